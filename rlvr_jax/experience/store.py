@@ -4,9 +4,12 @@ store = empty_store(64, tokens=((8,), np.int32), number=((), np.int32))
 store = push(store, {"tokens": tokens, "number": numbers}, step)
 rows = taken(store, oldest(store, 4))
 rows, store = pop_oldest(store, 16)
+
+`empty_replay`, `records_of` and `replayed` store rows that are trained in a later step.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +17,7 @@ import numpy as np
 from rlvr_jax.experience.asks import PLAIN, SampleRequest
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Actor, RunInfo
-from rlvr_jax.tasks import Task
+from rlvr_jax.tasks import Grade, Task
 from rlvr_jax.types.hyperparameters import Count
 from rlvr_jax.types.parts import check_each
 
@@ -139,3 +142,52 @@ def rewritten(actor: Actor, task: Task, rows: Rows) -> Batch:
     asks = [SampleRequest(task.train[number], int(number), 1) for number in rows["number"]]
     answers = [ids[:end].tolist() for ids, end in zip(rows["tokens"], rows["length"], strict=True)]
     return actor.written(asks, answers)
+
+
+PER_TOKEN = ("behaviour_logp", "entropy", "temperature", "old_logp")
+PER_ROW = ("outcome", "reward")
+OTHER = ("tokens", "length", "mask", "truncated", "weight_version")
+
+
+def empty_replay(capacity: int, setting: RunInfo, *more: str) -> Store:
+    """A store without rows, for those of `records_of`.
+
+    Args:
+      more: further records of tokens, such as "advantage".
+    """
+    tokens = (setting.response_tokens,)
+    return empty_store(
+        capacity,
+        number=((), np.int32),
+        tokens=(tokens, np.int32),
+        length=((), np.int32),
+        mask=(tokens, np.bool_),
+        truncated=((), np.bool_),
+        weight_version=((), np.int32),
+        **{name: (tokens, np.float32) for name in (*PER_TOKEN, *more)},
+        **{name: ((), np.float32) for name in PER_ROW},
+    )
+
+
+def records_of(batch: Batch, actor: Actor, *more: str) -> dict[str, np.ndarray]:
+    """The stored values of rows, with log-probs under the weights that sampled them."""
+    batch = batch.with_rollouts(old_logp=actor.score(batch, ["logp"])["logp"])
+    names = (*OTHER, *PER_TOKEN, *PER_ROW, *more)
+    known = {name: batch.rollouts.get(name) for name in names}
+    return {"number": np.array([ask.number for ask in batch.asks], np.int32), **known}
+
+
+def replayed(actor: Actor, task: Task, rows: Rows) -> Batch:
+    """Rows of `records_of` as a graded batch, marked `stored`."""
+    written = rewritten(actor, task, rows)
+    kind = written.rollouts.reward.dtype
+    known = {
+        name: array.astype(kind) if array.dtype == np.float32 else array
+        for name, array in rows.items()
+        if name not in ("number", "tokens", "length")
+    }
+    pairs = zip(rows["outcome"].tolist(), rows["reward"].tolist(), strict=True)
+    return replace(
+        written.with_rollouts(stored=np.ones(len(written), bool), **known),
+        grades=[Grade(outcome, reward) for outcome, reward in pairs],
+    )

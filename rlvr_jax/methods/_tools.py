@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
-from rlvr_jax.experience import turns
+from rlvr_jax.experience import branch_rounds, branch_turns, turns
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Recipe
@@ -42,6 +42,12 @@ class Tools:
         """A draw in turns with these tools, made by `turns` or by a draw with its arguments."""
         world = named_toolbox(self.tools, self.style, self.max_turns, self.describe)
         return make(world, limit=self.max_turns, reply_tokens=self.reply_tokens, **options)
+
+    def branching_draw(self, round_tokens: int, **options: Any) -> Draw:
+        """A draw that forks responses: `branch_turns`, without tools `branch_rounds`."""
+        if self:
+            return self.draw(branch_turns, **options)
+        return branch_rounds(round_tokens, **options)
 
 
 def with_tools(

@@ -24,8 +24,10 @@ def arguments_of(maker: Callable[..., Any], *names: str, **defaults: Any) -> Cal
     Args:
       maker: of the part, or a composition.
       names: parameters of the maker; none: all that the recipe does not have itself.
-      defaults: in the recipe, where they differ from those of the maker.
+      defaults: in the recipe, where they differ from those of the maker; their parameters are
+        taken, whether they are in `names` or not.
     """
+    chosen = {*names, *defaults}
 
     def decorate(recipe: F) -> F:
         own = inspect.signature(recipe)
@@ -34,7 +36,7 @@ def arguments_of(maker: Callable[..., Any], *names: str, **defaults: Any) -> Cal
         taken = [
             each.replace(kind=kind, default=defaults.get(name, each.default))
             for name, each in inspect.signature(maker).parameters.items()
-            if (name in names if names else name not in own.parameters)
+            if (name in chosen if names else name not in own.parameters)
         ]
         order = [*taken, *fixed] if maker.__module__ == recipe.__module__ else [*fixed, *taken]
         whole = own.replace(parameters=sorted(order, key=lambda each: each.kind))

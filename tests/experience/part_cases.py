@@ -218,9 +218,9 @@ CASES = {
     ),
     "branch_at_best": lambda: experience(draw=branch_at_best(fresh=0.3, top=3)),
     "prune": lambda: experience(draw=prune(least_area=0.0, control=3)),
-    "search_tree": lambda: experience(draw=search_tree(tokens=3, width=3, most_expansions=12)),
+    "search_tree": lambda: experience(draw=search_tree(node_tokens=3, width=3, most_expansions=12)),
     "step_tree": lambda: experience(
-        draw=step_tree(separator="x", candidates=3, iterations=6, depth=4, tokens=4)
+        draw=step_tree(separator="x", candidates=3, iterations=6, depth=4, step_tokens=4)
     ),
     "step_tree(guided)": lambda: experience(
         draw=step_tree(separator="x", candidates=3, iterations=6, depth=4, guide_rate=0.1)
@@ -362,7 +362,14 @@ CASES = {
     "fuse_statements": lambda: experience(stages=[fuse_statements(0.5, most=0.6)]),
     "pose_questions": lambda: experience(
         stages=[
-            pose_questions(-1.0, 0.8, capacity=5, clear_every=3, characters=(8, 13), least_words=1)
+            pose_questions(
+                reuse_below=0.8,
+                capacity=5,
+                clear_every=3,
+                least_characters=8,
+                most_characters=13,
+                least_words=1,
+            )
         ]
     ),
     "imitate_proofs": lambda: experience(
@@ -414,7 +421,9 @@ CASES = {
     "mark_triggers": lambda: experience(stages=[mark_triggers(["a", "b", "longer"])]),
     "find_formulas": lambda: experience(stages=[find_formulas(str.split, most=4)]),
     "rate_pairs": lambda: experience(stages=[rate_pairs(pairs=2)]),
-    "replay_good": lambda: experience(stages=[replay_good(rows=4, age=2, groups=6)]),
+    "replay_good": lambda: experience(
+        stages=[replay_good(replay_rows=4, replay_age=2, replay_groups=6)]
+    ),
     "probe_steps": lambda: experience(stages=[probe_steps(" ", "so")]),
     "restart_every": lambda: experience([shuffled_epochs(), restart_every(2)]),
     "set_solved_aside": lambda: experience([shuffled_epochs(), set_solved_aside(8, samples=2)]),

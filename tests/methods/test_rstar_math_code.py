@@ -133,7 +133,7 @@ def test_a_search_that_is_done_again_is_told_the_same(tmp_path):
 
 def test_a_step_that_does_not_end_is_cut():
     cut = 0
-    for found in collected(tokens=2):
+    for found in collected(step_tokens=2):
         rollouts = found.batch.rollouts
         for row in range(len(found.batch)):
             own = rollouts.records["turn"][row][rollouts.mask[row]]

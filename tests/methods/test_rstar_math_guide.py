@@ -81,7 +81,9 @@ class Telling(numpy_actor.NumpyActor):
 
 
 def searched(guide_rate, steps=12):
-    draw = step_tree("b", candidates=5, iterations=3, depth=ROOM, tokens=1, guide_rate=guide_rate)
+    draw = step_tree(
+        "b", candidates=5, iterations=3, depth=ROOM, step_tokens=1, guide_rate=guide_rate
+    )
     chain = experience(draw=draw)
     own = replace(numpy_actor.setting(chain, prompts=12), response_tokens=ROOM)
     return numpy_actor.walk(chain, Telling(), steps=steps, own=own)

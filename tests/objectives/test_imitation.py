@@ -9,7 +9,7 @@ from adapters.common import only
 from golden_vectors import array, assert_agrees
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.distillation.meml_grpo import cell_normalized, groups_by_cell
+from rlvr_jax.methods.distillation.meml_grpo import cell_normalized
 from rlvr_jax.methods.guidance.hpt import off_policy_tokens
 from rlvr_jax.methods.self_play.absolute_zero import whitened_by_cell
 from rlvr_jax.objectives import (
@@ -18,6 +18,7 @@ from rlvr_jax.objectives import (
     imitate,
     importance_weighted,
     objective,
+    pair_ids,
     plain_reward,
     ppo_clip,
     shaped_probability,
@@ -142,7 +143,7 @@ def test_rows_of_a_group_and_cell_are_compared_among_themselves():
 
 def test_groups_are_split_by_cell():
     group, cell = array([5, 5, 5, -2, -2], np.int32), array([0, 1, 0, 0, 0], np.int32)
-    ids = np.asarray(groups_by_cell(group, cell))
+    ids = np.asarray(pair_ids(group, cell))
     assert ids[0] == ids[2] and ids[3] == ids[4] and len({*ids.tolist()}) == 3
 
 

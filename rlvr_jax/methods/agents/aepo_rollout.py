@@ -20,47 +20,28 @@ entropy, so m is above k/2 as a rule; after ten forks of a prompt equal entropie
 
 from typing import Any
 
-from rlvr_jax.experience import branch_rounds, branch_turns, experience
+from rlvr_jax.experience import branch_rounds, experience
 from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe, arguments_of
-from rlvr_jax.types.hyperparameters import Count, DualClip, NonNegative, Unit
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, DualClip, Epsilon
 
 
 @with_tools()
-@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
+@arguments_of(branch_rounds, "weight", "base", "top", "window", penalty=0.05, sensitivity=0.5)
 def aepo_rollout(
     round_tokens: Count = 64,
-    sensitivity: NonNegative = 0.5,
-    weight: NonNegative = 0.2,
-    base: Unit = 0.5,
-    penalty: NonNegative = 0.05,
-    top: Count = 10,
-    window: Count = 20,
     dual: DualClip = 3.0,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
     *,
     tools: Tools,
-    **clip: Any,
+    **branches: Any,
 ) -> Recipe:
-    """GRPO on rows that begin where a probe and the entropies of rounds decide.
-
-    Args:
-      round_tokens: tokens of a round, without tools.
-      sensitivity, weight, base, penalty, top, window: as for `branch_rounds`; `weight` is γ.
-    """
-    branches = dict(
-        weight=weight,
-        base=base,
-        penalty=penalty,
-        sensitivity=sensitivity,
-        top=top,
-        window=window,
-    )
-    draw = tools.draw(branch_turns, **branches) if tools else None
-    return Recipe(
-        objective=clipped_objective(dual_clip=dual, **clip),
-        experience=experience(draw=draw or branch_rounds(round_tokens, **branches)),
-    )
+    """GRPO on rows that begin where a probe and the entropies of rounds decide."""
+    objective = clipped_objective(clip_low, clip_high, epsilon=epsilon, dual_clip=dual)
+    return Recipe(objective, experience(draw=tools.branching_draw(round_tokens, **branches)))
 
 
 METHOD = Method(aepo_rollout, changes="sampling")

@@ -29,7 +29,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from rlvr_jax.experience import branch_rounds, branch_turns, experience
+from rlvr_jax.experience import experience
 from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives import Transform, clipped_objective, parent_rows
 from rlvr_jax.types import Method, Recipe, arguments_of, part, replace
@@ -103,12 +103,11 @@ def arpo(
       hard: shared tokens get the mean advantage of their rows.
     """
     branches = dict(weight=weight, base=base, share=share, top=top, window=window)
-    draw = tools.draw(branch_turns, **branches) if tools else None
     return Recipe(
         objective=clipped_objective(
             transforms=[average_over_copies()] if hard else [], dual_clip=dual, **clip
         ),
-        experience=experience(draw=draw or branch_rounds(round_tokens, **branches)),
+        experience=experience(draw=tools.branching_draw(round_tokens, **branches)),
     )
 
 

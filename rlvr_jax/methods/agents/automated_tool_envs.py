@@ -25,7 +25,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.experience import Shaping, experience, judged_mean, shape
-from rlvr_jax.objectives import clipped_objective, entropy_bonus, kl_penalty
+from rlvr_jax.objectives import clipped_objective
 from rlvr_jax.types import Method, Recipe, arguments_of, part
 from rlvr_jax.types.hyperparameters import EntropyCoefficient, KLCoefficient, NonNegativeInt
 
@@ -103,10 +103,10 @@ def automated_tool_envs(
         `call_rate_precision`.
       columns: of the task's rewards: calls, solved, reward of a turn without calls.
     """
-    terms = [kl_penalty(kl_coefficient)] if kl_coefficient else []
-    terms += [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []
     return Recipe(
-        objective=clipped_objective(regularizers=terms, **clip),
+        objective=clipped_objective(
+            kl_coefficient=kl_coefficient, entropy_coefficient=entropy_coefficient, **clip
+        ),
         experience=experience(stages=[shape(useful_calls(*columns, score=score))]),
     )
 

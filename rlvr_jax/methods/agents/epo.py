@@ -43,9 +43,12 @@ from rlvr_jax.types import Method, Recipe, arguments_of, declare, part, replace
 from rlvr_jax.types.fields import where_tokens
 from rlvr_jax.types.hyperparameters import (
     AtLeastTwo,
+    ClipHigh,
+    ClipLow,
     Count,
     DualClip,
     EntropyCoefficient,
+    Epsilon,
     Finite,
     NonNegative,
     ReplyTokens,
@@ -60,15 +63,15 @@ declare(
 
 @part(writes={"penalty"})
 def banded_entropy_bonus(
-    coefficient: Finite,
-    smooth: Finite = 1.0,
-    low: float = 0.8,
-    high: float = 1.2,
-    size: NonNegative = 0.1,
-    steps: Count = 50,
-    max_epochs: AtLeastTwo = 150,
+    entropy_coefficient: EntropyCoefficient = 0.001,
+    smooth_coefficient: Finite = 1.0,
+    band_low: float = 0.8,
+    band_high: float = 1.2,
+    penalty: NonNegative = 0.1,
     per_rollout: bool = False,
     hinge: bool = False,
+    max_steps: Count = 50,
+    max_epochs: AtLeastTwo = 150,
 ) -> Transform:
     """An entropy bonus less a penalty outside the band: penalty' = penalty - λ (H - β w P).
 
@@ -78,29 +81,36 @@ def banded_entropy_bonus(
     sampling time.
 
     Args:
-      coefficient, smooth, low, high, size: λ, β, κ_l, κ_r and a of `epo`.
-      steps: S, longest episode; later steps count as the last one.
-      max_epochs, per_rollout, hinge: as for `epo`; later updates have the last weight.
+      entropy_coefficient: weight of the bracket (λ).
+      smooth_coefficient: weight of the penalty in the bracket (β).
+      band_low, band_high: edges of the band, relative to the past mean (κ_l, κ_r).
+      penalty: outside the band (a); with a hinge per nat of the distance to the band.
+      per_rollout: compare the mean entropy of a row instead of each token's.
+      hinge: whether the penalty grows with the distance and has a gradient (ours).
+      max_steps: longest episode (S); later steps count as the last one. 50 is the default of the
+        authors' code.
+      max_epochs: updates over which w falls: epochs times updates per epoch.
     Metrics: band_penalty, the mean of P; band_weight, w.
     Raises:
-      ValueError: low not below high.
+      ValueError: band_low not below band_high.
     """
-    if not low < high:
-        raise ValueError(f"banded_entropy_bonus: low must be below high {high}, got {low}")
-
-    band = dict(low=low, high=high, size=size, per_rollout=per_rollout, hinge=hinge)
+    if not band_low < band_high:
+        raise ValueError(
+            f"banded_entropy_bonus: band_low must be below band_high {band_high}, got {band_low}"
+        )
+    band = dict(low=band_low, high=band_high, size=penalty, per_rollout=per_rollout, hinge=hinge)
 
     def init(spec):
         no_updates = jnp.zeros((), jnp.int32)
-        return BandState(jnp.zeros(steps, float), jnp.zeros(steps, jnp.int32), no_updates)
+        return BandState(jnp.zeros(max_steps, float), jnp.zeros(max_steps, jnp.int32), no_updates)
 
     def apply(signals, context, state):
         entropy, mask = context.stats.entropy, signals.mask
-        env_step = jnp.clip(context.rollouts.records["env_step"], 0, steps - 1)
+        env_step = jnp.clip(context.rollouts.records["env_step"], 0, max_steps - 1)
         outside = band_penalty(entropy, mask, env_step, state, **band)
         weight = phase_weight(jnp.minimum(state.update, max_epochs), max_epochs, entropy.dtype)
-        change = coefficient * (entropy - smooth * weight * outside)
-        mean, there = step_entropy(context.rollouts.entropy, mask, env_step, steps)
+        change = entropy_coefficient * (entropy - smooth_coefficient * weight * outside)
+        mean, there = step_entropy(context.rollouts.entropy, mask, env_step, max_steps)
         # The state enters no loss, where NaN would be noticed.
         there = there & jnp.isfinite(mean)
         state = BandState(
@@ -269,48 +279,28 @@ def _rows_of(batch: Batch, step: int, last: np.ndarray) -> Batch:
 
 
 @with_tools(None, max_turns=None)
-@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
+@arguments_of(banded_entropy_bonus)
 def epo(
-    entropy_coefficient: EntropyCoefficient = 0.001,
-    smooth_coefficient: Finite = 1.0,
-    band_low: float = 0.8,
-    band_high: float = 1.2,
-    penalty: NonNegative = 0.1,
-    per_rollout: bool = False,
-    hinge: bool = False,
     max_steps: AtLeastTwo = 50,
-    max_epochs: AtLeastTwo = 150,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
     dual_clip: DualClip = 3.0,
     *,
     tools: Tools,
-    **clip: Any,
+    **band: Any,
 ) -> Recipe:
     """GRPO on the token mean with a bonus for entropy inside a band of past entropies.
 
     Args:
-      entropy_coefficient: weight of the bracket (λ).
-      smooth_coefficient: weight of the penalty in the bracket (β).
-      band_low, band_high: edges of the band, relative to the past mean (κ_l, κ_r).
-      penalty: outside the band (a); with a hinge per nat of the distance to the band.
-      per_rollout: compare the mean entropy of a row instead of each token's.
-      hinge: whether the penalty grows with the distance and has a gradient (ours).
-      max_steps: longest episode; 50 is the default of the authors' code. A batch may have that many
-        rows for each response, and updates are compiled for them.
-      max_epochs: updates over which w falls: epochs times updates per epoch.
+      max_steps: longest episode (S). A batch may have that many rows for each response, and updates
+        are compiled for them.
     """
-    bonus = banded_entropy_bonus(
-        entropy_coefficient,
-        smooth_coefficient,
-        band_low,
-        band_high,
-        penalty,
-        steps=max_steps,
-        max_epochs=max_epochs,
-        per_rollout=per_rollout,
-        hinge=hinge,
-    )
+    bonus = banded_entropy_bonus(**band, max_steps=max_steps)
     return Recipe(
-        objective=clipped_objective(dual_clip=dual_clip, regularizers=[bonus], **clip),
+        objective=clipped_objective(
+            clip_low, clip_high, epsilon=epsilon, dual_clip=dual_clip, regularizers=[bonus]
+        ),
         experience=experience(draw=replace(tools, max_turns=max_steps - 1).draw(turn_rows)),
     )
 

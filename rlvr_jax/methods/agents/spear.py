@@ -25,7 +25,7 @@ runs; stored rows wait for 48 above the median; the maths branch never reads its
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -37,12 +37,13 @@ from rlvr_jax.experience.rewards.composition import Part, bounded, total
 from rlvr_jax.experience.rewards.parts import Shaping, as_shaping, shaping
 from rlvr_jax.experience.store import (
     Store,
-    empty_store,
+    empty_replay,
     oldest,
     pop_oldest,
     push,
+    records_of,
     repeatable,
-    rewritten,
+    replayed,
     taken,
 )
 from rlvr_jax.methods._tools import Tools, with_tools
@@ -50,9 +51,17 @@ from rlvr_jax.objectives import drop_high_covariance, group_centered, random_cho
 from rlvr_jax.objectives.algebra.parts import Aggregation, Spec, Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.surrogates.aggregations import at_least_one, rollouts_with_tokens
-from rlvr_jax.tasks.base import Grade, Task
-from rlvr_jax.types import Function, Method, Recipe, part, replace
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Finite, NonNegativeInt, Share
+from rlvr_jax.tasks.base import Task
+from rlvr_jax.types import Function, Method, Recipe, arguments_of, part, replace
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Count,
+    Finite,
+    MaxLength,
+    NonNegativeInt,
+    Share,
+)
 
 
 @part
@@ -121,50 +130,38 @@ def reply_bonus(bonus: Finite = 0.1) -> Shaping:
 FULL = 1.5
 """A replay needs this multiple of its rows above the usual reward."""
 
-PER_TOKEN = ("behaviour_logp", "entropy", "temperature", "old_logp")
-
-PER_ROW = ("outcome", "reward")
-
 
 @part
 def replay_good(
-    rows: Count = 32,
-    age: Count = 5,
-    groups: Count = 32,
-    steps: Count = 300,
+    replay_rows: Count = 32,
+    replay_age: Count = 5,
+    replay_groups: Count = 32,
+    replay_steps: Count = 300,
     where: Callable[[Batch, Task], np.ndarray] | None = None,
 ) -> Stage:
     """Stores responses that were better than their group, and trains on them again later.
 
     The usual reward b is the median of the mean rewards of the last groups, those of this step
-    included; rows without a reward (NaN) are in no mean. Once more than 1.5 times `rows` of the
-    stored responses have a reward above b, a random power of two of them, at most `rows`, are a
-    further update with the advantage R - b, the weight γ(s) = (1 - cos(π s / S)) / 2 and their old
-    log-probs. The store is then empty. Only responses to unmodified train prompts can be stored.
+    included; rows without a reward (NaN) are in no mean. Once more than 1.5 times `replay_rows` of
+    the stored responses have a reward above b, a random power of two of them, at most that number,
+    are a further update with the advantage R - b, the weight γ(s) = (1 - cos(π s / S)) / 2 and
+    their old log-probs. The store is then empty. Only responses to unmodified train prompts can be
+    stored.
 
     Args:
-      rows: number in a further update at most; the store holds twice as many.
-      age, groups, steps: as `replay_age`, … of `spear`; `steps` is S.
+      replay_rows: rows of a replay update at most; the store holds twice as many.
+      replay_age: steps that a response is stored.
+      replay_groups: groups whose mean rewards give the usual reward (b).
+      replay_steps: step at which replayed responses count in full (S).
       where: (batch, task) -> bool [B], rows that may be stored; None: all.
     Reads: reward. Writes: `Batch.further`, of rows that are stored. Metrics: usual_reward (b),
       kept_rows (stored ones), replayed_rows, replay_weight (γ).
     """
-    falling = falling_cosine(steps)
+    falling = falling_cosine(replay_steps)
 
     def init(setting):
-        tokens = (setting.response_tokens,)
-        store = empty_store(
-            2 * rows,
-            number=((), np.int32),
-            tokens=(tokens, np.int32),
-            length=((), np.int32),
-            mask=(tokens, np.bool_),
-            truncated=((), np.bool_),
-            weight_version=((), np.int32),
-            **{name: (tokens, np.float32) for name in PER_TOKEN},
-            **{name: ((), np.float32) for name in PER_ROW},
-        )
-        return ReplayState(store, np.full(groups, np.nan, np.float32))
+        means = np.full(replay_groups, np.nan, np.float32)
+        return ReplayState(empty_replay(2 * replay_rows, setting), means)
 
     def apply(batch, actor, state, turn):
         reward = batch.rollouts.reward
@@ -174,24 +171,27 @@ def replay_good(
             if known[own].any():
                 mean[own] = reward[own][known[own]].mean()
         new = [mean[own[0]] for own in batch.groups if not np.isnan(mean[own[0]])]
-        means = np.concatenate([state.means, np.array(new, np.float32)])[-groups:]
+        means = np.concatenate([state.means, np.array(new, np.float32)])[-replay_groups:]
         usual = usual_reward(means)
-        old = int(np.sum(state.store.step[oldest(state.store)] < turn.step - age))
+        old = int(np.sum(state.store.step[oldest(state.store)] < turn.step - replay_age))
         _, store = pop_oldest(state.store, old)
         good = known & (reward > mean) & repeatable(batch, turn.setting)
         if where is not None:
             good &= where(batch, turn.setting.task)
         if good.any():
-            store = push(store, _records(batch.take(np.flatnonzero(good)), actor), turn.step)
+            store = push(store, records_of(batch.take(np.flatnonzero(good)), actor), turn.step)
         places = oldest(store)
         places = places[store.rows["reward"][places] > usual]
         further, weight = list(batch.further), 1 - falling(turn.step)
         metrics = {"usual_reward": usual, "replay_weight": weight, "replayed_rows": 0.0}
-        if len(places) > FULL * rows:
-            size = replay_size(len(places), rows)
+        if len(places) > FULL * replay_rows:
+            size = replay_size(len(places), replay_rows)
             own = taken(store, np.sort(turn.random().permutation(places)[:size]))
-            written = rewritten(actor, turn.setting.task, own)
-            further.append(_replayed(written, own, usual, weight))
+            mask, written = own["mask"], replayed(actor, turn.setting.task, own)
+            kind = written.rollouts.reward.dtype
+            advantage = np.where(mask, (own["reward"] - usual)[:, None], 0).astype(kind)
+            signals = {"advantage": advantage, "weight": np.where(mask, weight, 0).astype(kind)}
+            further.append(written.with_rollouts(kept=mask, **signals))
             store = store._replace(held=np.int32(0))
             metrics["replayed_rows"] = float(size)
         metrics["kept_rows"] = float(store.held)
@@ -224,36 +224,9 @@ def replay_size(number: int, most: int) -> int:
     return 2 ** (number.bit_length() - 1) if number > 0 else 0
 
 
-def _records(good: Batch, actor) -> dict[str, np.ndarray]:
-    """The records of rows that are stored, with log-probs under the weights that sampled them."""
-    good = good.with_rollouts(old_logp=actor.score(good, ["logp"])["logp"])
-    names = ("tokens", "length", "mask", "truncated", "weight_version", *PER_TOKEN, *PER_ROW)
-    known = {name: good.rollouts.get(name) for name in names}
-    return {"number": np.array([ask.number for ask in good.asks], np.int32), **known}
-
-
-def _replayed(written: Batch, rows: dict[str, np.ndarray], usual: float, weight: float) -> Batch:
-    """Stored rows as a batch with its own advantages, weights and grades."""
-    kind = written.rollouts.reward.dtype
-    numbers = {name: rows[name].astype(kind) for name in (*PER_TOKEN, *PER_ROW)}
-    other = {name: rows[name] for name in ("mask", "truncated", "weight_version")}
-    mask = rows["mask"]
-    advantage = np.where(mask, (rows["reward"] - usual)[:, None], 0).astype(kind)
-    whole = written.with_rollouts(
-        stored=np.ones(len(written), bool),
-        advantage=advantage,
-        weight=np.where(mask, weight, 0).astype(kind),
-        kept=mask,
-        **numbers,
-        **other,
-    )
-    pairs = zip(rows["outcome"].tolist(), rows["reward"].tolist(), strict=True)
-    return replace(whole, grades=[Grade(outcome, reward) for outcome, reward in pairs])
-
-
 @part
 def by_stored(new: Transform, stored: Transform) -> Transform:
-    """One transform for new rows, another for rows of an earlier step (record `stored`).
+    """One transform for new rows, another for rows of an earlier step (`Rollouts.stored`).
 
     Each reads only the tokens of its rows. A batch without the record has new rows.
 
@@ -300,16 +273,13 @@ def rollout_mean_fixed_length(length: Count) -> Aggregation:
 
 
 @with_tools()
+@arguments_of(replay_good, "replay_rows", "replay_age", "replay_groups", "replay_steps")
 def spear(
-    max_length: Count = 4096,
+    max_length: MaxLength = 4096,
     calls: NonNegativeInt | None = None,
     bonus: Finite = 0.1,
     bonus_cap: float = 1.0,
     bonus_steps: Count = 200,
-    replay_rows: Count = 32,
-    replay_age: Count = 5,
-    replay_groups: Count = 32,
-    replay_steps: Count = 300,
     fraction: Share = 2e-4,
     covariance_low: float = 1.0,
     covariance_high: float = 5.0,
@@ -321,19 +291,15 @@ def spear(
     choice: Callable = random_choice,
     *,
     tools: Tools,
+    **replay: Any,
 ) -> Recipe:
     """The clipped loss on group-centered rewards, with a bonus, a replay and Clip-Cov.
 
     Args:
-      max_length: budget of response tokens (T).
       calls: column of the task's rewards, the number of tool calls; None: the replies that a row
         has read, without tools its turns.
       bonus, bonus_cap: of a call, and of all calls of a response.
       bonus_steps: step at which the bonus is 0.
-      replay_rows: rows of a replay update at most.
-      replay_age: steps that a response is stored.
-      replay_groups: groups whose mean rewards give the usual reward (b).
-      replay_steps: step at which replayed responses count in full.
       fraction, covariance_low, covariance_high: of Clip-Cov on new tokens.
       replay_fraction, replay_covariance_low, replay_covariance_high: on replayed tokens.
       choice: which of the eligible tokens are dropped.
@@ -350,33 +316,23 @@ def spear(
         "outcome": signed_outcome,
         "calls": over_steps(bounded(earned, high=bonus_cap), falling_cosine(bonus_steps)),
     }
+    clip_cov = by_stored(
+        drop_high_covariance(fraction, covariance_low, covariance_high, choice),
+        drop_high_covariance(
+            replay_fraction, replay_covariance_low, replay_covariance_high, choice
+        ),
+    )
+    where = called if draw or calls is not None else None
     return Recipe(
         objective=clipped_objective(
             clip_low,
             clip_high,
             advantage=group_centered(),
-            transforms=[
-                by_stored(
-                    drop_high_covariance(fraction, covariance_low, covariance_high, choice),
-                    drop_high_covariance(
-                        replay_fraction, replay_covariance_low, replay_covariance_high, choice
-                    ),
-                )
-            ],
+            transforms=[clip_cov],
             aggregation=rollout_mean_fixed_length(max_length),
         ),
         experience=experience(
-            draw=draw,
-            stages=[
-                shape(total(reward)),
-                replay_good(
-                    replay_rows,
-                    replay_age,
-                    replay_groups,
-                    replay_steps,
-                    called if draw or calls is not None else None,
-                ),
-            ],
+            draw=draw, stages=[shape(total(reward)), replay_good(where=where, **replay)]
         ),
     )
 

@@ -1,6 +1,7 @@
 """GRPO: the advantage of a rollout is its reward relative to the other responses to its prompt.
 
-Shao et al. 2024, "DeepSeekMath", https://arxiv.org/abs/2402.03300
+Shao et al. 2024, "DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language
+Models", https://arxiv.org/abs/2402.03300
 
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = mean_i (1/n_i) Σ_t [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + β k3(π ‖ π_ref)]
@@ -44,9 +45,4 @@ def grpo(
     return Recipe(objective)
 
 
-METHOD = Method(
-    grpo,
-    "DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
-    "https://arxiv.org/abs/2402.03300",
-    changes="advantage, surrogate, regularizer",
-)
+METHOD = Method(grpo, changes="advantage, surrogate, regularizer")

@@ -20,32 +20,18 @@ Traps: with γ = λ = 1 the critic is only a baseline of each token; whitening a
 a batch of equal rewards
 """
 
-from rlvr_jax.objectives import clipped_objective, critic_of, generalized_advantage, whitened
-from rlvr_jax.objectives.statistics.ratios import clamped_token_ratio
-from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Discount, TraceDecay
+from typing import Any
+
+from rlvr_jax.objectives import clamped_token_ratio, clipped_with_critic, generalized_advantage
+from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types.hyperparameters import Discount, TraceDecay
 
 
-def ppo(
-    discount: Discount = 1.0,
-    trace_decay: TraceDecay = 1.0,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    value_clip: Bound = 0.2,
-    trunk: str = "own",
-) -> Recipe:
-    """Whitened generalized advantages with a clipped ratio on the token mean.
-
-    Args:
-      value_clip: half-width of the critic's trust region (ε_v).
-      trunk: of the critic: "own", or "policy" for a head on the policy's hidden states, which it
-        does not train.
-    """
+@arguments_of(clipped_with_critic, "clip_low", "clip_high", "value_clip", "trunk")
+def ppo(discount: Discount = 1.0, trace_decay: TraceDecay = 1.0, **clips: Any) -> Recipe:
+    """Whitened generalized advantages with a clipped ratio on the token mean."""
     estimator = generalized_advantage(discount, trace_decay)
-    objective = clipped_objective(
-        clip_low, clip_high, advantage=whitened(estimator), ratio=clamped_token_ratio
-    )
-    return Recipe(objective, critic=critic_of(estimator, value_clip, trunk=trunk))
+    return Recipe(**clipped_with_critic(estimator, ratio=clamped_token_ratio, **clips))
 
 
 METHOD = Method(ppo, changes="advantage, surrogate", baseline="other")

@@ -21,11 +21,13 @@ Traps: a response of one step gets nothing from delta; steps must be split as th
 the sum telescopes only at a discount of 1
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from rlvr_jax.experience import experience, score_steps
-from rlvr_jax.objectives import Transform, critic_of, generalized_advantages, part, whitened
+from rlvr_jax.objectives import Transform, generalized_advantages, part
 from rlvr_jax.objectives.advantages.process_credit import (
     ProcessReward,
     Table,
@@ -34,15 +36,12 @@ from rlvr_jax.objectives.advantages.process_credit import (
     process_metrics,
     spread,
 )
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives.compositions import clipped_with_critic
 from rlvr_jax.objectives.statistics.steps import Steps, find_steps, next_step, step_ends, step_sum
-from rlvr_jax.types import Method, Recipe, Rollouts, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, arguments_of, replace
 from rlvr_jax.types.hyperparameters import (
-    ClipHigh,
-    ClipLow,
     Discount,
     Finite,
-    HalfWidth,
     TraceDecay,
 )
 
@@ -110,15 +109,14 @@ def generalized_process_advantage(
     return Transform(apply, reads={"values", *process.reads})
 
 
+@arguments_of(clipped_with_critic, "clip_low", "clip_high", "value_clip")
 def designing_rewards(
     threshold: Finite = 0.0,
     coefficient: Finite = 0.1,
     clip: bool = True,
     delta: bool = True,
     trace_decay: TraceDecay = 1.0,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    value_clip: HalfWidth = 0.2,
+    **clips: Any,
 ) -> Recipe:
     """PPO with a critic, on outcomes and on refined scores of steps.
 
@@ -126,15 +124,11 @@ def designing_rewards(
       threshold: score from which on a step is good (η).
       coefficient: weight of the process reward (α).
       clip, delta: whether scores are clipped, and whether differences are rewarded.
-      value_clip: half-width of the critic's trust region.
     """
     process = clip_and_delta(threshold, clip, delta)
     estimator = generalized_process_advantage(process, coefficient, trace_decay=trace_decay)
-    return Recipe(
-        objective=clipped_objective(clip_low, clip_high, advantage=whitened(estimator)),
-        experience=experience(stages=[score_steps()]),
-        critic=critic_of(estimator, value_clip),
-    )
+    fitted = clipped_with_critic(estimator, **clips)
+    return Recipe(**fitted, experience=experience(stages=[score_steps()]))
 
 
 METHOD = Method(

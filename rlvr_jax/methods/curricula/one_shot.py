@@ -29,7 +29,7 @@ import numpy as np
 
 from rlvr_jax.experience import Curriculum, experience, plain
 from rlvr_jax.experience.curricula.batches import asks_for
-from rlvr_jax.objectives import clipped_objective, entropy_bonus, kl_penalty
+from rlvr_jax.objectives import clipped_objective
 from rlvr_jax.types import Method, Recipe, arguments_of, part
 from rlvr_jax.types.hyperparameters import (
     EntropyCoefficient,
@@ -79,10 +79,10 @@ def one_shot(
     Args:
       prompts: positions in the task's train prompts. The default is arbitrary.
     """
-    kl = [kl_penalty(kl_coefficient)] if kl_coefficient else []
-    bonus = [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []
     return Recipe(
-        objective=clipped_objective(regularizers=[*kl, *bonus], **clip),
+        objective=clipped_objective(
+            kl_coefficient=kl_coefficient, entropy_coefficient=entropy_coefficient, **clip
+        ),
         experience=experience(chosen_prompts(prompts), plain(temperature=temperature)),
     )
 

@@ -12,8 +12,7 @@ was read.
     loss = PPO clip on the token mean + λ₁ mutual + λ₂ imitation
 
 The notes print the mutual term with the opposite sign, which would repel the worst expert. One
-baseline over all experts would punish the weaker style. λ₁, λ₂ and the experts' texts are ours;
-theirs are system prompts of styles that the policy was fine-tuned on before.
+baseline over all experts would punish the weaker style. λ₁, λ₂ and the experts' texts are ours.
 
 Left out: fine-tuning on the experts' styles before
 Reports: Qwen2.5-Math-1.5B 4.89 % and Llama-3.2-1B 11.33 % on the mean over baselines like GRPO
@@ -22,7 +21,7 @@ experts; if all experts do equally well, there is no mutual term
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -35,15 +34,15 @@ from rlvr_jax.experience.store import empty_store, pop_oldest, push
 from rlvr_jax.experience.views import with_note
 from rlvr_jax.objectives import Transform, clipped_objective, imitate, part, rollout_advantage
 from rlvr_jax.objectives.statistics.groups import (
-    group_deviation,
     group_has_tokens,
     group_max,
     group_mean,
-    group_std,
+    group_z_score,
+    pair_ids,
 )
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.tasks.base import Grade
-from rlvr_jax.types import Method, Recipe, is_correct, replace
+from rlvr_jax.types import Method, Recipe, arguments_of, is_correct, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegative, Unit
 
 EXPERTS = (
@@ -109,19 +108,11 @@ def cell_normalized(epsilon: Epsilon = 1e-6) -> Transform:
     """
 
     def advantage(rollouts):
-        ids = groups_by_cell(rollouts.group, rollouts.records["cell"])
         counted = group_has_tokens(rollouts.mask, rollouts.group)
-        scale = group_std(rollouts.reward, ids, where=counted) + epsilon
-        return group_deviation(rollouts.reward, ids, where=counted) / scale
+        ids = pair_ids(rollouts.group, rollouts.records["cell"])
+        return group_z_score(rollouts.reward, ids, epsilon, counted)
 
     return rollout_advantage(advantage, reads={"cell"})
-
-
-def groups_by_cell(group: Int[Array, "B"], cell: Int[Array, "B"]) -> Int[Array, "B"]:
-    """Ids of the groups split by cell: one id for the rows of one group and one cell."""
-    span = jnp.max(cell) - jnp.min(cell) + 1
-    segment = jnp.searchsorted(jnp.sort(group), group).astype(group.dtype)  # from any ids
-    return segment * span + (cell - jnp.min(cell))
 
 
 @part(writes=GIVES | {"cell"}, by_row=True)
@@ -162,10 +153,7 @@ def teach_the_worst(coefficient: NonNegative) -> Transform:
         taught = signals.mask & teaching.rows[:, None]
         divergence = context.old_logp - context.stats.records["second_prompt_logp"]
         mean = masked_mean(divergence, taught)
-        metrics = {
-            "mutual_divergence": mean,
-            "taught_tokens": jnp.sum(taught).astype(mean.dtype),
-        }
+        metrics = {"mutual_divergence": mean, "taught_tokens": jnp.sum(taught).astype(mean.dtype)}
         return replace(signals, term=signals.term + coefficient * mean), state, metrics
 
     return apply
@@ -191,7 +179,7 @@ def teaching_rows(
     cell: Int[Array, "B"],
 ) -> Teaching:
     """The `Teaching` of each row. An outcome above ½ is correct."""
-    mean = group_mean(reward, groups_by_cell(group, cell))
+    mean = group_mean(reward, pair_ids(group, cell))
 
     def first_of_highest(values):
         there = values == group_max(values, group)
@@ -204,13 +192,20 @@ def teaching_rows(
 
 @part(reads={"solution"}, writes={"supervised"}, updates=1, by_row=True)
 def imitate_hard(
-    views: Sequence[View], wrong_above: Unit, probability: Unit, capacity: Count
+    views: Sequence[View],
+    wrong_above: Unit = 0.75,
+    probability: Unit = 0.75,
+    capacity: Count = 64,
 ) -> Stage:
     """Stores hard prompts, and imitates their solutions under every view once there are enough.
 
     A full store is emptied. The worked solutions of its prompts, after the prompt of each view, are
     rows to imitate in an update of their own. Only train prompts are stored.
 
+    Args:
+      wrong_above: fraction of incorrect rows above which a prompt is hard.
+      probability: of storing a hard prompt.
+      capacity: stored prompts whose solutions are imitated together.
     Metrics: hard_groups (fraction of the groups), kept_prompts (in the store), imitated_solutions
       (rows), solutions_too_long (prompts).
     """
@@ -224,14 +219,13 @@ def imitate_hard(
         chosen = turn.random().uniform(size=len(hard)) < probability
         asks = batch.asks_of(hard & chosen)
         numbers = [a.number for a in asks if a.number < len(train) and train[a.number] is a.prompt]
-        if numbers:
-            state = push(state, {"number": np.array(numbers, np.int32)}, turn.step)
+        state = push(state, {"number": np.array(numbers, np.int32)}, turn.step)
         batch = batch.with_rollouts(supervised=np.zeros(len(batch), bool))
-        further, long = list(batch.further), 0
+        solved, long = [], 0
         if state.held >= capacity:
             rows, state = pop_oldest(state, capacity)
             solved, long = solutions(actor, train, rows["number"], turn.setting.response_tokens)
-            further += [solved] if solved is not None else []
+        further = [*batch.further, *solved]
         metrics = {
             "hard_groups": float(hard.mean()),
             "kept_prompts": float(state.held),
@@ -253,13 +247,13 @@ def imitate_hard(
                 tokens += [ids] * len(views)
         long = len(numbers) - len(asks) // len(views)
         if not asks:
-            return None, long
+            return [], long
         rows = to_imitate(actor.written(asks, tokens), True)
         cells = np.array([ask.cell for ask in asks], np.int32)
         length = np.zeros_like(rows.rollouts.prompt_length)
         second = {"second_tokens": np.zeros_like(rows.rollouts.prompt_tokens)}
         rows = rows.with_rollouts(cell=cells, second_length=length, **second)
-        return replace(rows, grades=[Grade(None)] * len(rows)), long
+        return [replace(rows, grades=[Grade(None)] * len(rows))], long
 
     return Stage(apply, init, views=tuple(views))
 
@@ -275,16 +269,15 @@ def hard_groups(outcomes: np.ndarray, wrong_above: float) -> np.ndarray:
     return incorrect > wrong_above * np.maximum(known.sum(axis=1), 1)
 
 
+@arguments_of(imitate_hard, "wrong_above", "probability", "capacity")
 def meml_grpo(
     experts: str = "|".join(EXPERTS),
     mutual: NonNegative = 0.1,
     imitation: NonNegative = 1.0,
-    wrong_above: Unit = 0.75,
-    probability: Unit = 0.75,
-    capacity: Count = 64,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
+    **hard: Any,
 ) -> Recipe:
     """GRPO within experts, whose best teaches the worst, and imitation of hard prompts' solutions.
 
@@ -292,31 +285,18 @@ def meml_grpo(
       experts: note of each expert's prompt, separated by |.
       mutual: weight of the best expert's teaching (λ₁).
       imitation: weight of the imitation of solutions (λ₂).
-      wrong_above: fraction of incorrect rows above which a prompt is hard.
-      probability: of storing a hard prompt.
-      capacity: stored prompts whose solutions are imitated together.
     """
     views = [with_note(text) for text in experts.split("|")]
+    terms = [teach_the_worst(mutual), imitate(imitation)]
+    stages = [join_groups(), show_to_worst(views), imitate_hard(views, **hard)]
     return Recipe(
         objective=clipped_objective(
-            clip_low,
-            clip_high,
-            advantage=cell_normalized(epsilon),
-            regularizers=[teach_the_worst(mutual), imitate(imitation)],
+            clip_low, clip_high, advantage=cell_normalized(epsilon), regularizers=terms
         ),
-        experience=experience(
-            [shuffled_epochs(), ask_experts(views)],
-            stages=[
-                join_groups(),
-                show_to_worst(views),
-                imitate_hard(views, wrong_above, probability, capacity),
-            ],
-        ),
+        experience=experience([shuffled_epochs(), ask_experts(views)], stages=stages),
     )
 
 
 METHOD = Method(
-    meml_grpo,
-    changes="advantage, regularizer, sampling, guidance",
-    evidence="reconstruction",
+    meml_grpo, changes="advantage, regularizer, sampling, guidance", evidence="reconstruction"
 )

@@ -18,26 +18,22 @@ Traps: a short response keeps more than the fraction, as each keeps one token at
 it is about Verilog: the task must bring those rewards
 """
 
+from typing import Any
+
 from rlvr_jax.objectives import clipped_objective, keep_top_entropy, within_response
-from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, KLCoefficient, Share
+from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types.hyperparameters import Share
 
 
-def earl(
-    fraction: Share = 0.2,
-    kl_coefficient: KLCoefficient = 0.001,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.28,
-) -> Recipe:
+@arguments_of(clipped_objective, "clip_low", clip_high=0.28, kl_coefficient=0.001)
+def earl(fraction: Share = 0.2, **clip: Any) -> Recipe:
     """Clip-higher on the tokens of highest entropy of each response, with a KL to the reference.
 
     Args:
       fraction: of the tokens of a response that are trained on.
     """
     transforms = [keep_top_entropy(fraction, within_response)]
-    return Recipe(
-        clipped_objective(clip_low, clip_high, transforms=transforms, kl_coefficient=kl_coefficient)
-    )
+    return Recipe(clipped_objective(transforms=transforms, **clip))
 
 
 METHOD = Method(earl, changes="weight, regularizer", evidence="reconstruction")

@@ -1,6 +1,7 @@
 """Forking tokens: train on the fifth of the tokens where the policy is least certain.
 
-Wang et al. 2025, "Beyond the 80/20 Rule", https://arxiv.org/abs/2506.01939
+Wang et al. 2025, "Beyond the 80/20 Rule: High-Entropy Minority Tokens Drive Effective RL for LLM
+Reasoning", https://arxiv.org/abs/2506.01939
 
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ 1[H ≥ τ] · max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
@@ -8,8 +9,7 @@ Wang et al. 2025, "Beyond the 80/20 Rule", https://arxiv.org/abs/2506.01939
 τ is the (1 - `fraction`) quantile of the current policy's entropy H over the batch. Implementations
 differ: we divide by all response tokens, as TRL does; dividing by selected ones makes the gradient
 five times larger. Others keep the ⌊`fraction` n⌋ largest of a micro-batch, or those strictly above
-the quantile of their response. The paper trains with DAPO's constants, filter and length penalty;
-this recipe has only the constants.
+the quantile of their response. The constants are DAPO's.
 
 Left out: the group filter and length penalty of `dapo`, with which the paper trains
 Reports: Qwen3-32B base: 7.71 points on AIME24 and 11.04 on AIME25 over DAPO; 8B: as good as DAPO
@@ -33,9 +33,4 @@ def forking_tokens(
     return Recipe(clipped_objective(clip_low, clip_high, transforms=[keep_top_entropy(fraction)]))
 
 
-METHOD = Method(
-    forking_tokens,
-    "Beyond the 80/20 Rule: High-Entropy Minority Tokens Drive Effective RL for LLM Reasoning",
-    "https://arxiv.org/abs/2506.01939",
-    changes="weight",
-)
+METHOD = Method(forking_tokens, changes="weight")

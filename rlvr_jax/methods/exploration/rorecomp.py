@@ -27,16 +27,19 @@ from dataclasses import replace
 import jax
 import numpy as np
 
-from rlvr_jax.experience import Batch, Stage, experience
-from rlvr_jax.experience.store import empty_store, pop_oldest, push, repeatable, rewritten
+from rlvr_jax.experience import Stage, experience
+from rlvr_jax.experience.store import (
+    empty_replay,
+    pop_oldest,
+    push,
+    records_of,
+    repeatable,
+    replayed,
+)
 from rlvr_jax.objectives import Context, Transform, clipped_objective, group_normalized
 from rlvr_jax.objectives.algebra.inputs import measured, on_mask
-from rlvr_jax.tasks.base import Grade
 from rlvr_jax.types import Method, Recipe, Rollouts, Signals, TokenStats, is_correct, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Share
-
-PER_TOKEN = ("behaviour_logp", "entropy", "temperature", "old_logp", "advantage")
-PER_ROW = ("outcome", "reward")
 
 
 @part
@@ -60,18 +63,8 @@ def recompose(advantage: Transform, fraction: Share = 0.5) -> Stage:
     estimate = estimator(advantage)
 
     def init(setting):
-        tokens, rows = (setting.response_tokens,), setting.prompts * setting.drawn_samples
-        return empty_store(
-            2 * rows,  # a full one and the rows of one more step
-            number=((), np.int32),
-            tokens=(tokens, np.int32),
-            length=((), np.int32),
-            mask=(tokens, np.bool_),
-            truncated=((), np.bool_),
-            weight_version=((), np.int32),
-            **{name: (tokens, np.float32) for name in PER_TOKEN},
-            **{name: ((), np.float32) for name in PER_ROW},
-        )
+        # A full one and the rows of one more step.
+        return empty_replay(2 * setting.prompts * setting.drawn_samples, setting, "advantage")
 
     def apply(batch, actor, state, turn):
         batch = batch.with_rollouts(advantage=estimate(batch.rollouts))
@@ -79,12 +72,13 @@ def recompose(advantage: Transform, fraction: Share = 0.5) -> Stage:
         chosen = priority_rows(rollouts.outcome, rollouts.length, rollouts.group, fraction)
         aside = ~chosen & batch.decided & repeatable(batch, turn.setting)
         if aside.any():
-            state = push(state, _records(batch.take(np.flatnonzero(aside)), actor), turn.step)
+            rest = batch.take(np.flatnonzero(aside))
+            state = push(state, records_of(rest, actor, "advantage"), turn.step)
         further = list(batch.further)
         full = turn.setting.prompts * turn.setting.drawn_samples
         if state.held >= full:
             rows, state = pop_oldest(state, full)
-            further.append(_compensation(rewritten(actor, turn.setting.task, rows), rows))
+            further.append(replayed(actor, turn.setting.task, rows))
         metrics = {
             "priority_share": float(chosen.mean()),
             "kept_rows": float(state.held),
@@ -111,24 +105,6 @@ def priority_rows(
             rows = rows[np.argsort(key[rows], kind="stable")]
             chosen[rows[: math.ceil(fraction * len(rows))]] = True
     return chosen
-
-
-def _records(rest: Batch, actor) -> dict[str, np.ndarray]:
-    """The stored values of rows, with log-probs under the weights that sampled them."""
-    rest = rest.with_rollouts(old_logp=actor.score(rest, ["logp"])["logp"])
-    names = ("tokens", "length", "mask", "truncated", "weight_version", *PER_TOKEN, *PER_ROW)
-    known = {name: rest.rollouts.get(name) for name in names}
-    return {"number": np.array([ask.number for ask in rest.asks], np.int32), **known}
-
-
-def _compensation(written: Batch, rows: dict[str, np.ndarray]) -> Batch:
-    """Stored rows as a batch with their advantages and old log-probs."""
-    kind = written.rollouts.reward.dtype
-    numbers = {name: rows[name].astype(kind) for name in (*PER_TOKEN, *PER_ROW)}
-    other = {name: rows[name] for name in ("mask", "truncated", "weight_version")}
-    whole = written.with_rollouts(stored=np.ones(len(written), bool), **numbers, **other)
-    pairs = zip(rows["outcome"].tolist(), rows["reward"].tolist(), strict=True)
-    return replace(whole, grades=[Grade(outcome, reward) for outcome, reward in pairs])
 
 
 def estimator(advantage: Transform) -> Callable[[Rollouts], np.ndarray]:

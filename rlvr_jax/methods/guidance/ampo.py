@@ -23,6 +23,7 @@ paper's two means, so a long solution outweighs others; set max_length to the ru
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -31,17 +32,8 @@ from rlvr_jax.experience.batch import Batch, GroupTest, concatenate
 from rlvr_jax.experience.stages.donors.traces import GIVES, off_policy_rows, own_rows, with_rows
 from rlvr_jax.objectives import clamped_token_ratio, mixed_objective, ppo_clip, shaped_probability
 from rlvr_jax.tasks.base import Prompt
-from rlvr_jax.types import Function, Method, Recipe, is_correct, part, replace
-from rlvr_jax.types.hyperparameters import (
-    ClipHigh,
-    ClipLow,
-    Count,
-    DualClip,
-    EntropyCoefficient,
-    Finite,
-    MaxLength,
-    Positive,
-)
+from rlvr_jax.types import Function, Method, Recipe, arguments_of, is_correct, part, replace
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, DualClip, Finite, Positive
 
 
 @part
@@ -136,6 +128,7 @@ def by_comprehension(score: np.ndarray, length: np.ndarray, number: int) -> np.n
     return np.lexsort((length, -np.asarray(score)))[:number]
 
 
+@arguments_of(mixed_objective, "max_length", "entropy_coefficient")
 def ampo(
     gamma: Positive = 0.1,
     clip_low: ClipLow = 0.2,
@@ -143,8 +136,7 @@ def ampo(
     dual_clip: DualClip = 10.0,
     right_above: Finite = 0.6,
     traces: Count = 2,
-    entropy_coefficient: EntropyCoefficient = 0.001,
-    max_length: MaxLength = 8192,
+    **mixed: Any,
 ) -> Recipe:
     """PPO on own tokens, shaped probability on solutions in groups without a correct response.
 
@@ -155,9 +147,7 @@ def ampo(
     """
     own = ppo_clip(clip_low, clip_high, ratio=clamped_token_ratio, dual=dual_clip)
     return Recipe(
-        objective=mixed_objective(
-            shaped_probability(gamma), max_length, entropy_coefficient, own=own
-        ),
+        objective=mixed_objective(shaped_probability(gamma), own=own, **mixed),
         experience=experience(
             stages=[place_ranked_traces(none_above(right_above), traces, right_above)]
         ),

@@ -21,28 +21,19 @@ Traps: a clip would make it another method, though the released settings name on
 over rows, so a larger batch is a larger step; set max_length to the run's budget
 """
 
+from typing import Any
+
 from rlvr_jax.experience import add_traces, experience
 from rlvr_jax.objectives import mixed_objective, shaped_probability
-from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count, EntropyCoefficient, MaxLength, Positive
+from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types.hyperparameters import Count, Positive
 
 
-def luffy_mixed(
-    gamma: Positive = 0.1,
-    entropy_coefficient: EntropyCoefficient = 0.001,
-    max_length: MaxLength = 8192,
-    traces: Count = 1,
-) -> Recipe:
-    """Unclipped policy gradient on own tokens, shaped probability on those of a worked solution.
-
-    Args:
-      gamma: probability at which a teacher's token has the largest gradient (γ).
-      traces: rows of each group that are its solution.
-    """
-    return Recipe(
-        objective=mixed_objective(shaped_probability(gamma), max_length, entropy_coefficient),
-        experience=experience(stages=[add_traces(traces)]),
-    )
+@arguments_of(mixed_objective, "max_length", "entropy_coefficient")
+def luffy_mixed(gamma: Positive = 0.1, traces: Count = 1, **mixed: Any) -> Recipe:
+    """Unclipped policy gradient on own tokens, shaped probability on `traces` solutions."""
+    objective = mixed_objective(shaped_probability(gamma), **mixed)
+    return Recipe(objective, experience(stages=[add_traces(traces)]))
 
 
 METHOD = Method(luffy_mixed, changes="advantage, surrogate, aggregation, guidance", ratio="other")

@@ -20,6 +20,8 @@ Traps: own tokens have no clip, so several updates on a batch are unbounded; pap
 script (neither) differ; a solution's token with probability near 0 has a gradient near 0
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
@@ -27,8 +29,8 @@ from rlvr_jax.experience import add_traces, experience
 from rlvr_jax.objectives import Surrogate, Transform, masked_mean, mixed_objective, part
 from rlvr_jax.objectives.surrogates.by_origin import foreign_tokens
 from rlvr_jax.objectives.surrogates.policy_gradient import unclipped_loss
-from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Count, EntropyCoefficient, MaxLength, NonNegative
+from rlvr_jax.types import Method, Recipe, arguments_of, replace
+from rlvr_jax.types.hyperparameters import Count, NonNegative
 
 
 @part(reads={"logp", "off_policy"}, writes={"weight"})
@@ -63,12 +65,8 @@ def mixture_importance() -> Surrogate:
     return Surrogate(prepare, unclipped_loss)
 
 
-def rl_plus(
-    exploration: NonNegative = 0.5,
-    entropy_coefficient: EntropyCoefficient = 0.001,
-    max_length: MaxLength = 8192,
-    traces: Count = 1,
-) -> Recipe:
+@arguments_of(mixed_objective, "max_length", "entropy_coefficient")
+def rl_plus(exploration: NonNegative = 0.5, traces: Count = 1, **mixed: Any) -> Recipe:
     """Unclipped policy gradient; on a worked solution, a mixture ratio times its unlikeliness.
 
     Args:
@@ -77,10 +75,7 @@ def rl_plus(
     """
     return Recipe(
         objective=mixed_objective(
-            mixture_importance(),
-            max_length,
-            entropy_coefficient,
-            transforms=[weigh_unlikely(exploration)],
+            mixture_importance(), transforms=[weigh_unlikely(exploration)], **mixed
         ),
         experience=experience(stages=[add_traces(traces)]),
     )

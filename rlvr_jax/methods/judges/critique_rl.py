@@ -8,8 +8,9 @@ https://github.com/TIGER-AI-Lab/Critique-Coder
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
 The method is the mixture of prompts: `rlvr_jax.tasks.with_verdicts` puts solutions with known
-labels into a task, a fraction of each batch. Only `true` and `false` are verdicts here. The authors
-sample at temperature 0.6 with top-p and top-k, which their log-probs ignore.
+labels into a task, a fraction of each batch. Only `true` and `false` are verdicts here. The rounds
+of sampling are ours. The authors sample at temperature 0.6 with top-p and top-k, which their
+log-probs ignore.
 
 Left out: the solutions with labels; top-p and top-k of the sampler
 Reports: Qwen3-8B: above 60 % on LiveCodeBench v5; better than plain RL on all benchmarks tried,
@@ -23,16 +24,12 @@ from typing import Any
 from rlvr_jax.experience import experience, refill, uniform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe, arguments_of
-from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.hyperparameters import MaxRounds
 
 
 @arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon", clip_high=0.3)
-def critique_rl(max_rounds: Count = 3, **clip: Any) -> Recipe:
-    """Clip-higher on the token mean of groups of mixed outcomes.
-
-    Args:
-      max_rounds: most rounds of sampling to fill one update (ours).
-    """
+def critique_rl(max_rounds: MaxRounds = 3, **clip: Any) -> Recipe:
+    """Clip-higher on the token mean of groups of mixed outcomes."""
     return Recipe(
         objective=clipped_objective(**clip),
         experience=experience(stages=[refill(uniform, max_rounds)]),

@@ -17,26 +17,20 @@ Traps: unbalanced pairs pay the verdict of the majority; a problem whose solutio
 or all incorrect reveals the verdict
 """
 
+from typing import Any
+
 from rlvr_jax.experience import experience, shape, signed_outcome, total
-from rlvr_jax.objectives import clipped_objective, critic_of, generalized_advantage, whitened
-from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Discount, TraceDecay, ValueClip
+from rlvr_jax.objectives import clipped_with_critic, generalized_advantage
+from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types.hyperparameters import Discount, TraceDecay
 
 
-def heimdall(
-    discount: Discount = 1.0,
-    trace_decay: TraceDecay = 1.0,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    value_clip: ValueClip = 0.2,
-) -> Recipe:
+@arguments_of(clipped_with_critic, "clip_low", "clip_high", "value_clip")
+def heimdall(discount: Discount = 1.0, trace_decay: TraceDecay = 1.0, **clips: Any) -> Recipe:
     """PPO with a critic, on verdicts that earn +1 or -1."""
-    estimator = generalized_advantage(discount, trace_decay)
-    return Recipe(
-        objective=clipped_objective(clip_low, clip_high, advantage=whitened(estimator)),
-        experience=experience(stages=[shape(total({"verdict": signed_outcome}))]),
-        critic=critic_of(estimator, value_clip),
-    )
+    fitted = clipped_with_critic(generalized_advantage(discount, trace_decay), **clips)
+    reward = total({"verdict": signed_outcome})
+    return Recipe(**fitted, experience=experience(stages=[shape(reward)]))
 
 
 METHOD = Method(heimdall, changes="reward", baseline="other", evidence="reconstruction")

@@ -21,14 +21,15 @@ critic's scale is off; the published sum pays longer rubrics more
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from rlvr_jax.experience import by_rubric, experience, shape, share_of_rubric
-from rlvr_jax.objectives import clipped_objective, critic_of, generalized_advantage, whitened
-from rlvr_jax.types import Criterion, Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, KLCoefficient, TraceDecay, ValueClip
+from rlvr_jax.objectives import clipped_with_critic, generalized_advantage
+from rlvr_jax.types import Criterion, Method, Recipe, arguments_of
+from rlvr_jax.types.hyperparameters import KLCoefficient, TraceDecay
 
 
 def sum_of_rubric(scores: Array, rubric: Sequence[Criterion]) -> Array:
@@ -37,14 +38,13 @@ def sum_of_rubric(scores: Array, rubric: Sequence[Criterion]) -> Array:
     return jnp.sum(jnp.where(jnp.isnan(scores), 0, scores) * most, axis=1)
 
 
+@arguments_of(clipped_with_critic, "clip_low", "clip_high", "value_clip")
 def meta_policy(
     maxima: Sequence[float] = (1.0, 1.0),
     summed: bool = False,
     kl_coefficient: KLCoefficient = 0.05,
     trace_decay: TraceDecay = 0.95,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    value_clip: ValueClip = 0.2,
+    **clips: Any,
 ) -> Recipe:
     """PPO with a critic, on the points of a rubric.
 
@@ -55,11 +55,8 @@ def meta_policy(
     rubric = [Criterion(f"{number}", maximum=most) for number, most in enumerate(maxima)]
     estimator = generalized_advantage(1.0, trace_decay, kl_coefficient)
     reward = by_rubric(rubric, sum_of_rubric if summed else share_of_rubric)
-    return Recipe(
-        objective=clipped_objective(clip_low, clip_high, advantage=whitened(estimator)),
-        experience=experience(stages=[shape(reward)]),
-        critic=critic_of(estimator, value_clip),
-    )
+    fitted = clipped_with_critic(estimator, **clips)
+    return Recipe(**fitted, experience=experience(stages=[shape(reward)]))
 
 
 METHOD = Method(meta_policy, changes="reward", baseline="other")

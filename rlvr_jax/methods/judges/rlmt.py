@@ -6,49 +6,35 @@
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ [PPO clip with dual clip + β k3 - c H] / Σ n_i
 
-The reward is one of the task (`number`): a judge's, which reads `verifiers.texts.rlmt.visible`, or
-one that the task computes. A response without a score leaves its group. The authors sample at
-temperature 0.7 (`--temperature`) and score at 1; here log-probs are at the sampling temperature.
+The reward is one of the task, at the position `number`: a judge's, which reads
+`verifiers.texts.rlmt.visible`, or a computed one. A response without it leaves its group. The
+authors sample at temperature 0.7 (`--temperature`) and score at 1; we score at the sampling one.
 
 Left out: the reward model (`--judge` brings one); the warm start on thoughts of a larger model
-Reports: Llama-3.1-8B and Qwen2.5-7B: 3 to 7 points on AlpacaEval2, WildBench and ArenaHardV2 over
-the same without thoughts
-Traps: the policy overfits the reward after half of the run; without the tag the thought reaches the
-judge, unless strict; the first tag counts, even a quoted one; only the budget limits a thought
+Reports: 7B and 8B: 3 to 7 points over no thoughts on AlpacaEval2, WildBench and ArenaHardV2
+Traps: overfits the reward after half of the run; a thought without the tag reaches the judge,
+unless strict; the first tag counts, even a quoted one
 """
 
 from typing import Any
 
 from rlvr_jax.experience import column, experience, shape, total
-from rlvr_jax.objectives import clipped_objective, entropy_bonus, kl_penalty
+from rlvr_jax.objectives import clipped_objective
 from rlvr_jax.types import Method, Recipe, arguments_of
-from rlvr_jax.types.hyperparameters import (
-    DualClip,
-    EntropyCoefficient,
-    KLCoefficient,
-    NonNegativeInt,
-)
+from rlvr_jax.types.hyperparameters import EntropyCoefficient, KLCoefficient, NonNegativeInt
 
 
-@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon", dual_clip=3.0)
 def rlmt(
     number: NonNegativeInt = 0,
     kl_coefficient: KLCoefficient = 0.001,
     entropy_coefficient: EntropyCoefficient = 0.001,
-    dual_clip: DualClip = 3.0,
     **clip: Any,
 ) -> Recipe:
-    """GRPO on the token mean with a dual clip, a KL and an entropy bonus, on a preference score.
-
-    Args:
-      number: column of the task's rewards with the score.
-    """
-    terms = [kl_penalty(kl_coefficient)] if kl_coefficient else []
-    terms += [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []
-    return Recipe(
-        objective=clipped_objective(dual_clip=dual_clip, regularizers=terms, **clip),
-        experience=experience(stages=[shape(total({"preference": column(number)}))]),
-    )
+    """GRPO on the token mean with a dual clip, a KL and an entropy bonus, on a preference score."""
+    terms = {"kl_coefficient": kl_coefficient, "entropy_coefficient": entropy_coefficient}
+    stages = [shape(total({"preference": column(number)}))]
+    return Recipe(clipped_objective(**terms, **clip), experience(stages=stages))
 
 
 METHOD = Method(rlmt, changes="reward")

@@ -1,6 +1,7 @@
 """SPEC-RL: the last epoch's responses are drafts, and only rejected tails are sampled anew.
 
-Liu et al. 2025, "SPEC-RL", https://arxiv.org/abs/2509.23232
+Liu et al. 2025, "SPEC-RL: Accelerating On-Policy Reinforcement Learning via Speculative Rollouts",
+https://arxiv.org/abs/2509.23232
 
     a token of the draft is accepted with probability min(1, e^b π_now / π_then)
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
@@ -38,7 +39,7 @@ import numpy as np
 from rlvr_jax.experience import PLAIN, Batch, SampleRequest, concatenate, experience, plain
 from rlvr_jax.experience.parts import Actor, Draw, RunInfo, StepContext
 from rlvr_jax.experience.sampling import occurrences
-from rlvr_jax.objectives import clipped_objective, entropy_bonus, kl_penalty, part
+from rlvr_jax.objectives import clipped_objective, part
 from rlvr_jax.types import Method, Recipe, arguments_of
 from rlvr_jax.types.hyperparameters import EntropyCoefficient, Finite, KLCoefficient, NonNegative
 
@@ -312,41 +313,33 @@ def _continued(asks, drafted, verified: Verified, draw) -> tuple[Batch, np.ndarr
     Returns:
       The batch, and the number of tokens that each response began with; -1 without a draft.
     """
-    # Where each response comes from: a part, and its row there.
-    parts = [verified.batch]
-    source = {row: (0, i) for i, row in enumerate(verified.rows) if verified.done[i]}
+    done, left = np.flatnonzero(verified.done), np.flatnonzero(~verified.done)
+    parts, rows = [verified.batch.take(done)], [verified.rows[row] for row in done]
     fresh = [place for place, has in enumerate(drafted) if not has]
     if fresh:
-        samples = [(place, k) for place in fresh for k in range(asks[place].samples)]
-        source |= {row: (len(parts), i) for i, row in enumerate(samples)}
         parts.append(draw([asks[place] for place in fresh], 0))
-    left = np.flatnonzero(~verified.done)
+        rows += [(place, k) for place in fresh for k in range(asks[place].samples)]
     if len(left):
         again = []
-        for i in left:
-            place, sample = verified.rows[i]
-            given = verified.batch.rollouts.tokens[i, : verified.prefix[i]].tolist()
+        for row in left:
+            place, sample = verified.rows[row]
+            given = verified.batch.rollouts.tokens[row, : verified.prefix[row]].tolist()
             again.append(replace(asks[place], samples=1, first_sample=sample, given=given))
-            source[place, sample] = len(parts), len(again) - 1
         parts.append(_taken_over(draw(again, 1), verified, left))
-    starts = np.cumsum([0, *map(len, parts[:-1])])
-    order = [(place, k) for place, ask in enumerate(asks) for k in range(ask.samples)]
-    taken = np.array([starts[part] + row for part, row in (source[row] for row in order)])
-    places = {row: i for i, row in enumerate(verified.rows)}
-    places = np.array([places.get(row, -1) for row in order])
+        rows += [verified.rows[row] for row in left]
+    order = sorted(range(len(rows)), key=rows.__getitem__)
+    known = {row: place for place, row in enumerate(verified.rows)}
+    places = np.array([known.get(rows[row], -1) for row in order])
 
     def of_drafts(numbers):
         return np.where(places >= 0, numbers[places], -1).astype(np.int32)
 
-    group = np.repeat(np.arange(len(asks), dtype=np.int32), [ask.samples for ask in asks])
-    batch = (
-        concatenate(parts)
-        .take(taken)
-        .with_rollouts(group=group, branch_position=of_drafts(verified.accepted))
-    )
+    group = np.array([rows[row][0] for row in order], np.int32)
+    accepted = of_drafts(verified.accepted)
+    batch = concatenate(parts).take(order).with_rollouts(group=group, branch_position=accepted)
     batch = replace(
         batch.renumbered(),
-        asks=[asks[place] for place, _ in order],
+        asks=[asks[place] for place in group],
         sample_seconds=sum(part.sample_seconds for part in parts),
     )
     return batch, of_drafts(verified.prefix)
@@ -429,15 +422,10 @@ def spec_rl(
       exact_mb: megabytes (10^6 bytes) that log-probs of all tokens may take; 0: a rejected token is
         sampled from the policy, as by the authors.
     """
-    regularizers = [kl_penalty(kl_coefficient)] if kl_coefficient else []
-    regularizers += [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []
-    objective = clipped_objective(regularizers=regularizers, **clip)
+    objective = clipped_objective(
+        kl_coefficient=kl_coefficient, entropy_coefficient=entropy_coefficient, **clip
+    )
     return Recipe(objective, experience=experience(draw=from_drafts(lenience, exact_mb=exact_mb)))
 
 
-METHOD = Method(
-    spec_rl,
-    "SPEC-RL: Accelerating On-Policy Reinforcement Learning via Speculative Rollouts",
-    "https://arxiv.org/abs/2509.23232",
-    changes="sampling",
-)
+METHOD = Method(spec_rl, changes="sampling")

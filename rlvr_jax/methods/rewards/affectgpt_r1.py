@@ -27,7 +27,7 @@ from rlvr_jax.types import Method, Recipe, arguments_of
 from rlvr_jax.types.hyperparameters import Finite, NonNegative
 from rlvr_jax.verifiers.checks import Check
 
-TEXTS = "rlvr_jax.verifiers.texts"
+RULES = "rlvr_jax.verifiers.texts.affectgpt_r1"
 
 
 @arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
@@ -44,24 +44,16 @@ def affectgpt_r1(
       rate: price of each word beyond the number of reference words.
       format_weight: weight of the format (w).
     """
-    listed = Check(
-        f"{TEXTS}.affectgpt_r1:check",
-        f"{TEXTS}.affectgpt_r1:extract",
-        {"wheel": dict(wheel or {}), "rate": rate},
-    )
-    formed = Check(f"{TEXTS}.affectgpt_r1:formed")
-    return Recipe(
-        objective=clipped_objective(aggregation=rollout_mean_token_mean(), **clip),
-        experience=experience(
-            stages=[
-                grade_also(listed, ["reward", "f1"]),
-                grade_also(formed, [], "format"),
-                shape(
-                    total({"accuracy": column(0), "format": column(2)}, {"format": format_weight})
-                ),
-            ]
-        ),
-    )
+    options = {"wheel": dict(wheel or {}), "rate": rate}
+    listed = Check(f"{RULES}:check", f"{RULES}:extract", options)
+    reward = {"accuracy": column(0), "format": column(2)}
+    stages = [
+        grade_also(listed, ["reward", "f1"]),
+        grade_also(Check(f"{RULES}:formed"), [], "format"),
+        shape(total(reward, {"format": format_weight})),
+    ]
+    objective = clipped_objective(aggregation=rollout_mean_token_mean(), **clip)
+    return Recipe(objective, experience(stages=stages))
 
 
 METHOD = Method(affectgpt_r1, changes="reward", evidence="reconstruction")

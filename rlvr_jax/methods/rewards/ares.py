@@ -1,4 +1,4 @@
-"""ARES: rewards trigger words such as "wait" on hard prompts and penalizes them on easy ones.
+"""ARES: rewards trigger words (wait, however) on hard prompts and penalizes them on easy ones.
 
 "ARES: Multimodal Adaptive Reasoning via Difficulty-Aware Token-Level Entropy Shaping",
 https://github.com/shawn0728/ARES
@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -45,9 +45,9 @@ from rlvr_jax.objectives import masked_count, masked_mean, masked_quantile, mask
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.choice import first_of_largest
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import group_deviation, group_mean, group_std, has_tokens
+from rlvr_jax.objectives.statistics.groups import group_mean, group_z_score, has_tokens
 from rlvr_jax.objectives.statistics.scopes import scoped_quantile, within_response
-from rlvr_jax.types import Method, Recipe, Rollouts, declare, is_correct, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, arguments_of, declare, is_correct, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -148,7 +148,7 @@ class ThresholdState(NamedTuple):
 def hesitation_advantage(
     window: Count = 4,
     percentile: Percentile = 95.0,
-    keep: Keep = 0.99,
+    threshold_keep: Keep = 0.99,
     scale: HesitationScale | None = None,
     epsilon: Epsilon = 1e-6,
 ) -> Transform:
@@ -156,6 +156,11 @@ def hesitation_advantage(
 
     The threshold is the running mean over earlier batches, in the first batch its own threshold.
 
+    Args:
+      window: tokens whose entropy is averaged (w).
+      percentile: percentile of a response's window entropies that is its threshold.
+      threshold_keep: weight of the old running mean of the threshold.
+      scale: constants of the score (α, f, κ, T and caps), a `HesitationScale`; None: the authors'.
     Metrics: hesitation_threshold (nats), hesitation_count and hesitation_score (means over the
       rollouts with tokens).
     """
@@ -175,13 +180,10 @@ def hesitation_advantage(
         target = hesitation_target(count, level, group, rollouts.rollout_id, written, dtype)
         correct = is_correct(rollouts.outcome)
         score = hesitation_score(count, target, level, correct, scale)
-        reward = rollouts.reward + score
-        centered = group_deviation(reward, group)
-        advantage = (centered / (group_std(reward, group) + epsilon))[:, None]
+        advantage = group_z_score(rollouts.reward + score, group, epsilon)[:, None]
         any_token = jnp.any(signals.mask)
-        state = jax.tree.map(
-            lambda new, old: jnp.where(any_token, new, old), state.moved(measured, keep), state
-        )
+        moved = state.moved(measured, threshold_keep)
+        state = jax.tree.map(lambda new, old: jnp.where(any_token, new, old), moved, state)
         metrics = {
             "hesitation_threshold": threshold,
             "hesitation_count": masked_mean(count, written).astype(dtype),
@@ -317,42 +319,25 @@ def hesitation_score(
     return jnp.where(correct, earned, incorrect)
 
 
+@arguments_of(hesitation_advantage)
 def ares(
     triggers: str = "wait however but alternatively hmm maybe actually",
-    window: Count = 4,
-    percentile: Percentile = 95.0,
-    threshold_keep: Keep = 0.99,
-    scale: HesitationScale | None = None,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.3,
     dual_clip: DualClip = 3.0,
-    epsilon: Epsilon = 1e-6,
+    **hesitation: Any,
 ) -> Recipe:
     """Clip-higher on the token mean, with a reward for hesitation that fits the difficulty.
 
     Args:
       triggers: words that begin a second thought, separated by spaces; spellings that are one
         token of the policy's tokenizer count.
-      window: tokens whose entropy is averaged (w).
-      percentile: percentile of a response's window entropies that is its threshold.
-      threshold_keep: weight of the old running mean of the threshold.
-      scale: constants of the score (α, f, κ, T and caps), a `HesitationScale`; None: the authors'.
     """
+    advantage = hesitation_advantage(**hesitation)
     return Recipe(
-        objective=clipped_objective(
-            clip_low,
-            clip_high,
-            advantage=hesitation_advantage(window, percentile, threshold_keep, scale, epsilon),
-            dual_clip=dual_clip,
-        ),
+        objective=clipped_objective(clip_low, clip_high, advantage=advantage, dual_clip=dual_clip),
         experience=experience(stages=[mark_triggers(triggers.split())]),
     )
 
 
-METHOD = Method(
-    ares,
-    "ARES: Multimodal Adaptive Reasoning via Difficulty-Aware Token-Level Entropy Shaping",
-    "https://github.com/shawn0728/ARES",
-    changes="reward, surrogate",
-    baseline="signal",
-)
+METHOD = Method(ares, changes="reward, surrogate", baseline="signal")

@@ -13,10 +13,7 @@ ratio. Answers are equal where their texts are; the authors ask a small verifier
 
 Two guards of the authors' code are hyperparameters:
 - `least`: a group whose largest fraction is below it earns nothing (0.25 in verl's, commented out).
-- `missing`: reward without an answer (TRL's: 0 for mathematics, -0.5 for free text).
-
-The guard for groups in which all answers differ changes only the metric of the reward: equal
-rewards have no advantage.
+- `missing`: reward without an answer (TRL's: 0 for mathematics, -0.5 for free text); None: 1 / N.
 
 Left out: the verifier that compares answers of free text; the guards of questions repeated
 Reports: Qwen2.5-Math-7B base on 20k prompts without labels: 30.7 to 48.1 on the mean of maths sets,
@@ -35,16 +32,9 @@ from rlvr_jax.types.hyperparameters import Finite, Unit
 
 @arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def empo(least: Unit = 0.0, missing: Finite | None = None, **clip: Any) -> Recipe:
-    """GRPO without KL, on the frequencies of answers.
-
-    Args:
-      least: largest fraction of a group below which it earns nothing.
-      missing: reward of a response without an answer; None: the fraction of one row.
-    """
-    return Recipe(
-        objective=clipped_objective(aggregation=rollout_mean_token_mean(), **clip),
-        experience=experience(stages=[shape(agreement(least, missing=missing))]),
-    )
+    """GRPO without KL, on the frequencies of answers."""
+    objective = clipped_objective(aggregation=rollout_mean_token_mean(), **clip)
+    return Recipe(objective, experience(stages=[shape(agreement(least, missing=missing))]))
 
 
 METHOD = Method(empo, changes="reward")

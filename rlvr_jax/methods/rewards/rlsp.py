@@ -27,22 +27,21 @@ full; the authors' code pays 0, its best, where its grader fails; do not combine
 on length
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 
 from rlvr_jax.experience import Shaping, experience, judged_rows, shape, shaping
-from rlvr_jax.objectives import clipped_objective, critic_of, generalized_advantage, part, whitened
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.objectives import clipped_with_critic, generalized_advantage, part
+from rlvr_jax.types import Method, Recipe, arguments_of
 from rlvr_jax.types.hyperparameters import (
     Bound,
-    ClipHigh,
-    ClipLow,
     KLCoefficient,
     MaxLength,
     NonNegative,
     NonNegativeInt,
     TraceDecay,
     Unit,
-    ValueClip,
 )
 
 NO_ANSWER = -0.5  # outcome of a response without an answer
@@ -92,6 +91,7 @@ def decoupled_exploration(
     return shaping(reward, reads={"answer"}, columns=0 if judge is None else judge + 1)
 
 
+@arguments_of(clipped_with_critic, "clip_low", "clip_high", "value_clip")
 def rlsp(
     max_length: MaxLength = 4096,
     scale: NonNegative | None = None,
@@ -101,9 +101,7 @@ def rlsp(
     clip: Bound | None = None,
     kl_coefficient: KLCoefficient = 0.05,
     trace_decay: TraceDecay = 0.95,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    value_clip: ValueClip = 0.2,
+    **clips: Any,
 ) -> Recipe:
     """PPO with a critic, on outcomes plus a reward for long reasoning.
 
@@ -118,11 +116,8 @@ def rlsp(
         max_length / 4 if scale is None else scale, cap, effort_weight, judge, clip
     )
     estimator = generalized_advantage(1.0, trace_decay, kl_coefficient)
-    return Recipe(
-        objective=clipped_objective(clip_low, clip_high, advantage=whitened(estimator)),
-        experience=experience(stages=[shape(reward)]),
-        critic=critic_of(estimator, value_clip),
-    )
+    fitted = clipped_with_critic(estimator, **clips)
+    return Recipe(**fitted, experience=experience(stages=[shape(reward)]))
 
 
 METHOD = Method(rlsp, changes="reward, advantage", baseline="other", small={"max_length": 24})

@@ -44,8 +44,13 @@ from rlvr_jax.experience.store import (
     taken,
     uniform_places,
 )
-from rlvr_jax.methods.self_play.ssp import advantage_by_cell
-from rlvr_jax.objectives import Transform, clipped_objective, plain_reward, whitened
+from rlvr_jax.objectives import (
+    Transform,
+    advantage_by_cell,
+    clipped_objective,
+    plain_reward,
+    whitened,
+)
 from rlvr_jax.tasks.worlds.triplets import (
     KINDS,
     Triplet,
@@ -55,7 +60,7 @@ from rlvr_jax.tasks.worlds.triplets import (
     propose_prompt,
     solve_prompt,
 )
-from rlvr_jax.types import Method, Recipe, is_correct, part
+from rlvr_jax.types import Method, Recipe, arguments_of, is_correct, part
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -64,7 +69,6 @@ from rlvr_jax.types.hyperparameters import (
     NonNegative,
     NonNegativeInt,
 )
-from rlvr_jax.types.passing import arguments_of
 
 BYTES = 2048
 """Size of a stored triplet; longer ones are not stored."""

@@ -26,7 +26,8 @@ or 1)
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -45,14 +46,19 @@ from rlvr_jax.experience.stages.problems.written import (
     with_request,
 )
 from rlvr_jax.experience.store import as_bytes, as_texts, empty_store, push, taken, uniform_places
-from rlvr_jax.objectives import group_normalized, kl_penalty, plain_reward, scale_of_cell, whitened
-from rlvr_jax.objectives.algebra.inputs import measured
-from rlvr_jax.objectives.algebra.parts import Transform, no_state
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import (
+    advantage_by_cell,
+    clipped_objective,
+    group_normalized,
+    kl_penalty,
+    plain_reward,
+    scale_of_cell,
+    whitened,
+)
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.hints import answer_texts
 from rlvr_jax.tools.calls import calls_in
-from rlvr_jax.types import Method, Recipe, part, replace
+from rlvr_jax.types import Method, Recipe, arguments_of, part, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -76,12 +82,13 @@ BYTES = 2048
 
 @part
 def pose_questions(
-    penalty: Finite,
-    reuse_below: Unit,
-    capacity: Count,
-    clear_every: Count,
+    penalty: Finite = -1.0,
     intermediate: bool = False,
-    characters: tuple[int, int] = (10, 1000),
+    reuse_below: Unit = 0.5,
+    capacity: Count = 256,
+    clear_every: Count = 5,
+    least_characters: NonNegativeInt = 10,
+    most_characters: NonNegativeInt = 1000,
     least_words: NonNegativeInt = 10,
     searched: bool = False,
 ) -> Stage:
@@ -98,11 +105,11 @@ def pose_questions(
 
     Args:
       penalty: reward of an invalid question.
+      intermediate: reward 4 s (1 - s), largest for questions that are solved half of the time.
       reuse_below: pass rate up to which a question is stored.
       capacity: stored questions, the newest ones.
       clear_every: steps after which the store is emptied.
-      intermediate: reward 4 s (1 - s).
-      characters, least_words: as for `is_question`.
+      least_characters, most_characters, least_words: bounds of a question's length.
       searched: a question requires at least two different calls of the environment's tools; for a
         sampler with turns.
     Writes: reward, cell. Metrics: valid_questions (fraction), question_rate (s), question_reward,
@@ -110,6 +117,8 @@ def pose_questions(
     Raises:
       ValueError: when a run begins with `searched`, a task without tools.
     """
+
+    bounds = least_characters, most_characters
 
     def init(setting):
         if searched and getattr(setting.task.environment, "style", None) is None:
@@ -133,7 +142,7 @@ def pose_questions(
         valid = [
             problem is not None
             and all(
-                is_question(_stated(problem), answer, characters, least_words, own)
+                is_question(_stated(problem), answer, bounds, least_words, own)
                 for answer in _answers(ask.prompt)
             )
             for problem, ask, own in zip(found, plain, searches, strict=True)
@@ -244,88 +253,30 @@ def read_stored(rows: np.ndarray) -> list[Prompt]:
     return [Prompt(*json.loads(line)) for line in as_texts(rows)]
 
 
-@part(writes={"advantage"})
-def advantage_by_cell(table: Mapping[int, Transform], other: Transform) -> Transform:
-    """Estimates the advantage of the rows of some cells by estimators of their own.
-
-    An estimator sees only the tokens of its rows.
-
-    Args:
-      table: by cell, estimators without state.
-      other: estimator of all other rows.
-    Metrics: those of the estimators.
-    Raises:
-      ValueError: an estimator with state.
-    """
-    parts = {**table, None: other}
-    for one in parts.values():
-        if one.init is not no_state:
-            raise ValueError(
-                f"advantage_by_cell: estimators must be without state, got {one.label}"
-            )
-
-    def apply(signals, context, state):
-        cell = context.rollouts.records["cell"]
-        chosen = {number: cell == number for number in table}
-        rest = jnp.ones(cell.shape, bool)
-        for rows in chosen.values():
-            rest &= ~rows
-        chosen[None] = rest
-        total, found = jnp.zeros_like(signals.advantage), {}
-        for number, one in parts.items():
-            mask = signals.mask & chosen[number][:, None]
-            own = replace(signals, mask=mask)
-            rollouts = context.rollouts.replace(mask=mask)
-            own, _, metrics = one.apply(own, replace(context, rollouts=rollouts), ())
-            total = jnp.where(mask, own.advantage, total)
-            found |= metrics
-        return replace(signals, advantage=total), state, found
-
-    reads = frozenset().union(*(one.reads for one in parts.values()))
-    return Transform(apply, reads=reads | {"cell"}, once=not measured(reads))
-
-
+@arguments_of(
+    pose_questions,
+    *("penalty", "intermediate", "reuse_below", "capacity", "clear_every", "least_characters"),
+    *("most_characters", "least_words"),
+)
 def ssp(
-    penalty: Finite = -1.0,
-    intermediate: bool = False,
-    reuse_below: Unit = 0.5,
-    capacity: Count = 256,
-    clear_every: Count = 5,
-    least_characters: NonNegativeInt = 10,
-    most_characters: NonNegativeInt = 1000,
-    least_words: NonNegativeInt = 10,
     max_turns: NonNegativeInt = 0,
     reply_tokens: ReplyTokens = 512,
     kl_coefficient: KLCoefficient = 0.01,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.285,
     epsilon: Epsilon = 1e-6,
+    **questions: Any,
 ) -> Recipe:
     """REINFORCE++ of writing questions and GRPO of answering them, on the same weights.
 
     Args:
-      penalty: reward of an invalid question.
-      intermediate: reward 4 s (1 - s), largest for questions that are solved half of the time.
-      reuse_below: pass rate up to which a question is stored.
-      capacity: stored questions.
-      clear_every: steps after which the store is emptied.
-      least_characters, most_characters, least_words: bounds of a question's length.
       max_turns: turns of a question and of an answer with the task's tools; 0: no tools.
       reply_tokens: maximum number of tokens of a tool reply.
     """
     asked = whitened(plain_reward(), ddof=1, epsilon=1e-8, floor=0.0)
     scale = scale_of_cell({WRITE: 0.0})
     kl = [kl_penalty(kl_coefficient, weight=scale, reads={"cell"})] if kl_coefficient else []
-    stage = pose_questions(
-        penalty,
-        reuse_below,
-        capacity,
-        clear_every,
-        intermediate,
-        (least_characters, most_characters),
-        least_words,
-        searched=max_turns > 0,
-    )
+    stage = pose_questions(**questions, searched=max_turns > 0)
     draw = turns(None, limit=max_turns, reply_tokens=reply_tokens) if max_turns else None
     return Recipe(
         objective=clipped_objective(

@@ -11,13 +11,11 @@ https://github.com/kfdong/STP
     loss        = mean of -w log π over their tokens; no policy gradient
 
 Any task can provide the statements, such as `lean` where it is installed or brackets, whose
-verifier checks arithmetic (see `gar`). Here a round is a step, success is the best pass rate so
-far, and training continues from the current weights; the authors retrain the first policy on the
-last three rounds. Similarity is that of mean hidden states. Seconds are those that the task reports
-(`Grade.info`). Ours report none, because they would differ in a resumed run. Lemmas that a proof
-must use are not separated.
+verifier checks arithmetic (see `gar`). Here a round is a step, and success is the best pass rate so
+far. Similarity is that of mean hidden states. Seconds are those that the task reports
+(`Grade.info`). Ours report none, because they would differ in a resumed run.
 
-Left out: lemmas, the drop of short proofs, and rounds that begin with the first weights
+Left out: lemmas, the drop of short proofs, and retraining the first policy on three rounds
 Reports: DeepSeek-Prover-V1.5-SFT: 26.3 % of LeanWorkbook (expert iteration 13.2 %), miniF2F 65.0 %,
 ProofNet 23.9 %, PutnamBench 8 of 644
 Traps: success never falls, so one lucky round makes a statement easy; characters and seconds set
@@ -48,9 +46,9 @@ from rlvr_jax.experience.stages.problems.written import (
     with_request,
 )
 from rlvr_jax.objectives import imitate, objective_of_terms
-from rlvr_jax.types import Method, Recipe, Rollouts, is_correct, part
+from rlvr_jax.tasks.base import Prompt
+from rlvr_jax.types import Method, Recipe, Rollouts, arguments_of, is_correct, part
 from rlvr_jax.types.hyperparameters import NonNegative, Positive, Unit
-from rlvr_jax.types.passing import arguments_of
 
 REQUEST = (
     "This has been proved as shown. State another problem of the same kind that is somewhat harder,"
@@ -107,12 +105,12 @@ def reprove_chance(rates: np.ndarray, hard: float, redo: float) -> np.ndarray:
 
 @part
 def imitate_proofs(
-    hard: Unit,
-    margin: Unit,
-    most: Unit,
-    length_cost: NonNegative,
-    time_cost: NonNegative,
-    cap: Positive,
+    hard: Unit = 0.25,
+    margin: Unit = 0.1,
+    most: Unit = 0.5,
+    length_cost: NonNegative = 0.001,
+    time_cost: NonNegative = 0.01,
+    cap: Positive = 4.0,
 ) -> Stage:
     """Imitates correct proofs by weight, and conjectures that are hard to prove.
 
@@ -121,12 +119,11 @@ def imitate_proofs(
     row has a policy loss. Supervised are correct proofs of statements with a rate of at most `most`
     (`proof_weights`), and conjectures with a rate in (0, hard) (`matching_weights` by mean hidden
     states; targets are the statements of the step that were never proved). The reward of a row is
-    its weight, scaled to mean 1 over the rows of its kind. The rate of a statement is its best so
-    far.
+    its weight, scaled to mean 1 over the rows of its kind.
 
     Args:
-      hard: rate below which a conjecture is an example (θ).
-      margin: conjectures are made from statements with a rate above θ + margin.
+      hard: success below which a conjecture is imitated (θ).
+      margin: statements with success above θ + margin are easy, and conjectures are made from them.
       most: rate up to which the proofs of a statement are imitated.
       length_cost, time_cost: per character, and per second of checking.
       cap: upper bound of the weight of a conjecture (k).
@@ -138,25 +135,21 @@ def imitate_proofs(
         return np.zeros(len(setting.task.train))
 
     def weighed(batch: Batch, rates: np.ndarray) -> np.ndarray:
-        sizes = list(map(len, batch.groups))
-        texts = np.array([len(response.text) for response in batch.responses])
-        seconds = np.array([grade.info.get(SECONDS, 0.0) for grade in batch.grades])
+        group = batch.renumbered().rollouts.group
+        characters = np.array([len(response.text) for response in batch.responses])
+        seconds = np.nan_to_num([grade.info.get(SECONDS, 0.0) for grade in batch.grades])
         right = batch.decided & is_correct(batch.rollouts.outcome)
-        group = np.repeat(np.arange(len(sizes)), sizes)
         costs = length_cost, time_cost, most
-        return proof_weights(
-            right, group, np.repeat(rates, sizes), texts, np.nan_to_num(seconds), *costs
-        )
+        return proof_weights(right, group, rates[group], characters, seconds, *costs)
 
     def apply(batch, actor, state, turn):
         task, samples = turn.setting.task, turn.setting.samples
         best = state.copy()
-        now = pass_rates(batch.outcomes())
-        rates = now.copy()
+        rates = pass_rates(batch.outcomes())
         for place, rows in enumerate(batch.groups):
             number = batch.asks[rows[0]].number
             if number < len(best):
-                best[number] = rates[place] = max(best[number], now[place])
+                best[number] = rates[place] = max(best[number], rates[place])
         metrics = {"conjectures": 0.0, "imitated_conjectures": 0.0}
         parts = [(batch, weighed(batch, rates))]
         written = _conjectures(batch, is_seed(rates, hard, margin), actor, turn)
@@ -170,30 +163,21 @@ def imitate_proofs(
             chosen, unproved = is_example(own, hard), rates == 0
             if chosen.any() and unproved.any():
                 examples = conjectures.take(np.flatnonzero(chosen))
-                firsts = [rows[0] for rows in batch.groups]
-                targets = batch.take(np.array(firsts)[unproved])
-                seen = [
-                    np.asarray(actor.score(part.renumbered(), ["mean_hidden"])["mean_hidden"])
-                    for part in (examples, targets)
-                ]
-                weights = matching_weights(*seen, cap)
-                ones = np.ones(len(examples))
-                parts.append((earned(examples, ones, WRITE), weights))
+                firsts = np.array([rows[0] for rows in batch.groups])
+                both = examples.renumbered(), batch.take(firsts[unproved]).renumbered()
+                hidden = [actor.score(one, ["mean_hidden"])["mean_hidden"] for one in both]
+                weights = matching_weights(*map(np.asarray, hidden), cap)
+                parts.append((earned(examples, np.ones(len(examples)), WRITE), weights))
                 metrics["imitated_conjectures"] = float(np.sum(weights > 0))
         rows = [_supervised(part, weights) for part, weights in parts if (weights > 0).any()]
         metrics["imitated_proofs"] = float(sum(np.sum(weights > 0) for _, weights in parts[:2]))
         if not rows:
-            return to_imitate(batch, np.zeros(len(batch), bool)), best, metrics
+            return to_imitate(batch, False), best, metrics
         return concatenate(rows).renumbered(), best, metrics
 
-    return Stage(
-        apply,
-        init,
-        views=(replace(with_request(REQUEST, ""), responses=1), WRITTEN),
-        writes=frozenset({"supervised", "cell"}),
-        most=3.0,
-        by_row=True,
-    )
+    views = replace(with_request(REQUEST, ""), responses=1), WRITTEN
+    writes = frozenset({"supervised", "cell"})
+    return Stage(apply, init, views=views, writes=writes, most=3.0, by_row=True)
 
 
 def _conjectures(batch, seeds, actor, turn):
@@ -214,13 +198,12 @@ def _conjectures(batch, seeds, actor, turn):
     ]
     written = actor.draw(asks, turn.key)
     known = {_bare(prompt.text) for prompt in batch.prompts}
-    new, problems = [], []
+    new: dict[str, tuple[int, Prompt]] = {}
     for row, problem in enumerate(read_problems(written, actor, turn)):
         if problem is not None and _bare(problem.text) not in known:
-            known.add(_bare(problem.text))
-            new.append(row)
-            problems.append(problem)
-    return (written.take(np.array(new)), problems) if new else None
+            new.setdefault(_bare(problem.text), (row, problem))
+    rows, problems = [row for row, _ in new.values()], [problem for _, problem in new.values()]
+    return (written.take(np.array(rows)), problems) if new else None
 
 
 def is_seed(rates: np.ndarray, hard: float, margin: float) -> np.ndarray:
@@ -273,7 +256,9 @@ def matching_weights(examples: np.ndarray, targets: np.ndarray, cap: float) -> n
     weights = np.zeros(len(examples))
     if not len(examples) or not len(targets):
         return weights
-    examples, targets = (_unit(x) for x in (examples, targets))
+    examples, targets = (
+        x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-30) for x in (examples, targets)
+    )
     for similarity in targets @ examples.T:
         full = weights >= cap - ROUNDING
         best = int(np.argmax(np.where(full, 0.0, similarity)))
@@ -281,21 +266,14 @@ def matching_weights(examples: np.ndarray, targets: np.ndarray, cap: float) -> n
     return weights
 
 
-def _unit(rows: np.ndarray) -> np.ndarray:
-    """Rows scaled to length 1; a row of zeros stays."""
-    length = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(length > 0, length, 1)
-
-
 def _supervised(batch: Batch, weights: np.ndarray) -> Batch:
     """The rows with a positive weight, to be imitated; their weights are scaled to mean 1."""
     rows = np.flatnonzero(weights > 0)
     batch, weights = batch.take(rows).renumbered(), weights[rows] / weights[rows].mean()
-    kind = batch.rollouts.reward.dtype
     cells = batch.rollouts.records.get("cell")
     cells = np.full(len(batch), SOLVE, np.int32) if cells is None else cells
-    batch = batch.with_rollouts(reward=weights.astype(kind), cell=cells)
-    return to_imitate(batch, np.ones(len(batch), bool))
+    batch = batch.with_rollouts(reward=weights.astype(batch.rollouts.reward.dtype), cell=cells)
+    return to_imitate(batch, True)
 
 
 def by_reward(rollouts: Rollouts) -> Float[Array, "B 1"]:
@@ -303,28 +281,18 @@ def by_reward(rollouts: Rollouts) -> Float[Array, "B 1"]:
     return rollouts.reward[:, None]
 
 
-@arguments_of(imitate_proofs, most=0.5, length_cost=0.001, time_cost=0.01, cap=4.0)
-def stp(
-    hard: Unit = 0.25,
-    margin: Unit = 0.1,
-    redo: Unit = 0.05,
-    weight: NonNegative = 1.0,
-    **costs: Any,
-) -> Recipe:
+@arguments_of(imitate_proofs)
+def stp(redo: Unit = 0.05, weight: NonNegative = 1.0, **proofs: Any) -> Recipe:
     """Weighted imitation of the policy's own proofs and of conjectures that are hard to prove.
 
     Args:
-      hard: success below which a conjecture is imitated (θ).
-      margin: statements with success above θ + margin are easy.
       redo: chance that an easy statement is proved again.
       weight: weight of the imitation.
     """
+    statements = prove_hard_ones(proofs["hard"] + proofs["margin"], redo)
     return Recipe(
         objective=objective_of_terms([imitate(weight, factor=by_reward)]),
-        experience=experience(
-            prove_hard_ones(hard + margin, redo),
-            stages=[imitate_proofs(hard, margin, **costs)],
-        ),
+        experience=experience(statements, stages=[imitate_proofs(**proofs)]),
     )
 
 

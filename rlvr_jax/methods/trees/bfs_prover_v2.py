@@ -35,8 +35,8 @@ from rlvr_jax.objectives import imitate, objective_of_terms
 from rlvr_jax.tasks.base import Grade
 from rlvr_jax.tools.base import Lost
 from rlvr_jax.tools.environment import Environment, Reply
-from rlvr_jax.types import Method, Recipe, is_correct
-from rlvr_jax.types.hyperparameters import Count, NonNegative, Positive, Temperature, Unit
+from rlvr_jax.types import Method, Recipe, arguments_of, is_correct
+from rlvr_jax.types.hyperparameters import Count, NonNegative, Temperature, Unit
 from rlvr_jax.types.parts import check_each, part
 
 PROVED, ERROR = "proved", "error"
@@ -212,7 +212,7 @@ def prove_statements(
     high: Unit = 0.9,
     separator: str = ":::",
     banned: Sequence[str] = (),
-    temperature: Positive = 1.3,
+    temperature: Temperature = 1.3,
 ) -> Draw:
     """Searches a proof of each prompt (`prove`), and returns its steps as rows to imitate.
 
@@ -229,7 +229,12 @@ def prove_statements(
 
     Args:
       environment: whose replies are the states. None: that of the task.
-      tactics, alpha, expansions, low, high, separator, banned, temperature: as for `bfs_prover_v2`.
+      tactics: sampled in a state (n).
+      alpha: preference of the search for depth (α).
+      expansions: expanded states of a statement at most; the authors have 600 seconds.
+      low, high: quantiles between which a step is trained.
+      separator: text after a state in the policy's prompt.
+      banned: words that exclude a tactic.
     Metrics: proved_statements, expansions, proof_steps (before the filter), trained_steps,
       lost_statements.
     """
@@ -368,35 +373,19 @@ class _Attempt:
         )
 
 
-def bfs_prover_v2(
-    tactics: Count = 4,
-    alpha: NonNegative = 2.0,
-    expansions: Count = 64,
-    low: Unit = 0.1,
-    high: Unit = 0.9,
-    separator: str = ":::",
-    banned: Sequence[str] = ("sorry", "admit", "native_decide"),
-    temperature: Temperature = 1.3,
-    weight: NonNegative = 1.0,
-) -> Recipe:
+@arguments_of(
+    prove_statements,
+    *("tactics", "alpha", "expansions", "low", "high", "separator", "temperature"),
+    banned=("sorry", "admit", "native_decide"),
+)
+def bfs_prover_v2(weight: NonNegative = 1.0, **search: Any) -> Recipe:
     """Imitation of single tactics of proofs that the policy's search has found.
 
     Args:
-      tactics: sampled in a state (n).
-      alpha: preference of the search for depth (α).
-      expansions: expanded states of a statement at most; the authors have 600 seconds.
-      low, high: quantiles between which a step is trained.
-      separator: text after a state in the policy's prompt.
-      banned: words that exclude a tactic.
       weight: weight of the imitation.
     """
-    search = prove_statements(
-        None, tactics, alpha, expansions, low, high, separator, banned, temperature
-    )
-    return Recipe(
-        objective=objective_of_terms([imitate(weight)]),
-        experience=experience(draw=search),
-    )
+    objective = objective_of_terms([imitate(weight)])
+    return Recipe(objective, experience=experience(draw=prove_statements(**search)))
 
 
 METHOD = Method(bfs_prover_v2, changes="sampling, selection, surrogate", evidence="reconstruction")

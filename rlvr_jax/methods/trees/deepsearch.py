@@ -1,7 +1,7 @@
 """DeepSearch: rollouts are the paths of a Monte Carlo tree search, credited node by node.
 
-"DeepSearch: Overcome the Bottleneck of RLVR via Monte Carlo Tree Search",
-https://github.com/smiles724/DeepSearch
+"DeepSearch: Overcome the Bottleneck of Reinforcement Learning with Verifiable Rewards via Monte
+Carlo Tree Search", https://github.com/smiles724/DeepSearch
 
     a node is 256 tokens and has 8 children; one terminal of an expansion is backed up, ±1
     v    ← v + γ r along its path, γ = max((d + 1) / (L + 1), 0.1); a solved path stays above 0
@@ -21,6 +21,8 @@ Traps: rows are selected by reward and confidence, so they are not samples of th
 fraction of correct ones does not measure it; paths that do not end are discarded
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -36,7 +38,7 @@ from rlvr_jax.experience.draws.trees.nodes import (
 )
 from rlvr_jax.experience.draws.trees.pieces import Pieces
 from rlvr_jax.objectives import Transform, clipped_objective, group_mean, group_std
-from rlvr_jax.types import Method, Recipe, part, replace
+from rlvr_jax.types import Method, Recipe, arguments_of, part, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -51,7 +53,7 @@ from rlvr_jax.types.hyperparameters import (
 
 @part
 def search_tree(
-    tokens: Count = 256,
+    node_tokens: Count = 256,
     width: Count = 8,
     exploration: NonNegative = 2.0,
     least: Positive = 0.1,
@@ -62,7 +64,7 @@ def search_tree(
 ) -> Draw:
     """Searches each prompt's responses as a tree of chunks, one row per sample of the request.
 
-    1. An expansion samples the `width` children of a node, chunks of `tokens` tokens each. A child
+    1. An expansion samples the `width` children of a node, chunks of `node_tokens` tokens. A child
        is terminal if it ends or uses up the budget; terminals are graded.
     2. Exactly one terminal of an expansion is backed up (`back_up_bounded`, +1 if correct, else -1)
        and becomes a row: of the correct ones, else of all, the one whose own tokens have the
@@ -76,26 +78,30 @@ def search_tree(
     are exact.
 
     Args:
-      tokens: `node_tokens` of `deepsearch`, as are the other arguments.
-      most_expansions: at least the levels of a response.
+      node_tokens, width: tokens and children of a node.
+      exploration: weight of exploration among the children of an expansion.
+      least: smallest fraction of a reward that reaches the root (γ).
+      value_weight, depth_weight: weights in the choice among all open nodes.
+      overlong: last tokens of the budget, over which the reward falls by up to 1; 0: off.
+      most_expansions: of a prompt's tree; at least the levels of a response.
     Metrics: expansions, nodes, solved_rows.
     Raises:
       ValueError: at the start of a run, fewer expansions than required.
     """
 
     def init(setting):
-        levels = -(-setting.response_tokens // tokens)
+        levels = -(-setting.response_tokens // node_tokens)
         if most_expansions < levels:
             raise ValueError(
                 f"search_tree: most_expansions must be at least {levels}, the nodes of"
-                f" {tokens} tokens in a response of {setting.response_tokens}, got"
+                f" {node_tokens} tokens in a response of {setting.response_tokens}, got"
                 f" {most_expansions}"
             )
         return ()
 
     def apply(asks, actor, state, turn):
         budget = turn.setting.response_tokens
-        levels = -(-budget // tokens)
+        levels = -(-budget // node_tokens)
         pieces = Pieces(actor, turn.key)
         nodes = roots(len(asks))
         # The chunk of each node, and whether it was expanded or is terminal.
@@ -127,7 +133,7 @@ def search_tree(
                 np.arange(first, first + len(parents)),
                 before,
                 nodes.stop[parents],
-                tokens,
+                node_tokens,
             )
             rollouts = pieces.batch.rollouts
             nodes = with_nodes(nodes, parents, rollouts.length[drawn])
@@ -269,55 +275,21 @@ def last_token_centered(epsilon: Epsilon | None = None) -> Transform:
     return apply
 
 
+@arguments_of(search_tree, overlong=4096)
 def deepsearch(
-    node_tokens: Count = 256,
-    width: Count = 8,
-    exploration: NonNegative = 2.0,
-    least: Positive = 0.1,
-    value_weight: NonNegative = 0.4,
-    depth_weight: NonNegative = 0.01,
-    overlong: NonNegativeInt = 4096,
-    most_expansions: Count = 256,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     dual: DualClip = 10.0,
     epsilon: Epsilon | None = None,
+    **tree: Any,
 ) -> Recipe:
-    """A clipped ratio on the paths of a search, each token credited with its node's value.
-
-    Args:
-      node_tokens: tokens of a node.
-      width: children of a node.
-      exploration: weight of exploration among the children of an expansion.
-      least: smallest fraction of a reward that reaches the root (γ).
-      value_weight, depth_weight: weights in the choice among all open nodes.
-      overlong: last tokens of the budget, over which the reward falls by up to 1; 0: off.
-      most_expansions: maximum number of expansions of a prompt's tree.
-    """
+    """A clipped ratio on the paths of a search, each token credited with its node's value."""
     return Recipe(
         objective=clipped_objective(
             clip_low, clip_high, advantage=last_token_centered(epsilon), dual_clip=dual
         ),
-        experience=experience(
-            draw=search_tree(
-                node_tokens,
-                width,
-                exploration,
-                least,
-                value_weight,
-                depth_weight,
-                overlong,
-                most_expansions,
-            )
-        ),
+        experience=experience(draw=search_tree(**tree)),
     )
 
 
-METHOD = Method(
-    deepsearch,
-    "DeepSearch: Overcome the Bottleneck of Reinforcement Learning with Verifiable Rewards via"
-    " Monte Carlo Tree Search",
-    "https://github.com/smiles724/DeepSearch",
-    changes="sampling, advantage, aggregation",
-    baseline="other",
-)
+METHOD = Method(deepsearch, changes="sampling, advantage, aggregation", baseline="other")

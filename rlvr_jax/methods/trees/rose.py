@@ -1,6 +1,6 @@
 """ROSE: rollouts branch where likely tokens have different meanings.
 
-"ROSE: Reinforced Efficient Reasoning via Semantically Diverse Exploration",
+"Reinforced Efficient Reasoning via Semantically Diverse Exploration",
 https://github.com/ZiqiZhao1/ROSE-rl
 
     M    = -F H, H the entropy and F = Σ_{i≠j} p_i p_j cos(e_i, e_j) of the 20 likeliest tokens
@@ -29,6 +29,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.experience import Draw, experience
+from rlvr_jax.experience.draws.trees.branching import top_entropy
 from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples
 from rlvr_jax.objectives import Transform, clipped_objective, fixed_length_mean, parent_rows
 from rlvr_jax.objectives.statistics.groups import group_count, group_sum
@@ -38,15 +39,6 @@ from rlvr_jax.types.hyperparameters import Count, DualClip, NonNegative, Unit
 Metric = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """(entropy [n, T], similarity [n, T]) of the likeliest tokens -> [n, T]; rows branch at its
 maximum."""
-
-
-def top_entropy(topk_logp: np.ndarray) -> np.ndarray:
-    """H = -Σ p ln p over the recorded likeliest tokens, not renormalized.
-
-    Args:
-      topk_logp: [..., K].
-    """
-    return -np.sum(np.exp(topk_logp) * topk_logp, axis=-1)
 
 
 def similarity(topk_logp: np.ndarray, topk_ids: np.ndarray, embeddings: np.ndarray) -> np.ndarray:
@@ -304,10 +296,4 @@ def rose(
     )
 
 
-METHOD = Method(
-    rose,
-    "Reinforced Efficient Reasoning via Semantically Diverse Exploration",
-    "https://github.com/ZiqiZhao1/ROSE-rl",
-    changes="sampling, advantage, aggregation, regularizer",
-    denominator="rows",
-)
+METHOD = Method(rose, changes="sampling, advantage, aggregation, regularizer", denominator="rows")

@@ -60,8 +60,8 @@ from rlvr_jax.objectives import imitate, objective_of_terms, own_words
 from rlvr_jax.tasks.base import Grade
 from rlvr_jax.tools import code_steps
 from rlvr_jax.tools.environment import Environment
-from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count, NonNegative, Positive, ReplyTokens, Temperature
+from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types.hyperparameters import Count, NonNegative, ReplyTokens, Temperature
 from rlvr_jax.types.parts import check_each, part
 
 
@@ -101,10 +101,10 @@ def step_tree(
     candidates: Count = 12,
     iterations: Count = 48,
     depth: Count = 16,
-    constant: NonNegative = 2.0,
+    exploration: NonNegative = 2.0,
     traces: Count = 2,
-    tokens: Count | None = None,
-    temperature: Positive = 0.7,
+    step_tokens: Count | None = None,
+    temperature: Temperature = 0.7,
     environment: Environment | None = None,
     reply_tokens: ReplyTokens = 512,
     guide_rate: NonNegative = 0.0,
@@ -120,8 +120,8 @@ def step_tree(
     replies to the step as in `turns`, and the next steps continue after its reply, which is given.
     A step that ends the episode with an outcome of 0 has failed, and so has the response. A step
     whose reply is lost is removed from the tree, because its value is unknown; without any other
-    step the prompt is ungraded. A reply that does not fit, and a step of `tokens` tokens that has
-    not ended, truncate the response. Evaluations sample by `turns`.
+    step the prompt is ungraded. A reply that does not fit, and a step of `step_tokens` tokens
+    that has not ended, truncate the response. Evaluations sample by `turns`.
 
     With a `guide_rate` a head on the policy's hidden state after a step guides the search: an
     unvisited step has the head's score as its value. After each training step the head takes one
@@ -129,8 +129,14 @@ def step_tree(
     D + 1 weights and their moments.
 
     Args:
-      constant, tokens: `exploration` and `step_tokens` of `rstar_math`, as are the other arguments.
+      candidates: next steps that are sampled at a node.
+      iterations: descents of a tree.
+      depth: steps of a response at most.
+      exploration: weight of exploration in the choice among children (c).
+      traces: maximum number of trained traces of a problem.
+      step_tokens: maximum number of tokens of a step. None: the rest of the budget.
       environment: replies to steps; each response has its own episode. None: no replies.
+      guide_rate: learning rate of the head that guides the search; 0: no guide.
     Writes: with an environment turn, origin, process_reward, as `turns`.
     Metrics: nodes, solved_prompts; with an environment failed_steps, lost_steps, tool_tokens,
       cut_replies, and the sums of its counts; with a guide step_pairs, and ordered_pairs, those
@@ -168,9 +174,9 @@ def step_tree(
             guide = Guide(state, pieces, actor) if guide_rate else None
             for place, ask in enumerate(asks):
                 tree = _Tree(
-                    pieces, actor, asks, place, separator, tokens, candidates, driver, guide
+                    pieces, actor, asks, place, separator, step_tokens, candidates, driver, guide
                 )
-                searched = search_steps(tree.root, tree.expand, iterations, depth, constant)
+                searched = search_steps(tree.root, tree.expand, iterations, depth, exploration)
                 if guide is not None:
                     guide.see(searched)
                 right = best_traces(searched, min(traces, ask.samples))
@@ -504,52 +510,30 @@ def rejection_sampling() -> Stage:
     return apply
 
 
+@arguments_of(
+    step_tree,
+    *("candidates", "iterations", "depth", "exploration", "traces", "step_tokens", "temperature"),
+    *("reply_tokens", "guide_rate"),
+)
 def rstar_math(
     separator: str | None = None,
-    candidates: Count = 12,
-    iterations: Count = 48,
-    depth: Count = 16,
-    exploration: NonNegative = 2.0,
-    traces: Count = 2,
-    step_tokens: Count | None = None,
-    temperature: Temperature = 0.7,
     weight: NonNegative = 1.0,
     code: bool = False,
     errors: Count = 2,
-    reply_tokens: ReplyTokens = 512,
-    guide_rate: NonNegative = 0.0,
+    **tree: Any,
 ) -> Recipe:
     """Imitation of the best correct traces of a search over steps.
 
     Args:
       separator: text that ends a step. None: an empty line, and with code "<end_of_step>".
-      candidates: next steps that are sampled at a node.
-      iterations: descents of a tree.
-      depth: steps of a response at most.
-      exploration: weight of exploration in the choice among children (c).
-      traces: maximum number of trained traces of a problem.
-      step_tokens: maximum number of tokens of a step. None: the rest of the budget.
       weight: weight of the imitation.
       code: steps may contain Python, which is run (`code_steps`).
       errors: consecutive errors of code that end a path.
-      reply_tokens: maximum number of tokens of the output of code.
-      guide_rate: learning rate of the head that guides the search; 0: no guide.
     """
     if separator is None:
         separator = "<end_of_step>" if code else "\n\n"
-    search = step_tree(
-        separator,
-        candidates,
-        iterations,
-        depth,
-        exploration,
-        traces,
-        step_tokens,
-        temperature,
-        code_steps(separator, errors=errors) if code else None,
-        reply_tokens,
-        guide_rate,
-    )
+    environment = code_steps(separator, errors=errors) if code else None
+    search = step_tree(separator, environment=environment, **tree)
     learned = imitate(weight, own_words, ("supervised", "origin")) if code else imitate(weight)
     return Recipe(
         objective=objective_of_terms([learned]),

@@ -4,12 +4,13 @@
                          `rollout_advantage` for a custom one
     no baseline          `plain_reward`, `no_advantage`
     over time            `reward_to_go`, `generalized_advantage`, `process_to_go`
-    of another advantage `whitened`, `standardize_advantage`
+    of another advantage `whitened`, `standardize_advantage`, `advantage_by_cell`
 
 The critic of some of them is also here: `critic_of`, `value_loss`. An advantage of one paper is in
 that paper's file.
 """
 
+from rlvr_jax.objectives.advantages.by_cell import *
 from rlvr_jax.objectives.advantages.critics import *
 from rlvr_jax.objectives.advantages.group_relative import *
 from rlvr_jax.objectives.advantages.process_credit import *

@@ -41,6 +41,12 @@ def absolute(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
     return jnp.abs(logp - reference_logp)
 
 
+def k2(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
+    """The square d²/2: biased, with the correct gradient."""
+    del old_logp
+    return (logp - reference_logp) ** 2 / 2
+
+
 def k3(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
     """x + d - 1 ≥ 0: unbiased with low variance, with the gradient of the other divergence."""
     del old_logp

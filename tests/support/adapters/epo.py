@@ -54,7 +54,7 @@ def outputs(case, hyper):
         )
         # The bracket is what is subtracted from the loss.
         bonus = banded_entropy_bonus(
-            -1.0, hyper["smooth"], **band, steps=steps, max_epochs=epochs, **mode
+            -1.0, hyper["smooth"], *band.values(), max_steps=steps, max_epochs=epochs, **mode
         )
         done = golden.evaluate(
             recipe("epo", entropy_coefficient=hyper["coef"], **made, **mode), case, state=state

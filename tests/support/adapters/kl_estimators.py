@@ -7,9 +7,8 @@ import jax
 import jax.numpy as jnp
 from adapters.common import on_mask, only
 
-from rlvr_jax.methods.baselines.reinforce_plus_plus import k2
 from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty, statistic_penalty
-from rlvr_jax.objectives.statistics.divergences import absolute, k1, k3, k3_importance
+from rlvr_jax.objectives.statistics.divergences import absolute, k1, k2, k3, k3_importance
 
 LEFT_OUT = {
     name: "an estimator that no method uses"

@@ -5,13 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 from adapters.common import all_logp, both, on_mask
 
+from rlvr_jax.experience.draws.trees.branching import top_entropy
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.trees.rose import (
     branch_points,
     diversity,
     similarity,
     stretch_credit,
-    top_entropy,
 )
 from rlvr_jax.objectives import parent_rows
 

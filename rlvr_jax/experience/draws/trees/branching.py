@@ -19,10 +19,15 @@ from rlvr_jax.types.hyperparameters import Count, NonNegative, Unit
 from rlvr_jax.types.parts import part
 
 
+def top_entropy(topk_logp: np.ndarray) -> np.ndarray:
+    """H = -Σ p ln p over the recorded likeliest tokens, not renormalized, [...] of [..., K]."""
+    return -np.sum(np.exp(topk_logp) * topk_logp, axis=-1)
+
+
 def first_entropy(
     topk_logp: np.ndarray, tokens: np.ndarray, window: int, vocabulary: int
 ) -> np.ndarray:
-    """E = Σ over the first tokens of (-Σ p ln p over the recorded tokens) / ln V, [n].
+    """E = Σ over the first tokens of their `top_entropy` / ln V, [n].
 
     It is a sum, so a short round has a low entropy.
 
@@ -32,9 +37,8 @@ def first_entropy(
       window: number of its first tokens that count.
       vocabulary: V.
     """
-    spread = -np.sum(np.exp(topk_logp) * topk_logp, axis=-1)
     counted = tokens & (np.cumsum(tokens, axis=1) <= window)
-    return np.where(counted, spread, 0).sum(axis=1) / np.log(vocabulary)
+    return np.where(counted, top_entropy(topk_logp), 0).sum(axis=1) / np.log(vocabulary)
 
 
 def branch_probability(

@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any
 
-from rlvr_jax.tasks.base import Grade, Prompt, Response, Verify
+from rlvr_jax.tasks.base import Prompt, Response, Verify
 from rlvr_jax.verifiers.checks import Check, run
+from rlvr_jax.verifiers.grade import Grade
 from rlvr_jax.verifiers.pool import Result, WorkerPool
 from rlvr_jax.verifiers.tags import prefilled_tags
 

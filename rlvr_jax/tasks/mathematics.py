@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from rlvr_jax.tasks.answer_form import asked_form, instructed, marked_line, needs_lines, written
-from rlvr_jax.tasks.base import Grade, Prompt, Response, Task, Verify
+from rlvr_jax.tasks.base import Prompt, Response, Task, Verify
 from rlvr_jax.tasks.data.questions import Placed, consistent, split_off, without
 from rlvr_jax.tasks.options import takes_options_of
 from rlvr_jax.tasks.settings import (
@@ -20,6 +20,7 @@ from rlvr_jax.tasks.settings import (
     Instruction,
     ResponseTokens,
 )
+from rlvr_jax.verifiers.grade import Grade
 from rlvr_jax.verifiers.maths.extract import boxes
 from rlvr_jax.verifiers.maths.verifier import MathVerifier, Verdict
 from rlvr_jax.verifiers.tags import prefilled_tags

@@ -32,12 +32,13 @@ from typing import Annotated, Any
 
 from rlvr_jax.ranges import Positive, Range
 from rlvr_jax.tasks.answer_form import joined
-from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
+from rlvr_jax.tasks.base import Prompt, Response, Task
 from rlvr_jax.tasks.generated import SIZE, TEST_SIZE
 from rlvr_jax.tasks.reasoning_gym_answers import EQUAL, is_padded
 from rlvr_jax.tasks.reasoning_gym_scorers import SCORERS
 from rlvr_jax.tasks.settings import ResponseTokens, Seed, Size, TestSize, checked, task
 from rlvr_jax.tasks.synthesis.worked import WORKED, worked
+from rlvr_jax.verifiers.grade import Grade
 
 __all__ = ["INSTRUCTION", "REFUSED", "data_sets", "extract_answer", "gsm_symbolic", "reasoning_gym"]
 

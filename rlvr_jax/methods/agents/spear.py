@@ -50,9 +50,10 @@ from rlvr_jax.objectives import drop_high_covariance, group_centered, random_cho
 from rlvr_jax.objectives.algebra.parts import Aggregation, Spec, Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.surrogates.aggregations import at_least_one, rollouts_with_tokens
-from rlvr_jax.tasks.base import Grade, Task
+from rlvr_jax.tasks.base import Task
 from rlvr_jax.types import Function, Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Finite, NonNegativeInt, Share
+from rlvr_jax.verifiers.grade import Grade
 
 
 @part

@@ -30,9 +30,9 @@ from rlvr_jax.experience import Batch, Curriculum, Stage, experience, shuffled_e
 from rlvr_jax.experience.stages.donors.imitate_right import first_of_right, to_imitate
 from rlvr_jax.experience.store import Store, empty_store, oldest, push, repeatable, rewritten, taken
 from rlvr_jax.objectives import imitate, objective_of_terms, part
-from rlvr_jax.tasks.base import Grade
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import Count, NonNegative
+from rlvr_jax.verifiers.grade import Grade
 
 
 @part

@@ -42,9 +42,9 @@ from rlvr_jax.objectives.statistics.groups import (
     group_std,
 )
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.tasks.base import Grade
 from rlvr_jax.types import Method, Recipe, is_correct, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegative, Unit
+from rlvr_jax.verifiers.grade import Grade
 
 EXPERTS = (
     "Answer as a textbook does, step by step.",

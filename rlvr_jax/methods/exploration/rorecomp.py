@@ -31,9 +31,9 @@ from rlvr_jax.experience import Batch, Stage, experience
 from rlvr_jax.experience.store import empty_store, pop_oldest, push, repeatable, rewritten
 from rlvr_jax.objectives import Context, Transform, clipped_objective, group_normalized
 from rlvr_jax.objectives.algebra.inputs import MEASURED, on_mask
-from rlvr_jax.tasks.base import Grade
 from rlvr_jax.types import Method, Recipe, Rollouts, Signals, TokenStats, is_correct, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Share
+from rlvr_jax.verifiers.grade import Grade
 
 PER_TOKEN = ("behaviour_logp", "entropy", "temperature", "old_logp", "advantage")
 PER_ROW = ("outcome", "reward")

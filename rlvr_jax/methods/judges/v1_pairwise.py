@@ -31,9 +31,9 @@ from rlvr_jax.experience.heard import Heard, with_heard
 from rlvr_jax.experience.views import showing
 from rlvr_jax.judges.parse import two_numbers
 from rlvr_jax.objectives import Transform, clipped_objective, group_sum, masked_count, masked_sum
-from rlvr_jax.tasks.base import Grade
 from rlvr_jax.types import Method, Recipe, arguments_of, is_correct, replace
 from rlvr_jax.types.hyperparameters import Count, Unit
+from rlvr_jax.verifiers.grade import Grade
 
 LEAST, MOST = 1, 10  # ends of the scale of ratings
 

@@ -4,6 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+LOST, TIMED_OUT = "lost", "timed out"
+"""Stages of a grade whose process was lost, and of one whose process was stopped at its limit."""
+
 _ROUNDING = 1e-6
 
 

@@ -1,6 +1,6 @@
 """A check that tests name, here where workers can import it."""
 
-from rlvr_jax.verifiers import Finding
+from rlvr_jax.verifiers import Grade
 
 
 def after_colon(text, mark=":"):
@@ -13,4 +13,9 @@ def equal(answer, gold, offset=0):
         raise RuntimeError
     if answer == "unknown":
         return None
-    return Finding(float(int(answer) + offset == gold), answer, "number", {"digits": len(answer)})
+    return Grade(
+        float(int(answer) + offset == gold),
+        answer=answer,
+        stage="number",
+        info={"digits": len(answer)},
+    )

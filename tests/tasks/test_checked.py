@@ -28,7 +28,7 @@ def test_a_check_grades_in_this_process_and_in_workers(workers):
 
 def test_options_reach_both_functions():
     shifted = Check(f"{HERE}:equal", f"{HERE}:after_colon", {"offset": -1}, {"mark": "="})
-    assert examine(shifted, "x = 8", 7).value == 1.0
+    assert examine(shifted, "x = 8", 7).outcome == 1.0
 
 
 @pytest.mark.parametrize("where", [{"workers": 1}, {"workers": 0}, {"workers": 0, "threads": 2}])

@@ -87,7 +87,7 @@ def test_a_right_answer_stays_right_when_a_supervisor_is_killed():
         verifier.grade([r"\sqrt{3}"], [r"\boxed{3^{1/2}}"])
         assert kill_serving(verifier.pool) == 1
         verdict = verifier.grade([r"\sqrt{8}"], [r"\boxed{2\sqrt{2}}"])[0]
-    assert (verdict.correct, verdict.lost) == (True, False)
+    assert (verdict.outcome, verdict.stage) == (1.0, "digits")
 
 
 @pytest.mark.parametrize("response", [rf"\boxed{{{HARD}}}", ""], ids=["answer", "gold"])
@@ -98,7 +98,7 @@ def test_what_is_lost_twice_has_no_verdict(response):
         verifier.grade([r"\sqrt{2}"], [""])
         with again_and_again(lambda: kill_serving(verifier.pool)):
             verdict = verifier.grade([gold], [response])[0]
-    assert (verdict.correct, verdict.timed_out, verdict.lost) == (None, False, True)
+    assert (verdict.outcome, verdict.timed_out, verdict.stage) == (None, False, "lost")
 
 
 FORK = """

@@ -236,7 +236,7 @@ def _records(good: Batch, actor) -> dict[str, np.ndarray]:
 def _replayed(written: Batch, rows: dict[str, np.ndarray], usual: float, weight: float) -> Batch:
     """Stored rows as a batch with its own advantages, weights and grades."""
     kind = written.rollouts.reward.dtype
-    numbers = {name: rows[name].astype(kind) for name in (*PER_TOKEN, *PER_ROW)}
+    numbers = {name: rows[name].astype(kind) for name in PER_TOKEN}
     other = {name: rows[name] for name in ("mask", "truncated", "weight_version")}
     mask = rows["mask"]
     advantage = np.where(mask, (rows["reward"] - usual)[:, None], 0).astype(kind)
@@ -249,7 +249,7 @@ def _replayed(written: Batch, rows: dict[str, np.ndarray], usual: float, weight:
         **other,
     )
     pairs = zip(rows["outcome"].tolist(), rows["reward"].tolist(), strict=True)
-    return replace(whole, grades=[Grade(outcome, reward) for outcome, reward in pairs])
+    return whole.graded([Grade(outcome, reward) for outcome, reward in pairs])
 
 
 @part

@@ -89,10 +89,8 @@ def imitate_right(capacity: Count, round_steps: Count, per_prompt: Count) -> Sta
         chosen = chosen[np.argsort(state.rows["number"][chosen], kind="stable")]
         metrics["imitated_answers"] = float(len(chosen))
         written = rewritten(actor, turn.setting.task, taken(state, chosen))
-        correct = np.ones(len(written), rollouts.outcome.dtype)
         whole = to_imitate(written, np.ones(len(written), bool))
-        whole = whole.with_rollouts(outcome=correct, reward=correct)
-        whole = replace(whole, grades=[Grade(1.0)] * len(whole), further=batch.further)
+        whole = replace(whole.graded([Grade(1.0)] * len(whole)), further=batch.further)
         return whole, state, metrics
 
     return Stage(apply, init, writes=frozenset({"supervised"}), by_row=True)

@@ -67,7 +67,7 @@ def reflect() -> Stage:
         if not useful.any():
             return batch, state, metrics
         notes = notes.take(np.flatnonzero(useful))
-        notes = replace(notes, grades=[Grade(None)] * len(notes))  # notes are not graded
+        notes = notes.graded([Grade(None)] * len(notes))  # notes are not graded
         rows = to_imitate(notes, True)
         metrics["kept_notes"] = len(notes) / len(batch.groups)
         return concatenate([batch, rows]), state, metrics

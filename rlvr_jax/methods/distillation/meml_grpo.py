@@ -255,7 +255,7 @@ def imitate_hard(
         length = np.zeros_like(rows.rollouts.prompt_length)
         second = {"second_tokens": np.zeros_like(rows.rollouts.prompt_tokens)}
         rows = rows.with_rollouts(cell=cells, second_length=length, **second)
-        return replace(rows, grades=[Grade(None)] * len(rows)), long
+        return rows.graded([Grade(None)] * len(rows)), long
 
     return Stage(apply, init, views=tuple(views))
 

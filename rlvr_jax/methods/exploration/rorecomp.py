@@ -124,11 +124,11 @@ def _records(rest: Batch, actor) -> dict[str, np.ndarray]:
 def _compensation(written: Batch, rows: dict[str, np.ndarray]) -> Batch:
     """Stored rows as a batch with their advantages and old log-probs."""
     kind = written.rollouts.reward.dtype
-    numbers = {name: rows[name].astype(kind) for name in (*PER_TOKEN, *PER_ROW)}
+    numbers = {name: rows[name].astype(kind) for name in PER_TOKEN}
     other = {name: rows[name] for name in ("mask", "truncated", "weight_version")}
     whole = written.with_rollouts(stored=np.ones(len(written), bool), **numbers, **other)
     pairs = zip(rows["outcome"].tolist(), rows["reward"].tolist(), strict=True)
-    return replace(whole, grades=[Grade(outcome, reward) for outcome, reward in pairs])
+    return whole.graded([Grade(outcome, reward) for outcome, reward in pairs])
 
 
 def estimator(advantage: Transform) -> Callable[[Rollouts], np.ndarray]:

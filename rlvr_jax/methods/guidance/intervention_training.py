@@ -76,7 +76,7 @@ def imitate_interventions(proposer: View, below: Finite, continuations: Count) -
         plain = [replace(batch.asks[row], view=PLAIN, samples=1, given=()) for row, _ in kept]
         rows = actor.written(plain, [ids for _, ids in kept])
         # The beginning of a response has no grade.
-        rows = replace(rows, grades=[Grade(None)] * len(kept), tokenizer=batch.tokenizer)
+        rows = replace(rows.graded([Grade(None)] * len(kept)), tokenizer=batch.tokenizer)
         return to_imitate(rows, True), state, metrics
 
     return Stage(apply, views=(proposer,))

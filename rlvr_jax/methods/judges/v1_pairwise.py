@@ -111,8 +111,8 @@ def _graded(sampled: Batch, truths, tolerance: float) -> tuple[Batch, np.ndarray
         earned[rows] = [rating_reward(responses[row].text, truth, tolerance) for row in rows]
     reward = np.where(np.isnan(earned), 0, earned).astype(sampled.rollouts.reward.dtype)
     cell = np.ones(len(sampled), np.int32)
-    rated = sampled.with_rollouts(outcome=reward, reward=reward, cell=cell)
-    return replace(rated, grades=[Grade(value) for value in reward.tolist()]), earned
+    rated = sampled.with_rollouts(cell=cell)
+    return rated.graded([Grade(value) for value in reward.tolist()]), earned
 
 
 def rating_reward(words: str, correct: tuple[bool, bool], tolerance: float) -> float:

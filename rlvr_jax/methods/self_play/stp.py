@@ -291,10 +291,9 @@ def _supervised(batch: Batch, weights: np.ndarray) -> Batch:
     """The rows with a positive weight, to be imitated; their weights are scaled to mean 1."""
     rows = np.flatnonzero(weights > 0)
     batch, weights = batch.take(rows).renumbered(), weights[rows] / weights[rows].mean()
-    kind = batch.rollouts.reward.dtype
     cells = batch.rollouts.cell
     cells = np.full(len(batch), SOLVE, np.int32) if cells is None else cells
-    batch = batch.with_rollouts(reward=weights.astype(kind), cell=cells)
+    batch = batch.rewarded(weights).with_rollouts(cell=cells)
     return to_imitate(batch, np.ones(len(batch), bool))
 
 

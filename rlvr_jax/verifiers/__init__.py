@@ -4,8 +4,7 @@ No text of a response raises here or runs in this process, and every grade arriv
 limit. The subpackage knows neither prompts nor tasks, and imports the standard library and the
 sandbox only (engines are loaded where they are needed).
 
-  `pool`: `WorkerPool` runs a function on JSON jobs in limited processes; `supervisor` is its handle
-    on one and `worker` their side.
+  `pool`: `WorkerPool` runs a function on JSON jobs in limited processes of the sandbox.
   `maths`: mathematical answers: `verify_math` for one response, `MathVerifier` for batches and
     options, `check` for a `Check`, `final_answer` for the answer of a response. `report` runs it
     on files of cases, or measures its speed.

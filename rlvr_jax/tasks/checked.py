@@ -8,7 +8,7 @@ from typing import Any
 
 from rlvr_jax.tasks.base import Prompt, Response, Verify
 from rlvr_jax.verifiers.checks import Check, run
-from rlvr_jax.verifiers.grade import LOST, TIMED_OUT, Grade
+from rlvr_jax.verifiers.grade import Grade
 from rlvr_jax.verifiers.pool import Result, WorkerPool
 from rlvr_jax.verifiers.tags import prefilled_tags
 
@@ -96,12 +96,7 @@ def _here(job: list[Any]) -> Result:
 
 
 def _grade(result: Result) -> Grade:
-    if result.lost:
-        return Grade(outcome=None, stage=LOST)
-    if result.timed_out or result.error is not None:
-        failed = {"check_error": float(result.error is not None)}
-        kind = (result.error or "").partition(":")[0]
-        stage = TIMED_OUT if result.timed_out else f"error: {kind}"
-        return Grade(outcome=0.0, timed_out=result.timed_out, info=failed, stage=stage)
+    if failure := result.failure("check_error"):
+        return failure
     grade = Grade(**result.value)
     return replace(grade, info={**grade.info, "check_error": 0.0})

@@ -35,6 +35,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rlvr_jax.verifiers.grade import LOST, TIMED_OUT, Grade
+
 if TYPE_CHECKING:
     from rlvr_jax.sandbox.connection import JobServer
 
@@ -55,6 +57,20 @@ class Result:
     timed_out: bool = False
     error: str | None = None
     lost: bool = False
+
+    def failure(self, counter: str) -> Grade | None:
+        """The grade of a job without a value, None if it has one: ungraded if it was lost, else 0.
+
+        Args:
+          counter: name of the number of the grade that counts errors, without time-outs.
+        """
+        if self.error is None:
+            return None
+        if self.lost:
+            return Grade(None, stage=LOST)
+        stage = TIMED_OUT if self.timed_out else f"error: {self.error.partition(':')[0]}"
+        errors = {counter: float(not self.timed_out)}
+        return Grade(0.0, timed_out=self.timed_out, info=errors, stage=stage)
 
 
 class WorkerPool:

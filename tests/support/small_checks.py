@@ -1,5 +1,7 @@
 """A check that tests name, here where workers can import it."""
 
+import time
+
 from rlvr_jax.verifiers import Grade
 
 
@@ -11,6 +13,8 @@ def after_colon(text, mark=":"):
 def equal(answer, gold, offset=0):
     if answer == "raise":
         raise RuntimeError
+    if answer == "late":
+        time.sleep(60)
     if answer == "unknown":
         return None
     return Grade(

@@ -39,6 +39,12 @@ def test_a_check_that_raises_is_worth_nothing_and_is_counted(where):
     assert (right.outcome, right.info["check_error"]) == (1.0, 0.0)
 
 
+def test_a_late_check_is_worth_nothing_and_is_no_error():
+    (late,) = grades(verifier(check(), workers=1, wall_seconds=0.3), "it is: late")
+    assert (late.outcome, late.timed_out, late.stage) == (0.0, True, "timed out")
+    assert late.info == {"check_error": 0.0}
+
+
 def test_what_the_chat_template_opened_is_part_of_the_response():
     reads = Check(f"{HERE}:equal", f"{HERE}:after_colon", reading={"mark": "<think>"})
     verify = verifier(reads, workers=0)

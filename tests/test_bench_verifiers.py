@@ -22,6 +22,6 @@ def test_bad_arguments_are_named(arguments):
 @pytest.mark.parametrize("name", bench_verifiers.RULES)
 def test_each_check_finds_one_gold_right_and_the_other_not(name):
     check, golds, answer, _ = bench_verifiers.RULES[name]
-    right, wrong = (examine(check, answer, gold).value for gold in golds)
+    right, wrong = (examine(check, answer, gold).outcome for gold in golds)
     assert right == 1
     assert wrong < 1 or golds[0] == golds[1]

@@ -140,6 +140,22 @@ class Batch:
         """The same rows with other records."""
         return replace(self, rollouts=self.rollouts.replace(**changes))
 
+    def graded(self, grades: Sequence[Grade]) -> Batch:
+        """The rows with these grades, and with their outcomes and rewards; 0 where ungraded."""
+        known = {
+            name: np.array([getattr(one, name) or 0 for one in grades], own.dtype)
+            for name, own in (("outcome", self.rollouts.outcome), ("reward", self.rollouts.reward))
+        }
+        return replace(self.with_rollouts(**known), grades=grades)
+
+    def rewarded(self, reward: Any) -> Batch:
+        """The graded rows with other rewards, [B], 0 where ungraded; grades do not change.
+
+        A reward of NaN is none: such a row leaves its group and the loss.
+        """
+        known = np.where(self.decided, reward, 0).astype(self.rollouts.reward.dtype)
+        return self.with_rollouts(reward=known)
+
     def without(self, rows: np.ndarray) -> Batch:
         """The same rows, without training on those that are True in `rows`, bool [B].
 

@@ -33,16 +33,7 @@ def grade(task: Task, batch: Batch) -> Batch:
     own = {int(row): vars(one) for row, one in zip(rows, grades, strict=True)}
     known = {int(row): told for part in gather(own) for row, told in part.items()}
     grades = [Grade(**known[row]) for row in range(len(prompts))]
-    return _graded(batch, grades, time.perf_counter() - started)
-
-
-def _graded(batch: Batch, grades: Sequence[Grade], seconds: float) -> Batch:
-    """The batch with these grades, outcomes and rewards; 0 for ungraded rows."""
-    known = {
-        name: np.array([getattr(g, name) or 0 for g in grades], batch.rollouts.get(name).dtype)
-        for name in ("outcome", "reward")
-    }
-    return replace(batch.with_rollouts(**known), grades=grades, verify_seconds=seconds)
+    return replace(batch.graded(grades), verify_seconds=time.perf_counter() - started)
 
 
 def grade_answers(verify: Callable[[Batch], Batch], batch: Batch) -> Batch:
@@ -59,11 +50,8 @@ def grade_answers(verify: Callable[[Batch], Batch], batch: Batch) -> Batch:
     last = batch.last_of_trace
     ends = np.unique(last)
     told = verify(batch.take(ends))
-    grade_of = np.searchsorted(ends, last)
-    known = {name: told.rollouts.get(name)[grade_of] for name in ("outcome", "reward")}
-    whole = batch.with_rollouts(**known)
-    grades = [told.grades[row] for row in grade_of]
-    return replace(whole, grades=grades, verify_seconds=told.verify_seconds)
+    grades = [told.grades[row] for row in np.searchsorted(ends, last)]
+    return replace(batch.graded(grades), verify_seconds=told.verify_seconds)
 
 
 def _with_brought(verify: Callable[[Batch], Batch], batch: Batch) -> Batch:
@@ -76,7 +64,7 @@ def _with_brought(verify: Callable[[Batch], Batch], batch: Batch) -> Batch:
         for row, grade in zip(np.flatnonzero(missing), told.grades, strict=True):
             grades[row] = grade
         seconds = told.verify_seconds
-    return _graded(plain, grades, seconds)
+    return replace(plain.graded(grades), verify_seconds=seconds)
 
 
 def _check_numbers(

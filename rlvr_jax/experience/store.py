@@ -9,7 +9,6 @@ rows, store = pop_oldest(store, 16)
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -184,10 +183,8 @@ def replayed(actor: Actor, task: Task, rows: Rows) -> Batch:
     known = {
         name: array.astype(kind) if array.dtype == np.float32 else array
         for name, array in rows.items()
-        if name not in ("number", "tokens", "length")
+        if name not in ("number", "tokens", "length", *PER_ROW)
     }
-    pairs = zip(rows["outcome"].tolist(), rows["reward"].tolist(), strict=True)
-    return replace(
-        written.with_rollouts(stored=np.ones(len(written), bool), **known),
-        grades=[Grade(outcome, reward) for outcome, reward in pairs],
-    )
+    pairs = zip(*(rows[name].tolist() for name in PER_ROW), strict=True)
+    whole = written.with_rollouts(stored=np.ones(len(written), bool), **known)
+    return whole.graded([Grade(outcome, reward) for outcome, reward in pairs])

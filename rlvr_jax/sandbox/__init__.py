@@ -8,6 +8,7 @@ layers that this machine has. The subpackage needs Linux and the standard librar
 
   `client`: `Sandbox`, the caller's side, with a `connection` to each server; `limits`: `Limits` and
     `Outcome`; `task`: the task of a program.
+  `jobs`: trusted functions that are called with hostile values, for `verifiers.WorkerPool`.
   `server`: the process that forks programs and watches them; `layers`: those that it has;
     `inside`: from the fork to the program, which `script` runs if it is Python.
   `root`, `rights`, `landlock`, `seccomp` (with `syscalls`), `cgroup`: one layer each; `linux`: the

@@ -131,7 +131,7 @@ class Sandbox:
             except IndexError:
                 server = Server(self._without)
             try:
-                if not (self._unsafe or _allowed.is_set() or holds(server.layers)):
+                if not (self._unsafe or _allowed.is_set() or holds(server.layers or ())):
                     lacking = ", ".join(f"{a} ({why})" for a, why in server.missing.items())
                     raise RuntimeError(
                         "Sandbox: this machine keeps no program from files, network or other"

@@ -1,27 +1,34 @@
-"""The caller's handle on one server: start it, have it run a program, end it."""
+"""The caller's handles on servers: start one, have it run a program or do a job, end it."""
 
 import contextlib
 import json
 import os
 import select
+import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rlvr_jax.sandbox import cgroup, folder, interpreter
+from rlvr_jax.sandbox import cgroup, folder, interpreter, watch
+from rlvr_jax.sandbox.jobs import ERROR, GRACE, KILLED, TIMEOUT, VALUE, Channel
 from rlvr_jax.sandbox.limits import Limits, Outcome
 from rlvr_jax.sandbox.server import KILL
 from rlvr_jax.sandbox.task import sealed
 
 _GRACE = 30.0  # seconds a server may be late before it is taken for lost
-_START = 60.0  # seconds for the start of a server
+_START, _IMPORTS = 60.0, 120.0  # seconds for the start of a server, of one with a function
 _CHUNK = 65536  # bytes read from a program at a time
-_BOOT = (
+_PROGRAMS = (
     "import sys; sys.path.append(sys.argv[1]);"
-    " from rlvr_jax.sandbox import server; sys.path.pop(); server.main()"
+    " from rlvr_jax.sandbox import server; sys.path.pop(); server.main(server.programs, False)"
+)
+_JOBS = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]);"
+    " from rlvr_jax.sandbox import jobs, server; server.main(jobs.serve, True)"
 )
 # One thread in a numerical library: each reserves address space of its own.
 _ENVIRONMENT = {
@@ -35,42 +42,146 @@ _ENVIRONMENT = {
     "MALLOC_ARENA_MAX": "2",
 }
 _PASSED_ON = ("LD_LIBRARY_PATH",)  # an interpreter may need it to start
+_PASSED_ON_TO_JOBS = (*_PASSED_ON, "PATH", "LANG", "LC_ALL", "TMPDIR")
+_REASONS = {VALUE: "", ERROR: "error", TIMEOUT: "time", KILLED: "lost"}
+_PLACE = str(Path(__file__).resolve().parents[2])
 
 
-class Server:
-    """The handle on one server process."""
+class Connection:
+    """The handle on one process that forks others: start it, wait for it, end it.
 
-    def __init__(self, without: Sequence[str]):
+    Args:
+      command: of the process; its last argument is added.
+      passed_on: names of the environment.
+      cwd: its folder; None: ours.
+      without: as in `Layers`.
+    """
+
+    patience = _GRACE
+
+    def __init__(
+        self, command: Sequence[str], passed_on: Sequence[str], cwd: str | None, without: list[str]
+    ):
         ours, theirs = socket.socketpair()
         self.owner: int = os.getpid()
         self.channel: socket.socket = ours
         self.lost: bool = False
+        self.layers: frozenset[str] | None = None
+        self.missing: dict[str, str] = {}
         self.group: str = ""
         self.work: str = ""
-        program = interpreter.resolved()
-        place = str(Path(__file__).resolve().parents[2])
-        environment = {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
+        environment = {key: os.environ[key] for key in passed_on if key in os.environ}
         with theirs:
             self.process: subprocess.Popen[bytes] = subprocess.Popen(
-                [program, "-S", "-s", "-P", "-c", _BOOT, place, json.dumps(list(without))],
+                [*command, json.dumps(without)],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                cwd="/",
+                cwd=cwd,
                 env=_ENVIRONMENT | environment,
                 start_new_session=True,
             )
+
+    def hear(self, seconds: float) -> str:
+        """Waits for the first message, with the layers; the error in it, "" without one."""
+        self.channel.settimeout(seconds)
+        hello = _line(self.channel) or {"error": "it ended"}
+        if "error" not in hello:
+            self.layers, self.missing = frozenset(hello["layers"]), hello["missing"]
+            self.group, self.work = hello["group"], hello["work"]
+        return hello.get("error", "")
+
+    def leave(self) -> None:
+        """Closes the channel, at which the process ends what it has started, and itself."""
+        if self.owner != os.getpid():
+            return  # a fork of the caller does not end the caller's processes
+        with contextlib.suppress(OSError):
+            self.channel.shutdown(socket.SHUT_RDWR)
+        if self.layers is None:  # still importing: it has started nothing and does not listen
+            self.process.kill()
+
+    def stop(self) -> None:
+        """Ends the process; if it does not end what it has started, the kernel does."""
+        if self.owner != os.getpid():
+            return
+        self.leave()
         try:
-            ours.settimeout(_START)
-            hello = _line(ours) or {"error": "it ended"}
-            if why := hello.get("error"):
+            self.process.wait(timeout=0.0 if self.lost else self.patience)
+        except subprocess.TimeoutExpired:
+            started = watch.descendants(self.process.pid)
+            self.process.kill()
+            for pid in started:  # where no namespace ends them
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            self.process.wait()
+        self.channel.close()
+        if self.group:
+            cgroup.remove(self.group)
+        with contextlib.suppress(OSError):  # it is gone unless the process was killed
+            if self.work:
+                folder.remove(self.work)
+
+
+class JobServer(Connection):
+    """The handle on a process that calls a function with values, job by job; see `jobs`.
+
+    Args:
+      settings: function, warm_up, job_bytes, reply_bytes, jobs_per_worker and limits, as in
+        `rlvr_jax.verifiers.WorkerPool`.
+    """
+
+    patience = GRACE
+
+    def __init__(self, settings: dict[str, Any]):
+        path = [*(str(Path(entry).absolute()) for entry in sys.path), _PLACE]
+        command = [sys.executable, "-P", "-c", _JOBS, json.dumps(path)]
+        super().__init__(command, _PASSED_ON_TO_JOBS, None, [])
+        self.jobs: Channel = Channel(self.channel, settings["reply_bytes"] + 1024)
+        self.channel.settimeout(_IMPORTS)
+        with contextlib.suppress(OSError):  # a lost one shows as it is waited for
+            self.jobs.send(json.dumps({**settings, "path": path}).encode())
+
+    def ready(self) -> frozenset[str]:
+        """Waits for the imports; returns the layers of the workers.
+
+        Raises:
+          RuntimeError: the function cannot be imported, or the process died or hangs.
+        """
+        if self.layers is None and (why := self.hear(_IMPORTS)):
+            raise RuntimeError(why)
+        self.channel.settimeout(GRACE)
+        return self.layers or frozenset()
+
+    def reply(self) -> tuple[str, str] | None:
+        """Reads once; of a whole reply why the job has no value ("error", "time" or "lost", "" if
+        it has one), and its text.
+
+        Raises:
+          OSError, EOFError: the process died, or is no longer itself.
+        """
+        message = self.jobs.poll()
+        if message is None:
+            return None
+        return _REASONS.get(message[:1], "error"), message[1:].decode(errors="replace")
+
+    def ended(self) -> bool:
+        """Whether the process is gone after it was ready."""
+        return self.layers is not None and self.process.poll() is not None
+
+
+class Server(Connection):
+    """The handle on one process that runs programs."""
+
+    def __init__(self, without: Sequence[str]):
+        program = interpreter.resolved()
+        command = [program, "-S", "-s", "-P", "-c", _PROGRAMS, _PLACE]
+        super().__init__(command, _PASSED_ON, "/", list(without))
+        try:
+            if why := self.hear(_START):
                 raise RuntimeError(f"Sandbox: the interpreter {program} must start, got: {why}")
         except BaseException:
             self.stop()
             raise
-        self.layers: frozenset[str] = frozenset(hello["layers"])
-        self.missing: dict[str, str] = hello["missing"]
-        self.group, self.work = hello["group"], hello["work"]
 
     def run(self, request: dict[str, Any], task: tuple[bytes, bytes], limits: Limits) -> Outcome:
         """Runs a program; the server is lost if it does not answer."""
@@ -137,24 +248,6 @@ class Server:
                         while _more(handle, text, limits.output_bytes):
                             pass
                 return reply
-
-    def stop(self) -> None:
-        """Ends the server, which ends its program; if it does not, the kernel does."""
-        if self.owner != os.getpid():
-            return  # a fork of the caller does not end the caller's server
-        with contextlib.suppress(OSError):
-            self.channel.shutdown(socket.SHUT_RDWR)
-        try:
-            self.process.wait(timeout=0.0 if self.lost else _GRACE)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self.channel.close()
-        if self.group:
-            cgroup.remove(self.group)
-        with contextlib.suppress(OSError):  # it is gone unless the server was killed
-            if self.work:
-                folder.remove(self.work)
 
 
 def _more(handle: int, text: bytearray, limit: int) -> bool:

@@ -14,6 +14,7 @@ import signal
 import socket
 import struct
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -40,7 +41,9 @@ class Plan:
       work: the work folder if there is no separate root.
       user: who the program is; None: who we are.
       memory_bytes: most address space of one process.
+      processes: most processes and threads of the user; None: not limited in this way.
       filter: of system calls.
+      serve: what the program does with the handle of its task; None: it is a script or a command.
     """
 
     layers: frozenset[str]
@@ -53,7 +56,9 @@ class Plan:
     work: str
     user: int | None
     memory_bytes: int
+    processes: int | None
     filter: bytes
+    serve: Callable[[int], NoReturn] | None = None
 
 
 def first(plan: Plan, gate: int, report: int, handles: list[int]) -> NoReturn:
@@ -86,7 +91,8 @@ def first(plan: Plan, gate: int, report: int, handles: list[int]) -> NoReturn:
             further = [path for path in plan.further if path in sources]
             root.enter(sources, plan.hidden, further, plan.limits["disk_mb"], user)
             work = root.WORK
-        os.chdir(work)
+        if work:
+            os.chdir(work)
         if plan.user is not None and "user" not in plan.layers:
             layer = "uid"
             rights.become(plan.user)
@@ -134,10 +140,8 @@ def _program(plan: Plan, work: str, report: int, handles: list[int]) -> NoReturn
         task = handles[0]
         own = "root" in plan.layers  # all files in it were put there, and /proc is our own
         shown = [*plan.read, "/proc"] if own else plan.allowed
-        # The first process is of the same user, and counts.
-        count = plan.limits["processes"] + 1 if plan.user is not None else None
         steps = {  # in this order
-            "rlimits": lambda: rights.limit(plan.limits, plan.memory_bytes, count),
+            "rlimits": lambda: rights.limit(plan.limits, plan.memory_bytes, plan.processes),
             "capabilities": rights.drop_capabilities,
             "no_new_privs": lambda: linux.prctl(38, 1),
             "landlock": lambda: landlock.restrict(
@@ -152,6 +156,9 @@ def _program(plan: Plan, work: str, report: int, handles: list[int]) -> NoReturn
         for layer, put_on in steps.items():
             if not layer or layer in plan.layers:
                 put_on()
+        if plan.serve:
+            os.close(report)
+            plan.serve(task)
         layer = "disk"
         with os.fdopen(task, "rb") as file:
             job = json.loads(file.read())

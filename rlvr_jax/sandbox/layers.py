@@ -45,6 +45,7 @@ NAMESPACES = {
 }
 # Each of these must be there for an untrusted program: files, network, other processes.
 _NEEDED = (("root", "landlock"), ("net", "seccomp"), ("pid", "seccomp"))
+_OF_UNTRUSTED = {"uid", "root", "landlock", "seccomp", "memory"}
 _OWN_USERS = 0x70000000  # our users: this and the number of the server's process
 _MB = 2**20
 
@@ -65,20 +66,26 @@ def holds(layers: Iterable[str]) -> bool:
 
 
 class Layers:
-    """The layers that are on, those that are missing with the reason, and the plan of a run;
-    `without` are layers to leave out, for the tests."""
+    """The layers that are on, those that are missing with the reason, and the plan of a run.
 
-    def __init__(self, without: set[str]):
+    Args:
+      without: layers to leave out, for the tests.
+      trusted: only a function of the caller runs, which has the caller's files and user. Memory is
+        not that of a group, in which the imports of the function would count.
+    """
+
+    def __init__(self, without: set[str], trusted: bool = False):
         self.on: frozenset[str] = frozenset(LAYERS)
         self.missing: dict[str, str] = {}
-        self.read: list[str] = interpreter.shown()
+        self.read: list[str] = [] if trusted else interpreter.shown()
         self.hidden: list[str] = interpreter.hidden(self.read)
         self.allowed: list[str] = interpreter.singly(self.read, self.hidden)
         self.group: cgroup.Group | None = None
         self.user: int = os.geteuid()
         self.work: str = ""
-        self._start_bytes = watch.address_space()
-        self.leave_out(without, "left out")
+        self._trusted = trusted
+        self._entered: frozenset[str] = frozenset()
+        self.leave_out(without | _OF_UNTRUSTED if trusted else without, "left out")
         if not linux.on_linux():
             unknown = set(LAYERS) - {"rlimits", "handles", "watch"}
             self.leave_out(unknown, "not Linux on x86_64 or aarch64")
@@ -130,7 +137,7 @@ class Layers:
     def plan(self, request: dict[str, Any]) -> inside.Plan:
         """How to run a program: `request` as in `server`."""
         user = self.user if "uid" in self.on else None
-        if "user" in self.on:
+        if "user" in self.on - self._entered:
             user = inside.INSIDE_USER
         work = ""
         if self.work:
@@ -140,7 +147,7 @@ class Layers:
                 os.chown(work, self.user, self.user)
         limits = request["limits"]
         return inside.Plan(
-            layers=self.on,
+            layers=self.on - self._entered,
             limits=limits,
             read=self.read,
             hidden=self.hidden,
@@ -149,9 +156,32 @@ class Layers:
             search=request["search"],
             work=work,
             user=user,
-            memory_bytes=self._start_bytes + limits["memory_mb"] * _MB,
+            memory_bytes=watch.address_space() + limits["memory_mb"] * _MB,
+            processes=self._processes(limits["processes"], user),
             filter=self._filter,
         )
+
+    def _processes(self, most: int, user: int | None) -> int | None:
+        """The limit on the processes of the user of a program; they include the first process, and
+        the server in a namespace that it has entered."""
+        if most == 1:
+            return 1  # holds for any user, as others make their number only larger
+        if user is not None:
+            return most + 1
+        return most + 2 if "user" in self._entered else None
+
+    def enter(self) -> None:
+        """Puts namespaces that workers may share on this process, as one takes milliseconds."""
+        wanted = self.on & (NAMESPACES.keys() - {"pid", "root"})
+        try:
+            user, group = os.geteuid(), os.getegid()
+            linux.call("unshare", sum(NAMESPACES[layer] for layer in wanted))
+            self._entered = frozenset(wanted)
+            Path("/proc/self/setgroups").write_text("deny")
+            Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
+            Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+        except OSError as error:
+            self.leave_out(set(NAMESPACES) - self._entered, str(error))
 
     def said(self) -> dict[str, Any]:
         """The server's first message to the caller."""
@@ -168,7 +198,7 @@ class Layers:
             closed = _closed_to_others(self.read)
             if "uid" in self.on and closed:
                 self.leave_out({"uid"}, f"no other user may pass through {closed}")
-            if not self.work:
+            if not self.work and not self._trusted:
                 self.work = folder.make()
         self.user = _OWN_USERS + os.getpid() if "uid" in self.on else os.geteuid()
         self._filter = b""

@@ -26,8 +26,8 @@ def become(user: int) -> None:
 def drop_capabilities() -> None:
     """Leaves no capability, and no way to get one by starting a program; raises OSError if the
     kernel refuses."""
-    for number in range(_LAST_CAPABILITY + 1):
-        with contextlib.suppress(OSError):  # unknown to this kernel, or not ours to drop
+    with contextlib.suppress(OSError):  # the first unknown to this kernel, or none is ours to drop
+        for number in range(_LAST_CAPABILITY + 1):
             linux.prctl(24, number)  # PR_CAPBSET_DROP
     with contextlib.suppress(OSError):  # Linux 4.3
         linux.prctl(47, 4)  # PR_CAP_AMBIENT, clear all

@@ -1,7 +1,8 @@
 """The server: a fresh interpreter that forks one program at a time into the sandbox and watches it.
 
 It has one thread and one channel, to the caller; when the channel closes, it ends the program and
-itself. It never reads the task of a program: the handles go on to the program.
+itself. It never reads the task of a program: the handles go on to the program. With `jobs.serve` in
+place of `programs`, the forked process calls a function of the caller with values.
 """
 
 import contextlib
@@ -11,11 +12,14 @@ import os
 import select
 import signal
 import socket
+import stat
 import struct
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from rlvr_jax.sandbox import folder, inside, linux, watch
 from rlvr_jax.sandbox.layers import NAMESPACES, Layers, Refused
@@ -30,8 +34,13 @@ class Gone(Exception):
     """The caller has closed the channel."""
 
 
-def main() -> None:
-    """Serves the channel that is standard input. Does not return."""
+def main(serve: Callable[["Runner"], None], trusted: bool) -> None:
+    """Serves the channel that is standard input. Does not return.
+
+    Args:
+      serve: `programs`, or `jobs.serve`.
+      trusted: as in `Layers`.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDWR)
@@ -40,32 +49,36 @@ def main() -> None:
     os.close(null)
     layers, caller = None, os.getppid()
     try:
-        layers = Layers(set(json.loads(sys.argv[-1])))
-        runner = Runner(channel, layers)
-        layers.try_out(runner.run)
-        send(channel, layers.said())
-        gc.collect()
-        gc.freeze()  # or a collection in the program would copy every page of ours
-        gc.disable()
-        while True:
-            request, handles = receive(channel)
-            try:
-                reply = runner.run(request, handles)
-            except Refused as refused:
-                reason = "disk" if refused.layer == "disk" else "lost"
-                reply = {"status": None, "reason": reason, "seconds": 0.0, "why": str(refused)}
-            send(channel, reply)
+        layers = Layers(set(json.loads(sys.argv[-1])), trusted)
+        serve(Runner(channel, layers))
     except Gone:
         pass
     except Exception as error:
         with contextlib.suppress(OSError):  # the caller may also be gone
-            send(channel, {"error": f"{type(error).__name__}: {error}"})
+            send(channel, {"error": f"{type(error).__name__}: {error}"[:900]})
     finally:
         if layers and layers.work:
             folder.remove(layers.work)
         if layers and layers.group and os.getppid() != caller:
             layers.group.leave()  # the caller, who would remove it, is gone
     os._exit(0)
+
+
+def programs(runner: "Runner") -> None:
+    """Runs the programs that the caller sends."""
+    runner.layers.try_out(runner.run)
+    send(runner.channel, runner.layers.said())
+    gc.collect()
+    gc.freeze()  # or a collection in the program would copy every page of ours
+    gc.disable()
+    while True:
+        request, handles = receive(runner.channel)
+        try:
+            reply = runner.run(request, handles)
+        except Refused as refused:
+            reason = "disk" if refused.layer == "disk" else "lost"
+            reply = {"status": None, "reason": reason, "seconds": 0.0, "why": str(refused)}
+        send(runner.channel, reply)
 
 
 def send(channel: socket.socket, message: dict[str, Any]) -> None:
@@ -96,13 +109,19 @@ class Runner:
         self.channel = channel
         self.layers = layers
 
-    def run(self, request: dict[str, Any], handles: list[int]) -> dict[str, Any]:
+    def run(
+        self,
+        request: dict[str, Any],
+        handles: list[int],
+        serve: Callable[[int], NoReturn] | None = None,
+    ) -> dict[str, Any]:
         """Runs a program to its end.
 
         Args:
           request: `limits`, fields of `Limits`; `read`, further paths; `search`, folders of
             packages.
           handles: the task, standard input, output and error; they are closed.
+          serve: of the plan.
         Returns:
           `status` of the wait, None without one; `reason`; `seconds`.
         Raises:
@@ -112,7 +131,7 @@ class Runner:
         limits = request["limits"]
         if self.layers.group:
             self.layers.group.limit(limits["memory_mb"])
-        plan = self.layers.plan(request)
+        plan = replace(self.layers.plan(request), serve=serve)
         start = time.monotonic()
         ended = True
         try:
@@ -143,7 +162,8 @@ class Runner:
         report, reports = os.pipe()
         if not os.geteuid():
             for handle in handles[2:]:
-                os.chown(handle, self.layers.user, -1)  # to be opened again as /dev/stdout
+                if stat.S_ISFIFO(os.fstat(handle).st_mode):  # and not the machine's /dev/null
+                    os.chown(handle, self.layers.user, -1)  # to be opened again as /dev/stdout
         flags = sum(NAMESPACES[layer] for layer in plan.layers if layer in NAMESPACES)
         try:
             pid = linux.clone(flags | signal.SIGCHLD) if flags else os.fork()

@@ -63,16 +63,22 @@ def _living(pid: int) -> int:
 
 def descendants(root: int) -> list[int]:
     """Children, their children and so on."""
-    found, todo = [], [root]
+    return list(tasks(root))
+
+
+def tasks(root: int) -> dict[int, int]:
+    """The number of threads of each descendant of a process."""
+    found, todo = {}, [root]
     while todo and len(found) < _MOST:
         pid = todo.pop()
+        threads: list[str] = []
         with contextlib.suppress(OSError):
-            for thread in Path(f"/proc/{pid}/task").iterdir():
-                with contextlib.suppress(OSError):
-                    text = (thread / "children").read_text()
-                    children = [int(child) for child in text.split()]
-                    found += children
-                    todo += children
+            threads = [entry.path for entry in os.scandir(f"/proc/{pid}/task")]
+        found[pid] = len(threads)
+        for thread in threads:
+            with contextlib.suppress(OSError):
+                todo += map(int, Path(f"{thread}/children").read_bytes().split())
+    del found[root]
     return found
 
 

@@ -27,7 +27,7 @@ request whether a solution is correct.
 rlvr_jax.tasks` shows it for all built-in tasks.
 """
 
-from rlvr_jax.tasks.base import Comparison, Grade, Prompt, Response, StepScore, Task
+from rlvr_jax.tasks.base import Prompt, Response, StepScore, Task
 from rlvr_jax.tasks.batches import Batches
 from rlvr_jax.tasks.checked import verifier
 from rlvr_jax.tasks.data.files import from_rows
@@ -36,6 +36,7 @@ from rlvr_jax.tasks.loading import load, load_as_written, module_of, names, with
 from rlvr_jax.tasks.rewards import from_trl, from_verl, graded_one_by_one
 from rlvr_jax.tasks.selfcheck import SelfCheck, self_check
 from rlvr_jax.tasks.verdicts import Labelled, with_verdicts
+from rlvr_jax.verifiers.grade import Comparison, Grade
 
 __all__ = [
     "Batches",

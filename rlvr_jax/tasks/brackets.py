@@ -26,10 +26,11 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from rlvr_jax.ranges import Range
-from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
+from rlvr_jax.tasks.base import Prompt, Response, Task
 from rlvr_jax.tasks.bracket_equations import OPERATORS, equation_scores
 from rlvr_jax.tasks.generated import held_apart
 from rlvr_jax.tasks.settings import HeldOut, ResponseTokens, task
+from rlvr_jax.verifiers.grade import Grade
 
 __all__ = ["BASE_MODEL", "MAX_TOKENS", "VOCABULARY", "Attempt", "brackets", "legal_attempts"]
 __all__ += ["grade_attempt", "problem_of"]

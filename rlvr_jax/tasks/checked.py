@@ -3,11 +3,12 @@
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
-from rlvr_jax.tasks.base import Grade, Prompt, Response, Verify
+from rlvr_jax.tasks.base import Prompt, Response, Verify
 from rlvr_jax.verifiers.checks import Check, run
+from rlvr_jax.verifiers.grade import Grade
 from rlvr_jax.verifiers.pool import Result, WorkerPool
 from rlvr_jax.verifiers.tags import prefilled_tags
 
@@ -95,13 +96,7 @@ def _here(job: list[Any]) -> Result:
 
 
 def _grade(result: Result) -> Grade:
-    if result.lost:
-        return Grade(outcome=None, stage="lost")
-    if result.timed_out or result.error is not None:
-        failed = {"check_error": float(result.error is not None)}
-        kind = (result.error or "").partition(":")[0]
-        stage = "timed out" if result.timed_out else f"error: {kind}"
-        return Grade(outcome=0.0, timed_out=result.timed_out, info=failed, stage=stage)
-    found = result.value
-    info = {**found["info"], "check_error": 0.0}
-    return Grade(found["value"], info=info, answer=found["answer"], stage=found["stage"])
+    if failure := result.failure("check_error"):
+        return failure
+    grade = Grade(**result.value)
+    return replace(grade, info={**grade.info, "check_error": 0.0})

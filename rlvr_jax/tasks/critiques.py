@@ -7,7 +7,8 @@ solution   the critique, which ends with "Conclusion: right [END]" or "Conclusio
 import re
 from collections.abc import Sequence
 
-from rlvr_jax.tasks.base import Grade, Prompt, Response
+from rlvr_jax.tasks.base import Prompt, Response
+from rlvr_jax.verifiers.grade import Grade
 
 __all__ = ["conclusion", "critique_prompts", "grade_critiques", "keep_critiques"]
 

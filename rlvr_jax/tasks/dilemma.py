@@ -5,9 +5,10 @@ from random import Random
 from typing import Annotated
 
 from rlvr_jax.ranges import Count
-from rlvr_jax.tasks.base import Grade, Prompt, Response
+from rlvr_jax.tasks.base import Prompt, Response
 from rlvr_jax.tasks.generated import Generated, generated
 from rlvr_jax.tools import repeated_game
+from rlvr_jax.verifiers.grade import Grade
 
 __all__ = ["dilemma"]
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
+from rlvr_jax.tasks.base import Prompt, Response, Task
 from rlvr_jax.tasks.grading import GradingError
+from rlvr_jax.verifiers.grade import Grade
 
 _GIVEN = ("task", "trace")
 

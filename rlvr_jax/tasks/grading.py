@@ -8,8 +8,9 @@ import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from rlvr_jax.tasks.base import Grade, Prompt, Response, Task, Verify
+from rlvr_jax.tasks.base import Prompt, Response, Task, Verify
 from rlvr_jax.tools.slips import own_place, where_raised
+from rlvr_jax.verifiers.grade import Grade
 
 
 class GradingError(ValueError):

@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rlvr_jax.laws import hold, laws_of, require
-from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
+from rlvr_jax.tasks.base import Prompt, Response, Task
 from rlvr_jax.tasks.grading import grades_of
 from rlvr_jax.tasks.selfcheck import self_check
+from rlvr_jax.verifiers.grade import Grade
 
 PROMPTS = 8
 ODD_TEXTS = ("", " ", "\\boxed{", "<answer>", "\0", "\ud800", "½ ∞ \u202e", "(" * 5000, "9" * 5000)

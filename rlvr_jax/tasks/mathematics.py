@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from rlvr_jax.tasks.answer_form import asked_form, instructed, marked_line, needs_lines, written
-from rlvr_jax.tasks.base import Grade, Prompt, Response, Task, Verify
+from rlvr_jax.tasks.base import Prompt, Response, Task, Verify
 from rlvr_jax.tasks.data.questions import Placed, consistent, split_off, without
 from rlvr_jax.tasks.options import takes_options_of
 from rlvr_jax.tasks.settings import (
@@ -20,8 +20,9 @@ from rlvr_jax.tasks.settings import (
     Instruction,
     ResponseTokens,
 )
+from rlvr_jax.verifiers.grade import LOST, TIMED_OUT, Grade
 from rlvr_jax.verifiers.maths.extract import boxes
-from rlvr_jax.verifiers.maths.verifier import MathVerifier, Verdict
+from rlvr_jax.verifiers.maths.verifier import MathVerifier
 from rlvr_jax.verifiers.tags import prefilled_tags
 
 LEFT_OUT = ("workers",)
@@ -109,24 +110,15 @@ def _verify(verifier: MathVerifier) -> Verify:
         golds = [prompt.answer for prompt in prompts]
         firsts = [gold if isinstance(gold, str) else gold[0] for gold in golds]
         texts = [_whole(*pair) for pair in zip(prompts, responses, strict=True)]
+        grades = verifier.grade(golds, texts)
+        # Correct answers are equal, in any spelling.
         return [
-            Grade(
-                # The gold could be read before: not the policy's fault.
-                outcome=None if verdict.correct is None else float(verdict.correct),
-                timed_out=verdict.timed_out and verdict.correct is not None,
-                # Correct answers are equal, in any spelling.
-                answer=firsts[row] if verdict.correct else verdict.extracted,
-                stage=_stage(verdict),
-            )
-            for row, verdict in enumerate(verifier.grade(golds, texts))
+            replace(grade, answer=first) if grade.outcome else grade
+            for grade, first in zip(grades, firsts, strict=True)
         ]
 
     verify.verifier = "rlvr_jax.verifiers.maths:MathVerifier"
     return verify
-
-
-def _stage(verdict: Verdict) -> str:
-    return "timed out" if verdict.timed_out else "lost" if verdict.lost else verdict.stage
 
 
 def _whole(prompt: Prompt, response: Response) -> str:
@@ -174,11 +166,11 @@ class _Checked:
         asked = [(a, part) for a, b in asked for part in ([b] if isinstance(b, str) else b)]
         golds = [gold for gold, _ in asked]
         texts = [written(answer, "", self.thinks) for _, answer in asked]
-        verdicts = self.verifier.grade(golds, texts)
+        grades = self.verifier.grade(golds, texts)
         equal = {
             (repr(gold), answer)
-            for (gold, answer), verdict in zip(asked, verdicts, strict=True)
-            if verdict.correct
+            for (gold, answer), grade in zip(asked, grades, strict=True)
+            if grade.outcome
         }
 
         def hold(a: Any, b: Any) -> bool:
@@ -191,26 +183,26 @@ class _Checked:
         """The questions whose gold is graded correct; warns about those that cannot be graded."""
         golds = [self._golds(prompt) for _, prompt in rows]
         flat = [(row[1], gold) for row, own in zip(rows, golds, strict=True) for gold in own]
-        verdicts = iter(self._grade(flat))
+        grades = iter(self._grade(flat))
         kept, dropped = [], []
         for (place, prompt), own in zip(rows, golds, strict=True):
-            each = [(gold, next(verdicts)) for gold in own]
-            gold, verdict = next((pair for pair in each if pair[1].correct), each[0])
-            if verdict.lost:
+            each = [(gold, next(grades)) for gold in own]
+            gold, grade = next((pair for pair in each if pair[1].outcome), each[0])
+            if grade.stage == LOST:
                 raise RuntimeError(
                     f"{self.name}: {place}: the verifier's processes must be able to read the"
                     f" answer {prompt.answer!r}, got processes that were killed or failed, time and"
                     " again"
                 )
-            if verdict.correct:
+            if grade.outcome:
                 kept.append((place, replace(prompt, gold=gold)))
-            elif prompt.gold is None or verdict.correct is None or verdict.timed_out:
+            elif prompt.gold is None or grade.outcome is None or grade.timed_out:
                 dropped.append(f"{prompt.answer!r} ({place})")
             else:
                 raise ValueError(
                     f"{self.name}: {place}: 'gold' must be graded correct for the answer"
                     f" {prompt.answer!r}, got {gold!r}, in which the verifier reads"
-                    f" {verdict.extracted!r}"
+                    f" {grade.answer!r}"
                 )
         if dropped:
             more = ", …" if len(dropped) > _NAMED else ""
@@ -229,16 +221,16 @@ class _Checked:
         answers = [prompt.answer] if isinstance(prompt.answer, str) else prompt.answer
         return [written(answer, form, self.thinks) for answer in answers]
 
-    def _grade(self, pairs: Sequence[tuple[Prompt, str]]) -> list[Verdict]:
+    def _grade(self, pairs: Sequence[tuple[Prompt, str]]) -> list[Grade]:
         answers = [prompt.answer for prompt, _ in pairs]
         golds = [_as_read(prompt, gold) for prompt, gold in pairs]
-        verdicts = self.verifier.grade(answers, golds)
-        again = [i for i, verdict in enumerate(verdicts) if verdict.timed_out or verdict.lost]
+        grades = self.verifier.grade(answers, golds)
+        again = [i for i, grade in enumerate(grades) if grade.stage in (LOST, TIMED_OUT)]
         if again:
             slow = _PATIENCE * self.grading.get("wall_seconds", _SECONDS)
             settings = {**self.grading, "wall_seconds": slow, "answer_line": self.lines}
             with MathVerifier(**settings) as patient:
                 second = patient.grade([answers[i] for i in again], [golds[i] for i in again])
-            for i, verdict in zip(again, second, strict=True):
-                verdicts[i] = verdict
-        return verdicts
+            for i, grade in zip(again, second, strict=True):
+                grades[i] = grade
+        return grades

@@ -32,12 +32,14 @@ from typing import Annotated, Any
 
 from rlvr_jax.ranges import Positive, Range
 from rlvr_jax.tasks.answer_form import joined
-from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
+from rlvr_jax.tasks.base import Prompt, Response, Task
 from rlvr_jax.tasks.generated import SIZE, TEST_SIZE
 from rlvr_jax.tasks.reasoning_gym_answers import EQUAL, is_padded
 from rlvr_jax.tasks.reasoning_gym_scorers import SCORERS
 from rlvr_jax.tasks.settings import ResponseTokens, Seed, Size, TestSize, checked, task
 from rlvr_jax.tasks.synthesis.worked import WORKED, worked
+from rlvr_jax.verifiers.grade import Grade
+from rlvr_jax.verifiers.pool import Result, WorkerPool
 
 __all__ = ["INSTRUCTION", "REFUSED", "data_sets", "extract_answer", "gsm_symbolic", "reasoning_gym"]
 
@@ -284,13 +286,10 @@ class _Scorer:
     """Grades by the data set's scorer, in a worker process that starts at the first call."""
 
     def __init__(self, name: str, config: Mapping[str, Any], entry: dict, wall_seconds: float):
-        from rlvr_jax.verifiers.pool import WorkerPool
-
         self._job = {"name": name, "config": _as_json(config)}
         self._pool = WorkerPool(
             "rlvr_jax.tasks.reasoning_gym:score",
             wall_seconds=wall_seconds,
-            # Address space, of which numpy's and sympy's libraries take most.
             memory_mb=4096,
             job_bytes=2**20,
             warm_up={**self._job, "entry": entry, "answer": "0"},
@@ -316,16 +315,12 @@ class _Scorer:
         ]
 
 
-def _grade(outcome: float | None, error: bool = False, timed_out: bool = False) -> Grade:
-    return Grade(outcome=outcome, timed_out=timed_out, info={"scorer_error": float(error)})
+def _grade(outcome: float) -> Grade:
+    return Grade(outcome, info={"scorer_error": 0.0})
 
 
-def _from_result(result) -> Grade:
-    if result.lost:
-        return _grade(None)
-    if result.timed_out or result.error:
-        return _grade(0.0, error=not result.timed_out, timed_out=result.timed_out)
-    return _grade(float(result.value >= 1.0))
+def _from_result(result: Result) -> Grade:
+    return result.failure("scorer_error") or _grade(float(result.value >= 1.0))
 
 
 def score(job: Mapping[str, Any]) -> float:

@@ -15,9 +15,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from rlvr_jax.tasks.base import Grade, Prompt, Response, Verify
+from rlvr_jax.tasks.base import Prompt, Response, Verify
 from rlvr_jax.tasks.grading import GradingError, shortened
 from rlvr_jax.tools.base import awaited
+from rlvr_jax.verifiers.grade import Grade
 
 _OF_TRAINERS = ("completion_ids", "trainer_state", "log_extra", "log_metric", "environments")
 _OF_TRAINERS += ("reward_router_address", "reward_model_tokenizer")

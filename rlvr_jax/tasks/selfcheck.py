@@ -9,8 +9,9 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
+from rlvr_jax.tasks.base import Prompt, Response, Task
 from rlvr_jax.tasks.grading import grades_of, shortened
+from rlvr_jax.verifiers.grade import Grade
 
 __all__ = ["KindReport", "SelfCheck", "self_check"]
 

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
+from rlvr_jax.tasks.base import Prompt, Response, Task
 from rlvr_jax.tasks.checked import verifier_of
+from rlvr_jax.verifiers.grade import Grade
 
 __all__ = ["KIND", "Labelled", "with_verdicts"]
 

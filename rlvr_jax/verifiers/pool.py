@@ -1,24 +1,23 @@
 """A pool of worker processes for verifiers: hostile input, hard limits, results in order.
 
-There are three processes. The *caller* (the trainer, with its threads) starts a *supervisor*
-for each worker: a fresh interpreter that runs `worker.py`, so that nothing of the caller is forked,
-pickled or inherited. The supervisor imports the function once, forks *workers* from itself in
-milliseconds, hands them one job at a time and kills their whole tree at a time-out. Messages are
-JSON with a length in front, over socket pairs. This file is the caller's side; `supervisor` is its
-handle on one process.
+There are three processes. The *caller* (the trainer, with its threads) starts *servers*
+(`rlvr_jax.sandbox.jobs`): fresh interpreters, so that nothing of the caller is forked, pickled or
+inherited. A server imports the function once, forks a *worker* from itself in milliseconds, hands
+it one job at a time and kills its whole tree at a time-out. Messages are JSON with a length in
+front, over socket pairs. This file is the caller's side.
 
-A worker has no standard streams and limits on CPU time, memory, file size and open files, and dies
-with its supervisor, which goes when the caller does. Where the system lets an ordinary user make
-namespaces (`WorkerPool.isolation` has those granted), it has no network and can neither signal
-other processes nor read their memory or environment.
+A worker has no standard streams, no capabilities, and limits on CPU time, memory, file size and
+open files. It dies with its server, which ends when the caller does. Where the system lets an
+ordinary user make namespaces (`WorkerPool.isolation` has the layers that are on), it has no network
+and can neither signal other processes nor read their memory or environment.
 
 Not protected: the file system (a job has the rights of the user); the names and command
 lines of other processes, which /proc lists; these processes themselves, where `isolation` lacks
-"processes" and they are the user's; the result itself, when untrusted code runs *inside* the
+"pid" and they are the user's; the result itself, when untrusted code runs *inside* the
 worker's interpreter, as it can write its own reply and change the data of later jobs. A verifier
 that runs programs must start them as children (`processes`) or use `jobs_per_worker=1` and check
-the reply. RLIMIT_NPROC does not bind root: there a count every 20 ms replaces it. `memory_mb`
-holds per process. Elsewhere than on Linux only wall time, limits and process groups remain.
+the reply. RLIMIT_NPROC does not bind root: there a count every 20 ms replaces it. Elsewhere than on
+Linux only wall time, limits and process groups remain.
 """
 
 from __future__ import annotations
@@ -34,10 +33,12 @@ import weakref
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rlvr_jax.verifiers import worker
-from rlvr_jax.verifiers.supervisor import Supervisor, stop
+from rlvr_jax.verifiers.grade import LOST, TIMED_OUT, Grade
+
+if TYPE_CHECKING:
+    from rlvr_jax.sandbox.connection import JobServer
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,20 @@ class Result:
     error: str | None = None
     lost: bool = False
 
+    def failure(self, counter: str) -> Grade | None:
+        """The grade of a job without a value, None if it has one: ungraded if it was lost, else 0.
+
+        Args:
+          counter: name of the number of the grade that counts errors, without time-outs.
+        """
+        if self.error is None:
+            return None
+        if self.lost:
+            return Grade(None, stage=LOST)
+        stage = TIMED_OUT if self.timed_out else f"error: {self.error.partition(':')[0]}"
+        errors = {counter: float(not self.timed_out)}
+        return Grade(0.0, timed_out=self.timed_out, info=errors, stage=stage)
+
 
 class WorkerPool:
     """Runs a function of one JSON value in limited processes. Use as a context manager.
@@ -73,14 +88,15 @@ class WorkerPool:
       wall_seconds: limit of one job.
       cpu_seconds: CPU time every job can count on (a worker gets twice that before the system ends
         it, and is replaced in good time); None means wall_seconds + 1.
-      memory_mb: address space of one process.
+      memory_mb: of all its processes together, and of the address space of each beyond that of the
+        imported function.
       processes: children and threads that a job may have at a time.
       file_mb: largest file a job may write.
       open_files: file handles of one process.
       job_bytes, reply_bytes: size caps of the JSON text of a job and of a result.
       jobs_per_worker: jobs after which a worker is replaced; with 1, jobs have nothing in common.
       cache_size: cached results.
-      warm_up: a trusted job run once in the supervisor, so that workers find the imports done.
+      warm_up: a trusted job run once in the server, so that workers find the imports done.
     Raises:
       ValueError: an argument out of range.
     """
@@ -154,13 +170,13 @@ class WorkerPool:
 
     @property
     def counters(self) -> dict[str, int]:
-        """Numbers since the start: jobs, cached, timed_out, errors, restarts (of supervisors)."""
+        """Numbers since the start: jobs, cached, timed_out, errors, restarts (of servers)."""
         return dict(self._counters)
 
     def close(self) -> None:
         """Ends all workers and their processes, also while another thread is in `map`."""
         self._closed = True
-        stop(self._supervisors)
+        _stop(self._servers)
 
     def __enter__(self) -> WorkerPool:
         return self
@@ -171,8 +187,8 @@ class WorkerPool:
     def _begin(self) -> None:
         """Takes a lock and an empty list of processes, at first and in the child of a fork."""
         self._lock = threading.Lock()
-        self._supervisors: list[Supervisor] = []
-        self._finalizer = weakref.finalize(self, stop, self._supervisors)
+        self._servers: list[JobServer] = []
+        self._finalizer = weakref.finalize(self, _stop, self._servers)
 
     def _run(self, todo: dict[bytes, bytes]) -> dict[bytes, Result]:
         if self._closed:
@@ -181,79 +197,92 @@ class WorkerPool:
         large = {k: len(t) for k, t in todo.items() if len(t) > cap}
         results = {k: Result(error=f"job of {n} bytes, limit {cap}") for k, n in large.items()}
         waiting = [key for key in reversed(todo) if key not in large]
-        while len(self._supervisors) < min(self._size, len(waiting)):  # import side by side
-            self._supervisors.append(Supervisor(self._settings))
+        while len(self._servers) < min(self._size, len(waiting)):  # import side by side
+            self._start()
         # As late as 2 attempts of one job can be, plus the time to kill two trees.
-        patience = 2 * self._settings["wall_seconds"] + worker.GRACE
-        busy: dict[Supervisor, tuple[bytes, float]] = {}
+        patience = 2 * self._settings["wall_seconds"]
+        busy: dict[JobServer, tuple[bytes, float]] = {}
         again: set[bytes] = set()
         try:
             with selectors.DefaultSelector() as selector:
                 while waiting or busy:
                     while waiting and len(busy) < self._size:
-                        supervisor = self._idle(busy)
+                        server = self._idle(busy)
                         key = waiting.pop()
-                        busy[supervisor] = key, time.monotonic() + patience
+                        busy[server] = key, time.monotonic() + patience + server.patience
                         with contextlib.suppress(OSError):  # a lost one shows as end of file
-                            supervisor.channel.send(todo[key])
-                        selector.register(supervisor.channel.socket, 1, supervisor)
+                            server.jobs.send(todo[key])
+                        selector.register(server.channel, 1, server)
                     due = min(deadline for _, deadline in busy.values()) - time.monotonic()
                     ready = {item.data for item, _ in selector.select(max(due, 0))}
-                    for supervisor, (key, deadline) in list(busy.items()):
-                        lost = supervisor not in ready and time.monotonic() > deadline
+                    for server, (key, deadline) in list(busy.items()):
+                        lost = server not in ready and time.monotonic() > deadline
                         try:
-                            reply = supervisor.channel.poll() if supervisor in ready else None
+                            reply = server.reply() if server in ready else None
                         except (OSError, EOFError):
                             lost = True
                         if lost or reply is not None:
-                            selector.unregister(supervisor.channel.socket)
-                            del busy[supervisor]
+                            selector.unregister(server.channel)
+                            del busy[server]
                         if lost:
-                            self._discard([supervisor])
+                            self._discard([server])
                         if lost and key not in again:
                             again.add(key)
                             waiting.append(key)
                         elif lost:
-                            results[key] = Result(error="supervisor lost", lost=True)
+                            results[key] = Result(error="server lost", lost=True)
                         elif reply is not None:
-                            results[key] = _read(reply)
+                            results[key] = _read(*reply)
         except BaseException:
             # An interrupt leaves replies on their way, which the next call would take for its own.
-            self._discard(list(self._supervisors))
+            self._discard(list(self._servers))
             raise
         return results
 
-    def _idle(self, busy) -> Supervisor:
-        """Returns a supervisor without a job, a new one if need be."""
+    def _idle(self, busy) -> JobServer:
+        """Returns a server without a job, a new one if need be."""
         if self._closed:
             raise RuntimeError("WorkerPool.map: the pool must stay open, got close() during a call")
         # One that died since its last job must not cost the next job one of its two attempts.
-        self._discard([s for s in self._supervisors if s not in busy and s.ended()])
+        self._discard([s for s in self._servers if s not in busy and s.ended()])
         for second in (False, True):
-            idle = [supervisor for supervisor in self._supervisors if supervisor not in busy]
+            idle = [server for server in self._servers if server not in busy]
             if not idle:
-                idle.append(Supervisor(self._settings))
-                self._supervisors.append(idle[0])
+                idle.append(self._start())
             try:
                 self.isolation = idle[0].ready()
                 break
-            except (OSError, EOFError) as error:
+            except RuntimeError as error:
                 self._discard(idle[:1])
                 if second:
+                    function = self._settings["function"]
                     raise RuntimeError(
-                        f"WorkerPool: function must be importable, got {idle[0].function!r}:"
-                        f" {type(error).__name__} in its process, twice {error}".rstrip()
-                    ) from error
+                        f"WorkerPool: function must be importable, got {function!r}: {error}"
+                    ) from None
         return idle[0]
 
-    def _discard(self, supervisors) -> None:
-        self._counters["restarts"] += len(supervisors)
-        stop(supervisors)
-        for supervisor in supervisors:
+    def _start(self) -> JobServer:
+        """Starts a server; the sandbox is imported where the first one is needed."""
+        from rlvr_jax.sandbox.connection import JobServer
+
+        self._servers.append(JobServer(self._settings))
+        return self._servers[-1]
+
+    def _discard(self, servers) -> None:
+        self._counters["restarts"] += len(servers)
+        _stop(servers)
+        for server in servers:
             with contextlib.suppress(ValueError):
-                self._supervisors.remove(supervisor)
+                self._servers.remove(server)
         if self._closed:
             raise RuntimeError("WorkerPool.map: the pool must stay open, got close() during a call")
+
+
+def _stop(servers: list[JobServer]) -> None:
+    for server in servers:  # side by side
+        server.leave()
+    for server in servers:
+        server.stop()
 
 
 def _encode(job) -> bytes:
@@ -264,15 +293,10 @@ def _encode(job) -> bytes:
         raise ValueError(f"WorkerPool.map: jobs must be JSON values, got {got}") from error
 
 
-def _read(reply: bytes) -> Result:
-    kind, text = reply[:1], reply[1:]
-    if kind != worker.VALUE:
-        message = text.decode(errors="replace")
-        return Result(
-            timed_out=kind == worker.TIMEOUT,
-            error=message or "no reason given",
-            lost=kind == worker.KILLED,
-        )
+def _read(reason: str, text: str) -> Result:
+    if reason:
+        error = text or "no reason given"
+        return Result(timed_out=reason == "time", error=error, lost=reason == "lost")
     try:
         return Result(value=json.loads(text))
     except (ValueError, RecursionError) as error:

@@ -17,24 +17,25 @@ import time
 from pathlib import Path
 
 from rlvr_jax.verifiers.cases import Case, markdown, read_cases
-from rlvr_jax.verifiers.maths import MathVerifier, Verdict
+from rlvr_jax.verifiers.grade import Grade
+from rlvr_jax.verifiers.maths import MathVerifier
 from rlvr_jax.verifiers.maths.extract import BOXES
 
 
 def differences(
     cases: list[Case], verifier: MathVerifier
-) -> tuple[dict[str, list[int]], list[tuple[Case, Verdict]]]:
+) -> tuple[dict[str, list[int]], list[tuple[Case, Grade]]]:
     """Grades all cases: agreements and cases by kind, and the differences."""
-    verdicts = verifier.grade([case.gold for case in cases], [case.response for case in cases])
+    grades = verifier.grade([case.gold for case in cases], [case.response for case in cases])
     counts: dict[str, list[int]] = {}
     differing = []
-    for case, verdict in zip(cases, verdicts, strict=True):
-        agreed = (None if verdict.correct is None else int(verdict.correct)) == case.verdict
+    for case, grade in zip(cases, grades, strict=True):
+        agreed = grade.outcome == case.verdict
         count = counts.setdefault(case.kind, [0, 0])
         count[0] += agreed
         count[1] += 1
         if not agreed:
-            differing.append((case, verdict))
+            differing.append((case, grade))
     return counts, differing
 
 
@@ -72,11 +73,11 @@ def speed() -> dict[str, tuple[float, float, str]]:
                 for number in range(first, first + _ROUNDS):
                     texts = [text.replace("#", str(number)) for text in (gold, answer)]
                     start = time.perf_counter()
-                    (verdict,) = verifier.grade([texts[0]], [f"\\boxed{{{texts[1]}}}"])
+                    (grade,) = verifier.grade([texts[0]], [f"\\boxed{{{texts[1]}}}"])
                     times.append(time.perf_counter() - start)
-                    stage = verdict.stage
-                    if verdict.correct is not (answer is right):
-                        raise RuntimeError(f"report: {texts} must be graded correct, got {verdict}")
+                    stage = grade.stage
+                    if grade.outcome != (answer is right):
+                        raise RuntimeError(f"report: {texts} must be graded correct, got {grade}")
                 fastest.append(1e6 * sorted(times)[_ROUNDS // 10])
             found[name] = fastest[1], fastest[0], stage
     return found
@@ -114,13 +115,12 @@ def main(arguments: list[str]) -> int:
         counts, differing = differences(cases, verifier)
     for kind, (agreed, total) in sorted(counts.items()):
         print(f"{agreed:>6} / {total:<6} {kind}")
-        for case, verdict in [pair for pair in differing if pair[0].kind == kind][: options.show]:
-            ours = "ungraded" if verdict.correct is None else int(verdict.correct)
+        for case, grade in [pair for pair in differing if pair[0].kind == kind][: options.show]:
+            ours = "ungraded" if grade.outcome is None else int(grade.outcome)
             theirs = "ungraded" if case.verdict is None else case.verdict
-            late = ", timed out" if verdict.timed_out else ""
             print(
-                f"         {case.place}: gold {case.gold!r:.60}, read {verdict.extracted!r:.60}:"
-                f" {ours} ({verdict.stage}{late}), there {theirs}"
+                f"         {case.place}: gold {case.gold!r:.60}, read {grade.answer!r:.60}:"
+                f" {ours} ({grade.stage}), there {theirs}"
             )
     right = sum(agreed for agreed, _ in counts.values())
     print(f"{right:>6} / {len(cases):<6} all")

@@ -1,9 +1,14 @@
-"""Batches: rows keep their parents when they are numbered anew."""
+"""Batches: rows keep their parents when they are numbered anew; grades become arrays in one way."""
+
+import ast
+from pathlib import Path
 
 import numpy as np
 
+import rlvr_jax
 from rlvr_jax.experience import concatenate, experience
 from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.tasks import Grade
 
 
 def family():
@@ -27,3 +32,26 @@ def test_a_row_whose_parent_is_gone_has_none():
 def test_parents_keep_their_rows_when_batches_are_joined():
     both = concatenate([family().take([1, 3]), family()])
     np.testing.assert_array_equal(both.rollouts.parent, [-1, 0, -1, -1, -1, 3, -1, -1, 6, -1])
+
+
+def test_ungraded_rows_have_outcome_and_reward_0():
+    grades = [Grade(0.5, 2.0), Grade(None), *[Grade(1.0)] * 6]
+    graded = family().graded(grades)
+    np.testing.assert_array_equal(graded.rollouts.outcome, [0.5, 0, 1, 1, 1, 1, 1, 1])
+    np.testing.assert_array_equal(graded.rollouts.reward, [2, 0, 1, 1, 1, 1, 1, 1])
+    shaped = graded.rewarded([np.nan, 7, *range(6)])
+    np.testing.assert_array_equal(shaped.rollouts.reward, [np.nan, 0, *range(6)])
+    assert shaped.grades == grades and shaped.rollouts.reward.dtype == np.float32
+
+
+def test_only_a_batch_sets_its_outcomes_and_rewards():
+    package = Path(rlvr_jax.__file__).parent
+    set_by_hand = [
+        f"{path.relative_to(package)}:{node.lineno}"
+        for path in package.rglob("*.py")
+        if path != package / "experience" / "batch.py"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "with_rollouts"
+        if {"outcome", "reward"} & {keyword.arg for keyword in node.keywords}
+    ]
+    assert set_by_hand == []

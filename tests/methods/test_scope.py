@@ -16,8 +16,9 @@ from rlvr_jax.experience.stages.rounds.first_errors import (
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.guidance.scope import _spared
 from rlvr_jax.objectives import TEACHER
-from rlvr_jax.tasks.base import Grade, Prompt
+from rlvr_jax.tasks.base import Prompt
 from rlvr_jax.tasks.hinted_brackets import path_scores
+from rlvr_jax.verifiers.grade import Grade
 
 PATHS = "hinted_brackets:train=64,judge_paths=true"
 

@@ -256,3 +256,11 @@ def test_a_command_names_a_program():
 def test_there_is_at_least_one_worker():
     with pytest.raises(ValueError, match="workers must be at least 1, got 0"):
         Sandbox(workers=0)
+
+
+def test_the_null_device_of_the_machine_keeps_its_owner():
+    """Trying out the layers gives outputs to the user of the programs, for root."""
+    before = Path(os.devnull).stat().st_uid
+    with Sandbox() as box:
+        assert box.missing is not None
+    assert Path(os.devnull).stat().st_uid == before

@@ -1,6 +1,8 @@
 """A check that tests name, here where workers can import it."""
 
-from rlvr_jax.verifiers import Finding
+import time
+
+from rlvr_jax.verifiers import Grade
 
 
 def after_colon(text, mark=":"):
@@ -11,6 +13,13 @@ def after_colon(text, mark=":"):
 def equal(answer, gold, offset=0):
     if answer == "raise":
         raise RuntimeError
+    if answer == "late":
+        time.sleep(60)
     if answer == "unknown":
         return None
-    return Finding(float(int(answer) + offset == gold), answer, "number", {"digits": len(answer)})
+    return Grade(
+        float(int(answer) + offset == gold),
+        answer=answer,
+        stage="number",
+        info={"digits": len(answer)},
+    )

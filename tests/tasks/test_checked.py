@@ -28,7 +28,7 @@ def test_a_check_grades_in_this_process_and_in_workers(workers):
 
 def test_options_reach_both_functions():
     shifted = Check(f"{HERE}:equal", f"{HERE}:after_colon", {"offset": -1}, {"mark": "="})
-    assert examine(shifted, "x = 8", 7).value == 1.0
+    assert examine(shifted, "x = 8", 7).outcome == 1.0
 
 
 @pytest.mark.parametrize("where", [{"workers": 1}, {"workers": 0}, {"workers": 0, "threads": 2}])
@@ -37,6 +37,12 @@ def test_a_check_that_raises_is_worth_nothing_and_is_counted(where):
     assert (raised.outcome, raised.info["check_error"]) == (0.0, 1.0)
     assert raised.stage.startswith("error: ") and raised.stage.endswith("Error")
     assert (right.outcome, right.info["check_error"]) == (1.0, 0.0)
+
+
+def test_a_late_check_is_worth_nothing_and_is_no_error():
+    (late,) = grades(verifier(check(), workers=1, wall_seconds=0.3), "it is: late")
+    assert (late.outcome, late.timed_out, late.stage) == (0.0, True, "timed out")
+    assert late.info == {"check_error": 0.0}
 
 
 def test_what_the_chat_template_opened_is_part_of_the_response():

@@ -108,11 +108,11 @@ def test_every_composed_text_follows_its_instructions_and_half_of_it_does_not():
         composed = compose(Random(seed), 1 + seed % MOST)
         half = composed.gold[: len(composed.gold) // 2]
         values = [
-            instruction_following.check(text, composed.checks, every=True).value
+            instruction_following.check(text, composed.checks, every=True).outcome
             for text in (composed.gold, half, composed.wrong)
         ]
         assert values == [1, 0, 0], composed
-        left = instruction_following.check(composed.wrong, composed.checks).value
+        left = instruction_following.check(composed.wrong, composed.checks).outcome
         assert left == pytest.approx(1 - 1 / len(composed.checks))  # the amount alone is missed
 
 

@@ -14,5 +14,5 @@ def verifier():
 
 @pytest.fixture
 def judge(verifier):
-    """(gold, answer) -> whether the answer, in a box, is right."""
-    return lambda gold, answer: verifier.grade([gold], [rf"\boxed{{{answer}}}"])[0].correct
+    """(gold, answer) -> outcome of the answer in a box."""
+    return lambda gold, answer: verifier.grade([gold], [rf"\boxed{{{answer}}}"])[0].outcome

@@ -77,7 +77,7 @@ def graded(name, response):
 def test_any_text_gets_a_grade(name, wrap):
     for part in PARTS:
         for text in (part, part * 50):
-            assert graded(name, wrap.format(text, text)).value in (0.0, 1.0, None)
+            assert graded(name, wrap.format(text, text)).outcome in (0.0, 1.0, None)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_any_text_gets_a_grade(name, wrap):
 def test_a_megabyte_takes_no_time(name, part, wrap):
     text = wrap.format(part * (MEGABYTE // len(part)))
     with own_cpu() as spent:
-        assert graded(name, text).value in (0.0, None)
+        assert graded(name, text).outcome in (0.0, None)
     assert spent[0] < SECONDS
 
 
@@ -99,5 +99,5 @@ def test_any_block_gets_a_grade(name):
         for text in (part, part * 50, part * (MEGABYTE // 10 // len(part))):
             with own_cpu() as spent:
                 found = PUZZLES[name].check(text, instance)
-            assert getattr(found, "value", found) == 0
+            assert getattr(found, "outcome", found) == 0
             assert spent[0] < SECONDS

@@ -10,7 +10,8 @@ import threading
 import pytest
 from interference import again_and_again
 
-from rlvr_jax.verifiers import MathVerifier, worker
+from rlvr_jax.sandbox.watch import descendants
+from rlvr_jax.verifiers import MathVerifier
 from rlvr_jax.verifiers.pool import Result, WorkerPool
 
 HARD = r"\int_0^1 \frac{\sin(x^7)\ln(1+x^3)}{\sqrt{1+x^5}} dx"
@@ -18,9 +19,9 @@ SLEEP = "__import__('time').sleep(0.3)"
 
 
 def kill_serving(pool: WorkerPool) -> int:
-    """Kills supervisors that have forked a worker, as the system does when memory runs out."""
-    serving = [s.process.pid for s in list(pool._supervisors) if s.isolation is not None]
-    serving = [pid for pid in serving if worker.descendants(pid)]
+    """Kills servers that have forked a worker, as the system does when memory runs out."""
+    serving = [s.process.pid for s in list(pool._servers) if s.layers is not None]
+    serving = [pid for pid in serving if descendants(pid)]
     for pid in serving:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -34,33 +35,31 @@ def pool():
         yield fresh
 
 
-def test_a_job_whose_supervisor_is_killed_is_run_again(pool):
+def test_a_job_whose_server_is_killed_is_run_again(pool):
     threading.Timer(0.1, kill_serving, (pool,)).start()
     assert pool.map([f"{SLEEP} or 7"]) == [Result(value=7)]
     assert pool.counters["restarts"] == 1
 
 
-def test_supervisors_that_were_killed_between_jobs_cost_no_attempt():
+def test_servers_that_were_killed_between_jobs_cost_no_attempt():
     with WorkerPool("builtins:eval", workers=3) as pool:
         pool.map([f"{SLEEP} or {i}" for i in range(3)])
         assert kill_serving(pool) == 3
-        for supervisor in pool._supervisors:
-            supervisor.process.wait()
+        for server in pool._servers:
+            server.process.wait()
         assert pool.map(["7"]) == [Result(value=7)]
 
 
 def test_a_job_that_is_lost_twice_has_no_result_and_is_not_remembered(pool):
     job = f"{SLEEP} or 7"
     with again_and_again(lambda: kill_serving(pool)):
-        assert pool.map([job]) == [Result(error="supervisor lost", lost=True)]
+        assert pool.map([job]) == [Result(error="server lost", lost=True)]
     assert pool.map([job]) == [Result(value=7)]
 
 
 def test_a_worker_killed_from_outside_is_lost_and_not_wrong(pool):
     suicide = "__import__('os').kill(__import__('os').getpid(), 9)"
-    if (
-        "processes" in pool.isolation
-    ):  # where it is the first process, which no signal of its own reaches
+    if "pid" in pool.isolation:  # where it is the first process, which no signal of its own reaches
         suicide = "__import__('os').kill(1, 9) or __import__('os')._exit(137)"
     result = pool.map([suicide])[0]
     assert result == Result(error="worker was killed", lost=True)
@@ -82,12 +81,12 @@ def test_a_job_does_not_pay_for_the_memory_of_the_one_before():
     assert after == Result(value=150 * 2**20)
 
 
-def test_a_right_answer_stays_right_when_a_supervisor_is_killed():
+def test_a_right_answer_stays_right_when_a_server_is_killed():
     with MathVerifier(workers=1) as verifier:
         verifier.grade([r"\sqrt{3}"], [r"\boxed{3^{1/2}}"])
         assert kill_serving(verifier.pool) == 1
         verdict = verifier.grade([r"\sqrt{8}"], [r"\boxed{2\sqrt{2}}"])[0]
-    assert (verdict.correct, verdict.lost) == (True, False)
+    assert (verdict.outcome, verdict.stage) == (1.0, "digits")
 
 
 @pytest.mark.parametrize("response", [rf"\boxed{{{HARD}}}", ""], ids=["answer", "gold"])
@@ -98,7 +97,7 @@ def test_what_is_lost_twice_has_no_verdict(response):
         verifier.grade([r"\sqrt{2}"], [""])
         with again_and_again(lambda: kill_serving(verifier.pool)):
             verdict = verifier.grade([gold], [response])[0]
-    assert (verdict.correct, verdict.timed_out, verdict.lost) == (None, False, True)
+    assert (verdict.outcome, verdict.timed_out, verdict.stage) == (None, False, "lost")
 
 
 FORK = """

@@ -6,7 +6,7 @@ prompt request's round and number, and the number of the sample.
 
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -192,9 +192,7 @@ class NumpyActor:
                 (found,) = proposal_in(ONE_WORD, [ask.prompt], [batch.responses[row].text])
                 right, answer = found is not None, found and found.text()
             grades.append(Grade(float(right), info={"ended": ended}, answer=answer))
-        outcome = np.array([grade.outcome for grade in grades], np.float32)
-        graded = batch.with_rollouts(outcome=outcome, reward=outcome)
-        return replace(graded, grades=grades)
+        return batch.graded(grades)
 
     def score(self, batch: Batch, needs: Iterable[str], of: str = "current") -> dict[str, Any]:
         rollouts = batch.rollouts

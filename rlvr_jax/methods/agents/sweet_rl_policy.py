@@ -77,10 +77,9 @@ def pair_turns(view: View, candidates: AtLeastTwo = 16, pairs: Count = 4) -> Sta
             chosen.append(np.stack([better, worse], axis=1))
         places = np.concatenate(chosen)
         gap = worth[places[:, 0]] - worth[places[:, 1]]
-        paired = sampled.take(places.reshape(-1)).with_rollouts(
-            group=np.repeat(np.arange(len(places), dtype=np.int32), 2),
-            reward=np.tile([1, 0], len(places)).astype(sampled.rollouts.reward.dtype),
-        )
+        paired = sampled.take(places.reshape(-1)).rewarded(np.tile([1, 0], len(places)))
+        group = np.repeat(np.arange(len(places), dtype=np.int32), 2)
+        paired = paired.with_rollouts(group=group)
         return paired.renumbered(), state, {"turn_gap": float(gap.mean())}
 
     return Stage(apply, reads=view.reads, views=(view,), most=2.0 * pairs)

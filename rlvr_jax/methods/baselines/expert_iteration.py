@@ -30,9 +30,9 @@ from rlvr_jax.experience import Batch, Curriculum, Stage, experience, shuffled_e
 from rlvr_jax.experience.stages.donors.imitate_right import first_of_right, to_imitate
 from rlvr_jax.experience.store import Store, empty_store, oldest, push, repeatable, rewritten, taken
 from rlvr_jax.objectives import imitate, objective_of_terms, part
-from rlvr_jax.tasks.base import Grade
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import Count, NonNegative
+from rlvr_jax.verifiers.grade import Grade
 
 
 @part
@@ -89,10 +89,8 @@ def imitate_right(capacity: Count, round_steps: Count, per_prompt: Count) -> Sta
         chosen = chosen[np.argsort(state.rows["number"][chosen], kind="stable")]
         metrics["imitated_answers"] = float(len(chosen))
         written = rewritten(actor, turn.setting.task, taken(state, chosen))
-        correct = np.ones(len(written), rollouts.outcome.dtype)
         whole = to_imitate(written, np.ones(len(written), bool))
-        whole = whole.with_rollouts(outcome=correct, reward=correct)
-        whole = replace(whole, grades=[Grade(1.0)] * len(whole), further=batch.further)
+        whole = replace(whole.graded([Grade(1.0)] * len(whole)), further=batch.further)
         return whole, state, metrics
 
     return Stage(apply, init, writes=frozenset({"supervised"}), by_row=True)

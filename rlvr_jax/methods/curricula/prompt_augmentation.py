@@ -179,7 +179,7 @@ def reward_template(templates: Sequence[Template] = TEMPLATES) -> Stage:
     def apply(batch, actor, state, turn):
         scores = np.array(list(map(score, batch.asks, batch.responses)))
         reward = batch.rollouts.reward + scores.astype(batch.rollouts.reward.dtype)
-        return batch.with_rollouts(reward=reward), state, {"template_score": float(scores.mean())}
+        return batch.rewarded(reward), state, {"template_score": float(scores.mean())}
 
     return apply
 

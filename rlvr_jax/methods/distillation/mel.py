@@ -28,9 +28,9 @@ from rlvr_jax.experience.stages.choices.pairs import asked_about, contrast_pairs
 from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.views import with_note, with_two_answers
 from rlvr_jax.objectives import clipped_objective, imitate, part
-from rlvr_jax.tasks.base import Grade
 from rlvr_jax.types import Method, Recipe, arguments_of, is_correct
 from rlvr_jax.types.hyperparameters import NonNegative
+from rlvr_jax.verifiers.grade import Grade
 
 REQUEST = (
     "Say where the two part, what is wrong with the second, and what to mind in such questions."
@@ -67,7 +67,7 @@ def reflect() -> Stage:
         if not useful.any():
             return batch, state, metrics
         notes = notes.take(np.flatnonzero(useful))
-        notes = replace(notes, grades=[Grade(None)] * len(notes))  # notes are not graded
+        notes = notes.graded([Grade(None)] * len(notes))  # notes are not graded
         rows = to_imitate(notes, True)
         metrics["kept_notes"] = len(notes) / len(batch.groups)
         return concatenate([batch, rows]), state, metrics

@@ -41,9 +41,9 @@ from rlvr_jax.objectives.statistics.groups import (
     pair_ids,
 )
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.tasks.base import Grade
 from rlvr_jax.types import Method, Recipe, arguments_of, is_correct, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegative, Unit
+from rlvr_jax.verifiers.grade import Grade
 
 EXPERTS = (
     "Answer as a textbook does, step by step.",
@@ -253,7 +253,7 @@ def imitate_hard(
         length = np.zeros_like(rows.rollouts.prompt_length)
         second = {"second_tokens": np.zeros_like(rows.rollouts.prompt_tokens)}
         rows = rows.with_rollouts(cell=cells, second_length=length, **second)
-        return [replace(rows, grades=[Grade(None)] * len(rows))], long
+        return [rows.graded([Grade(None)] * len(rows))], long
 
     return Stage(apply, init, views=tuple(views))
 

@@ -81,7 +81,7 @@ def place_ranked_traces(when: GroupTest, most: Count = 2, right_above: Finite = 
         metrics["traces"] = float(len(traces))
         metrics["traces_right"] = float(np.sum(is_correct(traces.rollouts.outcome)))
         metrics["comprehension"] = float(np.mean(scores))
-        traces = traces.with_rollouts(reward=np.ones_like(traces.rollouts.reward))
+        traces = traces.rewarded(1)
         batch = with_rows(batch, np.array(replaced), traces, np.arange(len(traces)))
         return batch, state, metrics
 

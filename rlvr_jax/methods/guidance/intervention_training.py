@@ -31,9 +31,10 @@ from rlvr_jax.experience.stages.rewards.score_steps import scored_steps
 from rlvr_jax.experience.stages.rounds.first_errors import asks_after, repairable
 from rlvr_jax.experience.views import hint
 from rlvr_jax.objectives import imitate, objective_of_terms, part
-from rlvr_jax.tasks.base import Grade, Task
+from rlvr_jax.tasks.base import Task
 from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import Count, Finite, Unit
+from rlvr_jax.verifiers.grade import Grade
 
 
 @part(writes={"supervised"}, by_row=True)
@@ -75,7 +76,7 @@ def imitate_interventions(proposer: View, below: Finite, continuations: Count) -
         plain = [replace(batch.asks[row], view=PLAIN, samples=1, given=()) for row, _ in kept]
         rows = actor.written(plain, [ids for _, ids in kept])
         # The beginning of a response has no grade.
-        rows = replace(rows, grades=[Grade(None)] * len(kept), tokenizer=batch.tokenizer)
+        rows = replace(rows.graded([Grade(None)] * len(kept)), tokenizer=batch.tokenizer)
         return to_imitate(rows, True), state, metrics
 
     return Stage(apply, views=(proposer,))

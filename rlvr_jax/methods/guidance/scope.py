@@ -106,10 +106,9 @@ def _mended(before: Batch, continued: Batch, start: np.ndarray) -> Batch:
         prompt_length=own.prompt_length,
         mask=mask,
         origin=np.where(mask & ~beginning, TEACHER, 0).astype(np.int32),
-        reward=np.ones_like(rollouts.reward),
         **records,
     )
-    return replace(changed, asks=before.asks)
+    return replace(changed.rewarded(1), asks=before.asks)
 
 
 def scope(

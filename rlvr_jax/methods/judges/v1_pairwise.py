@@ -31,9 +31,9 @@ from rlvr_jax.experience.heard import Heard, with_heard
 from rlvr_jax.experience.views import showing
 from rlvr_jax.judges.parse import two_numbers
 from rlvr_jax.objectives import Transform, clipped_objective, group_sum, masked_count, masked_sum
-from rlvr_jax.tasks.base import Grade
 from rlvr_jax.types import Method, Recipe, arguments_of, is_correct, replace
 from rlvr_jax.types.hyperparameters import Count, Unit
+from rlvr_jax.verifiers.grade import Grade
 
 LEAST, MOST = 1, 10  # ends of the scale of ratings
 
@@ -111,8 +111,8 @@ def _graded(sampled: Batch, truths, tolerance: float) -> tuple[Batch, np.ndarray
         earned[rows] = [rating_reward(responses[row].text, truth, tolerance) for row in rows]
     reward = np.where(np.isnan(earned), 0, earned).astype(sampled.rollouts.reward.dtype)
     cell = np.ones(len(sampled), np.int32)
-    rated = sampled.with_rollouts(outcome=reward, reward=reward, cell=cell)
-    return replace(rated, grades=[Grade(value) for value in reward.tolist()]), earned
+    rated = sampled.with_rollouts(cell=cell)
+    return rated.graded([Grade(value) for value in reward.tolist()]), earned
 
 
 def rating_reward(words: str, correct: tuple[bool, bool], tolerance: float) -> float:

@@ -100,8 +100,7 @@ def relabel(start: NonNegativeInt, slope: Finite, visits: Count) -> Stage:
         }
         by_label = np.repeat(replaced, list(map(len, batch.groups)))
         reward = np.where(by_label & batch.decided, outcome, batch.rollouts.reward)
-        batch = batch.with_rollouts(outcome=outcome, reward=reward.astype(outcome.dtype))
-        return replace(batch, grades=grades), Labels(majority, rate, count), metrics
+        return batch.graded(grades).rewarded(reward), Labels(majority, rate, count), metrics
 
     return Stage(apply, init, by_row=True, of_task=frozenset({"answers"}))
 

@@ -191,7 +191,7 @@ def likely_answers(
                 "dropped_share": float(low[first].mean()),
             }
         after = LikelyAnswerState(known, state.spread.after(spread[first], keep, start))
-        return batch.without(low).with_rollouts(reward=earned), after, metrics
+        return batch.without(low).rewarded(earned), after, metrics
 
     return Stage(apply, init, reads=frozenset({"answer"}), by_row=True)
 

@@ -230,8 +230,7 @@ def earn_learnability(samples: Count, wrong: Finite = -0.5, malformed: Finite = 
                 metrics["learnable_proposals"] = float((worth[list(found)] > 0).mean())
             earned = composed_proposer_reward(worth, valid, wrong, malformed)
             reward[proposed] = np.asarray(earned)[proposed]
-        reward = np.where(batch.decided, reward, 0).astype(batch.rollouts.reward.dtype)
-        return batch.with_rollouts(reward=reward), state, metrics
+        return batch.rewarded(reward), state, metrics
 
     return apply
 

@@ -113,7 +113,7 @@ def fuse_statements(penalty: Unit, most: Unit) -> Stage:
             share = proofs.by_group(altered, 0.0).mean(axis=1)
             reward[there] = np.asarray(adversarial(rates, share))
             own = prover_rewards(proofs.rollouts.outcome, altered, penalty)
-            proofs = proofs.with_rollouts(reward=own.astype(proofs.rollouts.reward.dtype))
+            proofs = proofs.rewarded(own)
             good = trains_prover(rates, most)
             parts.append(kept_groups(proofs, good))
             metrics |= {

@@ -98,7 +98,6 @@ def discover_abstractions(abstractions: Count, unaided: Count = 4) -> Stage:
         reward = abstraction_rewards(outcome, np.reshape(leaks, outcome.shape[:2]))
         written = earned(written, reward.ravel(), WRITE)
         solved = solved.with_rollouts(cell=np.full(len(solved), SOLVE, np.int32))
-        nothing = np.zeros_like(batch.rollouts.reward)
         cells = np.full(len(batch), UNAIDED, np.int32)
         metrics = {
             "abstraction_reward": float(reward.mean()),
@@ -107,7 +106,7 @@ def discover_abstractions(abstractions: Count, unaided: Count = 4) -> Stage:
         for name, found in (("aided_rate", solved), ("unaided_rate", batch)):
             if found.decided.any():
                 metrics[name] = float(found.rollouts.outcome[found.decided].mean())
-        unaided_rows = batch.with_rollouts(cell=cells, reward=nothing)
+        unaided_rows = batch.rewarded(0).with_rollouts(cell=cells)
         return concatenate([written, solved, unaided_rows]), state, metrics
 
     return Stage(apply, size=size)

@@ -272,7 +272,7 @@ def _supervised(batch: Batch, weights: np.ndarray) -> Batch:
     batch, weights = batch.take(rows).renumbered(), weights[rows] / weights[rows].mean()
     cells = batch.rollouts.records.get("cell")
     cells = np.full(len(batch), SOLVE, np.int32) if cells is None else cells
-    batch = batch.with_rollouts(reward=weights.astype(batch.rollouts.reward.dtype), cell=cells)
+    batch = batch.rewarded(weights).with_rollouts(cell=cells)
     return to_imitate(batch, True)
 
 

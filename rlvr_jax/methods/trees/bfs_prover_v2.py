@@ -32,12 +32,12 @@ from rlvr_jax.experience import Batch, Draw, SampleRequest, concatenate, experie
 from rlvr_jax.experience.draws.asking import Driver, Episode, environment_of
 from rlvr_jax.experience.views import showing
 from rlvr_jax.objectives import imitate, objective_of_terms
-from rlvr_jax.tasks.base import Grade
 from rlvr_jax.tools.base import Lost
 from rlvr_jax.tools.environment import Environment, Reply
 from rlvr_jax.types import Method, Recipe, arguments_of, is_correct
 from rlvr_jax.types.hyperparameters import Count, NonNegative, Temperature, Unit
 from rlvr_jax.types.parts import check_each, part
+from rlvr_jax.verifiers.grade import Grade
 
 PROVED, ERROR = "proved", "error"
 OPEN, FAILED = "open", "failed"

@@ -57,12 +57,12 @@ from rlvr_jax.experience.grades import unsaid
 from rlvr_jax.experience.stages.donors.imitate_right import first_of_right, to_imitate
 from rlvr_jax.experience.stops import completes
 from rlvr_jax.objectives import imitate, objective_of_terms, own_words
-from rlvr_jax.tasks.base import Grade
 from rlvr_jax.tools import code_steps
 from rlvr_jax.tools.environment import Environment
 from rlvr_jax.types import Method, Recipe, arguments_of
 from rlvr_jax.types.hyperparameters import Count, NonNegative, ReplyTokens, Temperature
 from rlvr_jax.types.parts import check_each, part
+from rlvr_jax.verifiers.grade import Grade
 
 
 class Searched(NamedTuple):

@@ -22,8 +22,9 @@ from typing import Annotated, Literal
 import numpy as np
 
 from rlvr_jax.ranges import OpenUnit, Range
-from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
+from rlvr_jax.tasks.base import Prompt, Response, Task
 from rlvr_jax.tasks.settings import ResponseTokens, SplitSeed, task
+from rlvr_jax.verifiers.grade import Grade
 
 __all__ = ["arithmetic", "grade_found", "last_number"]
 

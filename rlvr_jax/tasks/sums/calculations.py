@@ -23,10 +23,11 @@ from pathlib import Path
 from typing import Annotated
 
 from rlvr_jax.ranges import NonNegative
-from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
+from rlvr_jax.tasks.base import Prompt, Response, Task
 from rlvr_jax.tasks.generated import held_apart
 from rlvr_jax.tasks.settings import HeldOut, ResponseTokens, task
 from rlvr_jax.tools import Environment, between, calculator, toolbox
+from rlvr_jax.verifiers.grade import Grade
 
 __all__ = ["BASE_MODEL", "UNKNOWN", "VOCABULARY", "calculations", "calculator_calls"]
 

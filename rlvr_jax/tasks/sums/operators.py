@@ -22,8 +22,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from rlvr_jax.tasks import brackets
-from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
+from rlvr_jax.tasks.base import Prompt, Response, Task
 from rlvr_jax.tasks.settings import ResponseTokens, SplitSeed, task
+from rlvr_jax.verifiers.grade import Grade
 
 __all__ = ["MAX_TOKENS", "legal_attempts", "operators"]
 

@@ -14,9 +14,10 @@ from random import Random
 from typing import Annotated
 
 from rlvr_jax.ranges import Count, Range
-from rlvr_jax.tasks.base import Grade, Prompt, Response
+from rlvr_jax.tasks.base import Prompt, Response
 from rlvr_jax.tasks.generated import Generated, generated
 from rlvr_jax.tasks.sums.arithmetic import grade_found, last_number
+from rlvr_jax.verifiers.grade import Grade
 
 __all__ = ["FLAWS", "flawed_sum", "partial_sums"]
 

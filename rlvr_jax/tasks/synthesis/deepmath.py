@@ -123,7 +123,7 @@ Equal = Callable[[str, str], bool]
 
 def equal_answers(one: str, two: str) -> bool:
     """Whether two answers are the same value, by the verifier of mathematics."""
-    return bool(verify_math(one, f"\\boxed{{{two}}}").correct)
+    return bool(verify_math(one, f"\\boxed{{{two}}}").outcome)
 
 
 def agreement(

@@ -10,7 +10,8 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from rlvr_jax.tasks.base import Grade, Prompt, Response, Verify
+from rlvr_jax.tasks.base import Prompt, Response, Verify
+from rlvr_jax.verifiers.grade import Grade
 
 __all__ = [
     "KINDS",

@@ -10,6 +10,6 @@
 """
 
 from rlvr_jax.verifiers.maths.extract import final_answer
-from rlvr_jax.verifiers.maths.verifier import MathVerifier, Verdict, check, verify_math
+from rlvr_jax.verifiers.maths.verifier import MathVerifier, check, verify_math
 
-__all__ = ["MathVerifier", "Verdict", "check", "final_answer", "verify_math"]
+__all__ = ["MathVerifier", "check", "final_answer", "verify_math"]

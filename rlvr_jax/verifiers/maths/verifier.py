@@ -33,10 +33,9 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 
-from rlvr_jax.verifiers.checks import Finding
+from rlvr_jax.verifiers.grade import LOST, TIMED_OUT, Grade
 from rlvr_jax.verifiers.maths.algebra import equal_expressions
 from rlvr_jax.verifiers.maths.comparison import Rules
 from rlvr_jax.verifiers.maths.extract import BOXES, Boxes, agreed, spellings
@@ -46,27 +45,6 @@ from rlvr_jax.verifiers.maths.values import Ask
 from rlvr_jax.verifiers.pool import WorkerPool
 
 _MAX_WORKERS = 8  # by default
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Grade of one response.
-
-    Fields:
-      correct: None if the gold cannot be graded, for any response, or the comparison was lost.
-      timed_out: the comparison was stopped; correct is then False, or None if it is the gold that
-        could not be read in time.
-      extracted: the answer as written, None if the response has none, or several.
-      lost: a process was killed twice, or reading the gold failed; another attempt may succeed.
-      stage: where it was decided: "gold" (which cannot be graded), "no answer", "exact" in this
-        process or "digits" in a worker.
-    """
-
-    correct: bool | None
-    timed_out: bool
-    extracted: str | None
-    lost: bool = False
-    stage: str = field(default="", compare=False)
 
 
 class MathVerifier:
@@ -127,10 +105,13 @@ class MathVerifier:
             warm_up=["\\frac{d}{dx}x^2", "2x"],
         )
 
-    def grade(
-        self, golds: Sequence[str | Sequence[str]], responses: Sequence[str]
-    ) -> list[Verdict]:
+    def grade(self, golds: Sequence[str | Sequence[str]], responses: Sequence[str]) -> list[Grade]:
         """Grades responses[i] against golds[i]; a list of golds names alternatives.
+
+        An answer is given as it is written, none where a response has several. The stage is "gold"
+        (it cannot be graded), "no answer", "exact" (decided in this process), "digits" (in a
+        worker), "timed out", or "lost": another attempt may succeed. A gold that could not be read
+        in time is ungraded.
 
         Raises:
           ValueError: the numbers of golds and responses differ.
@@ -148,7 +129,7 @@ class MathVerifier:
         # Comparisons that are open after the exact ones go to the workers, for all responses.
         while True:
             wanted: dict[tuple[str, ...], None] = {}
-            verdicts = []
+            grades = []
             for options, found in zip(choices, answers, strict=True):
                 used: set[tuple[str, ...]] = set()
                 ask = functools.partial(_look_up, known, wanted, used)
@@ -156,18 +137,22 @@ class MathVerifier:
                 if correct is False and self._joined and len(found) > 1:
                     correct = _right(options, [", ".join(found)], self._rules, ask)
                 missed = not correct and bool(used & lost)
-                stage = "digits" if used else "exact"
-                verdicts.append(
-                    Verdict(
-                        correct=None if missed else correct,
-                        timed_out=not correct and not missed and bool(used & late),
-                        extracted=found[-1] if correct else agreed(found),
-                        lost=missed,
-                        stage="gold" if correct is None else stage if found else "no answer",
+                stopped = not correct and not missed and bool(used & late)
+                decided = "digits" if used else "exact"
+                if correct is None:
+                    decided = "gold"
+                elif not found:
+                    decided = "no answer"
+                grades.append(
+                    Grade(
+                        None if missed or correct is None else float(correct),
+                        timed_out=stopped and correct is not None,
+                        answer=found[-1] if correct else agreed(found),
+                        stage=LOST if missed else TIMED_OUT if stopped else decided,
                     )
                 )
             if not wanted:
-                return verdicts
+                return grades
             for key, result in zip(
                 wanted, self.pool.map([list(key) for key in wanted]), strict=True
             ):
@@ -213,7 +198,7 @@ def check(
     choice: bool = False,
     percent_is_number: bool = False,
     relative_tolerance: float | None = None,
-) -> Finding:
+) -> Grade:
     """Compares an answer (`extract.final_answer`) in this process, for a `Check` in a pool.
 
     Args:
@@ -230,10 +215,10 @@ def check(
     rules = Rules(choice=choice, percent_is_number=percent_is_number, tolerance=tolerance)
     right = _right([gold] if isinstance(gold, str) else list(gold), [answer], rules, ask)
     stage = "gold" if right is None else "digits" if asked else "exact"
-    return Finding(None if right is None else float(right), answer, stage)
+    return Grade(None if right is None else float(right), answer=answer, stage=stage)
 
 
-def verify_math(gold: str | list[str], response: str) -> Verdict:
+def verify_math(gold: str | list[str], response: str) -> Grade:
     """Grades one response with the default rules; for batches and options see `MathVerifier`."""
     return _shared_verifier().grade([gold], [response])[0]
 

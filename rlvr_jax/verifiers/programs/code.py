@@ -21,7 +21,7 @@ from typing import Any
 
 from rlvr_jax.sandbox import Limits, shared
 from rlvr_jax.verifiers.answers import after_thinking
-from rlvr_jax.verifiers.checks import Finding
+from rlvr_jax.verifiers.grade import Grade
 from rlvr_jax.verifiers.programs.trial import PASSED, NoVerdict, encoded, is_utf8, run_tests
 
 _SCORES = ("strict", "share")
@@ -85,7 +85,7 @@ def check(
     total_seconds: float = 20.0,
     memory_mb: int = 512,
     packages: Sequence[str] = (),
-) -> Finding:
+) -> Grade:
     """Runs tests of a program; on a machine without a sandbox the answer is ungraded.
 
     Args:
@@ -108,7 +108,7 @@ def check(
         raise ValueError(f"code: total_seconds must be more than 0, got {total_seconds}")
     limits = Limits(wall_seconds, cpu_seconds, memory_mb, packages=tuple(packages))
     if wrong := _wrong(gold):
-        return Finding(None, answer, wrong)
+        return Grade(None, answer=answer, stage=wrong)
     tests = gold
     if len(gold) > most_tests:
         drawn = random.Random(json.dumps(encoded(gold))).sample(range(len(gold)), most_tests)
@@ -116,11 +116,11 @@ def check(
     try:
         words = run_tests(shared(), answer, tests, limits, total_seconds)
     except NoVerdict as reason:
-        return Finding(None, answer, str(reason))
+        return Grade(None, answer=answer, stage=str(reason))
     share = words.count(PASSED) / len(words)
     info = {"strict": float(share == 1), "share": share}
     failed = [word for word in words if word != PASSED]
-    return Finding(info[score], answer, failed[0] if failed else PASSED, info)
+    return Grade(info[score], answer=answer, stage=failed[0] if failed else PASSED, info=info)
 
 
 def _wrong(gold: Any) -> str:

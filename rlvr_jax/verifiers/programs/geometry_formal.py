@@ -24,8 +24,8 @@ import math
 import re
 from typing import Any
 
-from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.fences import behind_thinking, fences
+from rlvr_jax.verifiers.grade import Grade
 from rlvr_jax.verifiers.programs.expressions import OPERATIONS, Unreadable, postfix
 from rlvr_jax.verifiers.programs.plane import CONSTRUCTIONS, Degenerate
 
@@ -42,17 +42,17 @@ def extract(response: str) -> str | None:
     return "\n".join(pieces) if pieces else None
 
 
-def check(program: str, gold: Any) -> Finding:
+def check(program: str, gold: Any) -> Grade:
     """1 if the program's number is the gold within 1e-3, else 0; its stage marks an error. With
     a gold that is not a number the answer is ungraded."""
     if isinstance(gold, bool) or not isinstance(gold, int | float) or not math.isfinite(gold):
-        return Finding(None, stage="gold")
+        return Grade(None, stage="gold")
     try:
         value = evaluate(program)
     except (Unreadable, Degenerate, ArithmeticError, ValueError):
-        return Finding(0.0, None, "error", {"program_error": 1.0})
+        return Grade(0.0, stage="error", info={"program_error": 1.0})
     right = abs(value - gold) <= _TOLERANCE * (abs(gold) or 1.0)
-    return Finding(float(right), f"{value:.6g}", "value", {"program_error": 0.0})
+    return Grade(float(right), answer=f"{value:.6g}", stage="value", info={"program_error": 0.0})
 
 
 def evaluate(program: str) -> float:

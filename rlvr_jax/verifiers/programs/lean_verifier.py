@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_jax.sandbox import Outcome
-from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.fences import behind_thinking, last_fence
+from rlvr_jax.verifiers.grade import Grade
 from rlvr_jax.verifiers.programs.lean_guard import axioms_allowed, complete, proof_of
 from rlvr_jax.verifiers.programs.tools import package_folder, run_engine
 
@@ -64,7 +64,7 @@ def engine(header: str = "") -> str | None:
     return _PACKAGE if package_folder(_PACKAGE) and not header.strip() else None
 
 
-def check(text: str, gold: Mapping[str, Any], *, seconds: float = 10.0, path: str = "") -> Finding:
+def check(text: str, gold: Mapping[str, Any], *, seconds: float = 10.0, path: str = "") -> Grade:
     """1 if the text proves the gold's statement, else 0; None where nothing can check it.
 
     Args:
@@ -77,14 +77,14 @@ def check(text: str, gold: Mapping[str, Any], *, seconds: float = 10.0, path: st
     given = gold if isinstance(gold, Mapping) else {}
     parts = [given.get(part, "") for part in ("statement", "name", "header")]
     if not all(isinstance(part, str) for part in parts) or not all(parts[:2]):
-        return Finding(None, stage="gold")
+        return Grade(None, stage="gold")
     statement, name, header = parts
     proof = proof_of(text, statement)
     if proof is None:
-        return Finding(0.0, None, "guard")
+        return Grade(0.0, stage="guard")
     found = engine(header)
     if found is None:
-        return Finding(None, text, "no engine")
+        return Grade(None, answer=text, stage="no engine")
     if found == _PACKAGE:
         header = _PRELUDE.read_text(encoding="utf-8")
     head = f"{header}\n{statement} :="
@@ -92,13 +92,13 @@ def check(text: str, gold: Mapping[str, Any], *, seconds: float = 10.0, path: st
     for _ in range(_ATTEMPTS):
         outcome = _run(found, source, seconds, path)
         if outcome is None:
-            return Finding(None, text, "no sandbox")
+            return Grade(None, answer=text, stage="no sandbox")
         if outcome.status is None:
-            return Finding(0.0, text, outcome.reason, {"lean_limit": 1.0})
+            return Grade(0.0, answer=text, stage=outcome.reason, info={"lean_limit": 1.0})
         value = _judged(outcome.stdout, head.count("\n"), source.count("\n"), name)
         if outcome.status in _ENDED and value is not None:
-            return Finding(float(value), text, found)
-    return Finding(None, text, "no answer of Lean")
+            return Grade(float(value), answer=text, stage=found)
+    return Grade(None, answer=text, stage="no answer of Lean")
 
 
 def _judged(output: str, first: int, last: int, name: str) -> bool | None:

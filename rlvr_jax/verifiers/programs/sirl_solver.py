@@ -21,8 +21,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.fences import behind_thinking, last_fence
+from rlvr_jax.verifiers.grade import Grade
 from rlvr_jax.verifiers.programs.expressions import Unreadable
 from rlvr_jax.verifiers.programs.linear_program import LinearProgram, read_lp
 
@@ -36,7 +36,7 @@ def extract(response: str) -> str | None:
     return None if answer is None else last_fence(answer, "lp")
 
 
-def check(model: str, gold: Mapping[str, Any], *, seconds: float = 1.0) -> Finding:
+def check(model: str, gold: Mapping[str, Any], *, seconds: float = 1.0) -> Grade:
     """1 if the model's optimum is the gold's, else 0.
 
     Args:
@@ -48,24 +48,24 @@ def check(model: str, gold: Mapping[str, Any], *, seconds: float = 1.0) -> Findi
     wanted = gold.get("objective") if isinstance(gold, Mapping) else None
     number = isinstance(wanted, int | float) and not isinstance(wanted, bool)
     if not (number and math.isfinite(wanted)) and wanted not in _OPEN:
-        return Finding(None, model, "gold")
+        return Grade(None, answer=model, stage="gold")
     try:
         program = read_lp(model)
     except Unreadable:
-        return Finding(0.0, model, "unreadable", {"executes": 0.0})
+        return Grade(0.0, answer=model, stage="unreadable", info={"executes": 0.0})
     try:
         found, values = solve(program, seconds)
     except ModuleNotFoundError:
-        return Finding(None, model, "no solver")
+        return Grade(None, answer=model, stage="no solver")
     if found is None:
-        return Finding(None, model, "limit")
+        return Grade(None, answer=model, stage="limit")
     info = {"executes": 1.0}
     if isinstance(found, str) or not number:
-        return Finding(float(found == wanted), model, str(found)[:20], info)
+        return Grade(float(found == wanted), answer=model, stage=str(found)[:20], info=info)
     right = abs(wanted - found) / (abs(wanted) + 1) < _TOLERANCE
     if gold.get("values"):
         info["values_hit"] = right * _hit(gold["values"], values)
-    return Finding(float(right), f"{found:.9g}", "optimum", info)
+    return Grade(float(right), answer=f"{found:.9g}", stage="optimum", info=info)
 
 
 def solve(program: LinearProgram, seconds: float) -> tuple[float | str | None, Sequence[float]]:

@@ -23,8 +23,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rlvr_jax.verifiers.answers import in_tag
-from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.fences import behind_thinking, last_fence
+from rlvr_jax.verifiers.grade import Grade
 from rlvr_jax.verifiers.programs import duckdb_engine, sqlite_engine
 from rlvr_jax.verifiers.programs.result_tables import Table, equal
 
@@ -49,7 +49,7 @@ def extract(response: str) -> str | None:
 
 def check(
     sql: str, gold: Mapping[str, Any], *, engine: str = "sqlite", seconds: float = 2.0
-) -> Finding:
+) -> Grade:
     """1 if the query's rows are the gold query's on every database, else 0.
 
     Args:
@@ -65,26 +65,28 @@ def check(
         raise ValueError(f"sql_verifier: engine must be 'sqlite' or 'duckdb', got {engine!r}")
     databases = _databases(gold)
     if databases is None:
-        return Finding(None, stage="gold")
+        return Grade(None, stage="gold")
     run, failures = sqlite_engine.run_sqlite, sqlite_engine.FAILURES
     try:
         if engine == "duckdb":
             run, failures = duckdb_engine.run_duckdb, duckdb_engine.failures()
     except ModuleNotFoundError:
-        return Finding(None, sql, "no engine")
+        return Grade(None, answer=sql, stage="no engine")
     try:
         wanted = _tables(run, gold["sql"], databases, seconds)
     except failures:
-        return Finding(None, sql, "gold")
+        return Grade(None, answer=sql, stage="gold")
     if len(sql) > _MAX_CHARACTERS or not _is_text(sql) or not _is_query(sql):
-        return Finding(0.0, sql, "error", {"sql_error": 1.0})
+        return Grade(0.0, answer=sql, stage="error", info={"sql_error": 1.0})
     try:
         found = _tables(run, sql, databases, seconds)
     except failures:
-        return Finding(0.0, sql, "error", {"sql_error": 1.0})
+        return Grade(0.0, answer=sql, stage="error", info={"sql_error": 1.0})
     ordered = is_ordered(gold["sql"])
     match = all(equal(*pair, ordered) for pair in zip(wanted, found, strict=True))
-    return Finding(float(match), sql, "match" if match else "differs", {"sql_error": 0.0})
+    return Grade(
+        float(match), answer=sql, stage="match" if match else "differs", info={"sql_error": 0.0}
+    )
 
 
 def is_ordered(sql: str) -> bool:

@@ -34,7 +34,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from rlvr_jax.verifiers.checks import Finding
+from rlvr_jax.verifiers.grade import Grade
 
 _TAGS = ("<think>", "</think>", "<solution>", "</solution>")
 # Without the fence before it, for which a line of ticks would take quadratic time.
@@ -48,7 +48,7 @@ class Malformed(ValueError):
     """A response whose reward is −1."""
 
 
-def check(response: str, gold: Mapping[str, Any]) -> Finding:
+def check(response: str, gold: Mapping[str, Any]) -> Grade:
     """The similarity, 0 where the paper's reward is −1 (info "malformed").
 
     Args:
@@ -58,14 +58,14 @@ def check(response: str, gold: Mapping[str, Any]) -> Finding:
     files, oracle = map(gold.get, ("files", "oracle")) if isinstance(gold, Mapping) else (0, 0)
     for texts in (files, oracle):
         if not (isinstance(texts, Mapping) and all(isinstance(t, str) for t in texts.values())):
-            return Finding(None, stage="gold")
+            return Grade(None, stage="gold")
     try:
         new = edited(response, files)
     except Malformed as error:
-        return Finding(0.0, None, str(error), {"malformed": 1.0, "exact": 0.0})
+        return Grade(0.0, stage=str(error), info={"malformed": 1.0, "exact": 0.0})
     exact = {**files, **new} == {**files, **oracle}
     info = {"malformed": 0.0, "exact": float(exact)}
-    return Finding(similarity(files, new, oracle), ", ".join(new), "diff", info)
+    return Grade(similarity(files, new, oracle), answer=", ".join(new), stage="diff", info=info)
 
 
 def edited(response: str, files: Mapping[str, str]) -> dict[str, str]:

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from rlvr_jax.verifiers.answers import in_tag
-from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.fences import behind_thinking
+from rlvr_jax.verifiers.grade import Grade
 from rlvr_jax.verifiers.programs.expressions import OPERATIONS, Instruction, Unreadable, postfix
 
 _MAX_CHARACTERS = 500
@@ -42,7 +42,7 @@ def extract(response: str) -> str | None:
     return None if answer is None else in_tag(answer)
 
 
-def check(equation: str, gold: Mapping[str, Any]) -> Finding:
+def check(equation: str, gold: Mapping[str, Any]) -> Grade:
     """The reward of an equation.
 
     Args:
@@ -52,12 +52,14 @@ def check(equation: str, gold: Mapping[str, Any]) -> Finding:
     """
     data = _data(gold)
     if data is None:
-        return Finding(None, stage="gold")
+        return Grade(None, stage="gold")
     try:
         error = held_out_error(equation, *data)
     except Unreadable:
-        return Finding(0.0, None, "grammar", {"unreadable": 1.0})
-    return Finding(reward_of_error(error), equation.strip(), "fit", {"unreadable": 0.0})
+        return Grade(0.0, stage="grammar", info={"unreadable": 1.0})
+    return Grade(
+        reward_of_error(error), answer=equation.strip(), stage="fit", info={"unreadable": 0.0}
+    )
 
 
 def reward_of_error(error: float | None) -> float:

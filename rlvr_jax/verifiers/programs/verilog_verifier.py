@@ -15,8 +15,8 @@ Source: CodeV-R1, https://github.com/IPRC-DIP/CodeV-R1; its pass line can be pri
 import re
 from collections.abc import Sequence
 
-from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.fences import behind_thinking, last_fence
+from rlvr_jax.verifiers.grade import Grade
 from rlvr_jax.verifiers.programs import verilog_simulation, verilog_yosys
 from rlvr_jax.verifiers.programs.verilog_text import modules, plain, refused, top_module
 
@@ -51,7 +51,7 @@ def check(
     *,
     engines: Sequence[str] = ENGINES,
     seconds: float = 10.0,
-) -> Finding:
+) -> Grade:
     """1 if the code is the same circuit as a gold, else 0; None if no engine can tell.
 
     Args:
@@ -66,18 +66,18 @@ def check(
         raise ValueError(f"verilog_verifier: engines must be of {ENGINES}, got {tuple(engines)}")
     golds = [gold] if isinstance(gold, str) else gold
     if not isinstance(golds, Sequence) or not golds or not all(isinstance(g, str) for g in golds):
-        return Finding(None, stage="gold")
+        return Grade(None, stage="gold")
     code = plain(code)
     if refused(code):
-        return Finding(0.0, code, "refused")
+        return Grade(0.0, answer=code, stage="refused")
     here = [name for name in engines if name in installed()]
     if not here:
-        return Finding(None, code, "no engine")
+        return Grade(None, answer=code, stage="no engine")
     found = [_compared(code, plain(one), here, seconds) for one in golds]
     best = max(found, key=lambda one: -1 if one[0] is None else one[0])
     if best[0] == 0 and any(value is None for value, _ in found):
         best = next(one for one in found if one[0] is None)
-    return Finding(best[0], code, best[1])
+    return Grade(best[0], answer=code, stage=best[1])
 
 
 def _compared(

@@ -15,7 +15,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from rlvr_jax.verifiers.answers import after_thinking
-from rlvr_jax.verifiers.checks import Finding
+from rlvr_jax.verifiers.grade import Grade
 from rlvr_jax.verifiers.puzzles.notation import read_numbers
 
 # The least and the largest number of items.
@@ -36,7 +36,7 @@ class Optimum(NamedTuple):
     ids: list[int]
 
 
-def check(response: str, gold: Sequence[int]) -> Finding:
+def check(response: str, gold: Sequence[int]) -> Grade:
     """1 if size and ids are correct; info: `answer` (size), `exact`, `prefix`, each in [0, 1]."""
     text = after_thinking(response)
     size = (_last(text, r"\answer{") or "").strip()
@@ -53,7 +53,7 @@ def check(response: str, gold: Sequence[int]) -> Finding:
         "exact": float(exact),
         "prefix": same / max(len(ids), len(gold), 1),
     }
-    return Finding(float(answer and exact), said, "ids", info)
+    return Grade(float(answer and exact), answer=said, stage="ids", info=info)
 
 
 def increasing(values: Sequence[int]) -> Optimum:

@@ -11,8 +11,8 @@ from random import Random
 from typing import Any, NamedTuple
 
 from rlvr_jax.verifiers.answers import in_tag
-from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.exact import INTEGERS, evaluate, plain_signs, tokens
+from rlvr_jax.verifiers.grade import Grade
 
 MAX_CHARACTERS = 200
 _MAX_DEPTH = 20
@@ -30,7 +30,7 @@ class Instance(NamedTuple):
     solution: str
 
 
-def check(answer: str, gold: dict[str, Any]) -> Finding:
+def check(answer: str, gold: dict[str, Any]) -> Grade:
     """1 if the expression has the target as value and uses the numbers; info: whether it parses.
 
     "= target" at its end is dropped.
@@ -44,7 +44,9 @@ def check(answer: str, gold: dict[str, Any]) -> Finding:
         value = evaluate(words, depth=_MAX_DEPTH)
     used = sorted(int(word) for word in words or () if word[0].isdecimal())
     right = value is not None and value == gold["target"] and used == sorted(gold["numbers"])
-    return Finding(float(right), answer, "value", {"parses": float(value is not None)})
+    return Grade(
+        float(right), answer=answer, stage="value", info={"parses": float(value is not None)}
+    )
 
 
 def generate(random: Random, count: int, max_value: int, max_target: int) -> Instance:

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from rlvr_jax.verifiers.answers import in_fence
-from rlvr_jax.verifiers.checks import Finding
+from rlvr_jax.verifiers.grade import Grade
 
 _NAMES = (
     "binario campsite hamiltonian hitori kakurasu light_up magic_square maze minesweeper skyscraper"
@@ -26,7 +26,7 @@ PUZZLES: dict[str, ModuleType] = {
 extract = in_fence
 
 
-def check(answer: str, gold: dict[str, Any]) -> bool | Finding | None:
+def check(answer: str, gold: dict[str, Any]) -> bool | Grade | None:
     """Whether a block solves the instance; ungraded if the puzzle is not known."""
     puzzle = PUZZLES.get(gold["task"])
     return None if puzzle is None else puzzle.check(answer, gold)

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from rlvr_jax.verifiers.answers import in_tag
-from rlvr_jax.verifiers.checks import Finding
+from rlvr_jax.verifiers.grade import Grade
 from rlvr_jax.verifiers.tags import tags
 
 _NAMES = "Ann Bob Carla David Emma Felix Grace Henry Irene Jack Kate Liam"
@@ -61,11 +61,11 @@ def read_roles(answer: str, names: Sequence[str]) -> dict[str, str] | None:
     return roles
 
 
-def check(answer: str, gold: Mapping[str, str]) -> Finding:
+def check(answer: str, gold: Mapping[str, str]) -> Grade:
     """1 if every role is correct."""
     roles = read_roles(answer, list(gold))
     said = None if roles is None else ", ".join(f"{name} {role}" for name, role in roles.items())
-    return Finding(float(roles == gold), said, "unread" if roles is None else "roles")
+    return Grade(float(roles == gold), answer=said, stage="unread" if roles is None else "roles")
 
 
 def logic_rl(response: str, gold: Mapping[str, str]) -> float:

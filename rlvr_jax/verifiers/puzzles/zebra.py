@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 from rlvr_jax.verifiers.answers import after_thinking
-from rlvr_jax.verifiers.checks import Finding
+from rlvr_jax.verifiers.grade import Grade
 from rlvr_jax.verifiers.puzzles.board import Puzzle, puzzle
 
 # Houses and attributes.
@@ -56,7 +56,7 @@ def read_table(text: str) -> list[list[str]]:
     return [row for row in table if not all(map(_DASHES.fullmatch, row))][1:]
 
 
-def check(answer: str, gold: Sequence[Sequence[Any]] | Mapping[str, Any]) -> Finding:
+def check(answer: str, gold: Sequence[Sequence[Any]] | Mapping[str, Any]) -> Grade:
     """1 if all cells are correct; info: `cells`, their fraction. A row counts if its house is a
     new one of the gold and its length is correct; with more rows than houses none does."""
     rows = gold["rows"] if isinstance(gold, Mapping) else gold
@@ -69,7 +69,7 @@ def check(answer: str, gold: Sequence[Sequence[Any]] | Mapping[str, Any]) -> Fin
             right += sum(a == b for a, b in zip(true, cells, strict=True))
     share = right / sum(len(row) - 1 for row in rows)
     said = "; ".join(" ".join(row) for row in sorted(table))
-    return Finding(float(share == 1), said, "table", {"cells": share})
+    return Grade(float(share == 1), answer=said, stage="table", info={"cells": share})
 
 
 def generate(random: Random, level: int) -> Puzzle:

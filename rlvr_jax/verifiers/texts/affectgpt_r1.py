@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 
 from rlvr_jax.verifiers.answers import after_thinking, in_tag
-from rlvr_jax.verifiers.checks import Finding
+from rlvr_jax.verifiers.grade import Grade
 from rlvr_jax.verifiers.texts.format_rewards import well_formed
 
 _SEPARATORS = re.compile(r"[,;\n\r]")
@@ -37,7 +37,7 @@ def items(text: str) -> list[str]:
 
 def check(
     answer: str, gold: str, wheel: Mapping[str, str] | None = None, rate: float = 0.1
-) -> Finding:
+) -> Grade:
     """F1 of the clusters; info: precision, recall, f1 and `reward`, which has the price.
 
     Ungraded without reference words.
@@ -48,11 +48,11 @@ def check(
     """
     words, reference = items(answer), items(gold)
     if not reference:
-        return Finding(None, answer, "no reference")
+        return Grade(None, answer=answer, stage="no reference")
     found, wanted = ({(wheel or {}).get(w, w) for w in each} for each in (words, reference))
     hits = len(found & wanted)
     precision, recall = hits / max(len(found), 1), hits / len(wanted)
     f1 = 2 * precision * recall / (precision + recall) if hits else 0.0
     reward = f1 - rate * max(0, len(words) - len(reference))
     info = {"precision": precision, "recall": recall, "f1": f1, "reward": reward}
-    return Finding(f1, ", ".join(words), "words", info)
+    return Grade(f1, answer=", ".join(words), stage="words", info=info)

@@ -8,7 +8,7 @@ https://github.com/wenquanlu/prompt-augmentation-GRPO (`tag_share`),
 https://github.com/huggingface/trl (`think_format`).
 """
 
-from rlvr_jax.verifiers.checks import Finding
+from rlvr_jax.verifiers.grade import Grade
 from rlvr_jax.verifiers.tags import prefilled_tags, tags
 
 
@@ -33,11 +33,11 @@ def well_formed(response: str, opened: str = "") -> bool:
     return tags(response, prefilled=prefilled_tags(opened)).ok
 
 
-def check(response: str, gold: str) -> Finding:
+def check(response: str, gold: str) -> Grade:
     """1 if well formed; info: the other readings, `exact_tags`, `tag_share`, `think_format`."""
     info = {
         "exact_tags": float(exact_tags(response, gold)),
         "tag_share": tag_share(response, gold),
         "think_format": float(think_format(response, gold)),
     }
-    return Finding(float(well_formed(response, gold)), response, "format", info)
+    return Grade(float(well_formed(response, gold)), answer=response, stage="format", info=info)

@@ -14,8 +14,8 @@ a fixed registry); open-instruct, https://github.com/allenai/open-instruct (`IFE
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.fences import behind_thinking
+from rlvr_jax.verifiers.grade import Grade
 from rlvr_jax.verifiers.texts import ifbench_checks, instruction_checks
 
 _MAX_CHARACTERS = 20_000
@@ -29,7 +29,7 @@ def extract(response: str) -> str | None:
     return answer if answer is not None and answer.strip() else None
 
 
-def check(text: str, gold: Sequence[Mapping[str, Any]], *, every: bool = False) -> Finding:
+def check(text: str, gold: Sequence[Mapping[str, Any]], *, every: bool = False) -> Grade:
     """How many of the instructions a text follows.
 
     Args:
@@ -40,14 +40,14 @@ def check(text: str, gold: Sequence[Mapping[str, Any]], *, every: bool = False) 
       Info: `all_followed`, and `unjudged`, the number of ungraded checks.
     """
     if not isinstance(gold, Sequence) or isinstance(gold, str):
-        return Finding(None, stage="gold")
+        return Grade(None, stage="gold")
     verdicts = [followed(one.get("check"), one.get("arguments", ()), text) for one in gold]
     mean = hard(verdicts)
     info = {"unjudged": float(verdicts.count(None))}
     if mean is None:
-        return Finding(None, text, "no check", info)
+        return Grade(None, answer=text, stage="no check", info=info)
     info["all_followed"] = float(mean == 1)
-    return Finding(info["all_followed"] if every else mean, text, "checks", info)
+    return Grade(info["all_followed"] if every else mean, answer=text, stage="checks", info=info)
 
 
 def followed(name: Any, arguments: Sequence[Any] | Mapping[str, Any], text: str) -> int | None:

@@ -6,7 +6,7 @@ Source: https://github.com/RUCAIBox/R1-Searcher (train/reward_server_qwen_zero.p
 import re
 from typing import Any
 
-from rlvr_jax.verifiers.checks import Finding
+from rlvr_jax.verifiers.grade import Grade
 from rlvr_jax.verifiers.texts.short_answers import f1, normal
 
 BEGIN, END = "<|begin_of_query|>", "<|end_of_query|>"
@@ -53,22 +53,21 @@ def stage2_reward(text: str, gold: str) -> float:
     return reward - 2.0 * broken
 
 
-def stage1(response: str, gold: Any) -> Finding:
-    """`stage1_reward` as the number "reward"; the value is whether every word is there."""
-    return _finding(stage1_reward(response, str(gold)), response, str(gold))
+def stage1(response: str, gold: Any) -> Grade:
+    """`stage1_reward` as the number "reward"; the outcome is whether every word is there."""
+    return _grade(stage1_reward(response, str(gold)), response, str(gold))
 
 
-def stage2(response: str, gold: Any) -> Finding:
-    """`stage2_reward` as the number "reward"; the value is the F1."""
-    return _finding(stage2_reward(response, str(gold)), response, str(gold))
+def stage2(response: str, gold: Any) -> Grade:
+    """`stage2_reward` as the number "reward"; the outcome is the F1."""
+    return _grade(stage2_reward(response, str(gold)), response, str(gold))
 
 
-def _finding(reward: float, response: str, gold: str) -> Finding:
+def _grade(reward: float, response: str, gold: str) -> Grade:
     answer = _answer(response)
     value = 0.0 if answer is None else f1(answer, gold)
-    return Finding(
-        value, answer, "", {"reward": reward, "queries": float(max(_queries(response), 0))}
-    )
+    info = {"reward": reward, "queries": max(_queries(response), 0)}
+    return Grade(value, answer=answer, info=info)
 
 
 def _answer(text: str) -> str | None:

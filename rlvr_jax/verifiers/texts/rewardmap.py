@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from rlvr_jax.verifiers.checks import Finding
+from rlvr_jax.verifiers.grade import Grade
 
 _WEIGHTS = {"easy": 1.0, "middle": 1.2, "hard": 1.5}
 _TRANSFER_WEIGHT = 0.5
@@ -45,11 +45,11 @@ def legs(answer: str) -> list[Leg]:
     return found
 
 
-def check(answer: str, gold: Mapping[str, Any]) -> Finding:
+def check(answer: str, gold: Mapping[str, Any]) -> Grade:
     """1 if correct; info: `detail` (of routes) and `score`. Other questions are ungraded."""
     weight, detail = _WEIGHTS.get(gold["map"]), 0.0
     if weight is None or gold["type"] not in ("route", "truefalse", "count"):
-        return Finding(None, answer, "unknown question")
+        return Grade(None, answer=answer, stage="unknown question")
     if gold["type"] == "route":
         route = legs(answer)
         weight += _TRANSFER_WEIGHT * (gold["transfers"] > 0)
@@ -62,7 +62,9 @@ def check(answer: str, gold: Mapping[str, Any]) -> Finding:
         number = answer.strip()
         correct = bool(_DIGITS.fullmatch(number)) and int(number) == gold["gold"]
     score = weight * (10 * correct + detail / 2)
-    return Finding(float(correct), answer, gold["type"], {"detail": detail, "score": score})
+    return Grade(
+        float(correct), answer=answer, stage=gold["type"], info={"detail": detail, "score": score}
+    )
 
 
 def _after(part: str, label: str) -> str:

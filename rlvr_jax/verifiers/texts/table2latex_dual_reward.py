@@ -14,8 +14,8 @@ Source: Table2LaTeX-RL, https://github.com/newLLing/Table2LaTeX-RL, `plugin.py`.
 
 from typing import Any
 
-from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.fences import behind_thinking
+from rlvr_jax.verifiers.grade import Grade
 from rlvr_jax.verifiers.texts.latex_table import spans
 from rlvr_jax.verifiers.texts.tree_distance import Tree, tree_distance
 
@@ -25,7 +25,7 @@ extract = behind_thinking  # the table is looked for in all of it
 _MOST_NODES = 600  # a distance between two such trees takes half a second
 
 
-def check(output: str, reference: Any) -> Finding:
+def check(output: str, reference: Any) -> Grade:
     """1 if the structure is the reference's, up to a tenth of its nodes; info: teds and the rest.
 
     Args:
@@ -33,10 +33,10 @@ def check(output: str, reference: Any) -> Finding:
     """
     wanted = spans(reference) if isinstance(reference, str) else None
     if wanted is None or _tree(wanted).size() > _MOST_NODES:
-        return Finding(None, stage="gold")
+        return Grade(None, stage="gold")
     teds = structure_similarity(spans(output), wanted)
     info = {"teds": teds, "visual_skipped": float(teds < _RENDERED)}
-    return Finding(float(teds > _ACCEPTED), output, "structure", info)
+    return Grade(float(teds > _ACCEPTED), answer=output, stage="structure", info=info)
 
 
 def structure_similarity(

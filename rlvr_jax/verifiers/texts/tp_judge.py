@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from rlvr_jax.verifiers.answers import after_thinking
-from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.exact import DECIMALS
+from rlvr_jax.verifiers.grade import Grade
 from rlvr_jax.verifiers.texts.relations import decide
 
 Verdict = Literal["VERIFIED", "FALSE", "ERROR"]
@@ -55,14 +55,14 @@ def check(answer: str | Sequence[str], _: object = None) -> float | None:
     return {"VERIFIED": 1.0, "FALSE": 0.0}.get(verdict)
 
 
-def check_lines(response: str, _: object = None) -> Finding:
+def check_lines(response: str, _: object = None) -> Grade:
     """`check` of the lines after the thinking, each a step; the stage is the verdict.
 
     Info: `steps`, and `false_steps`, the number of those that do not hold.
     """
     steps = [line for line in after_thinking(response).splitlines() if line.strip()]
     info = {"steps": len(steps), "false_steps": sum(check_step(s) == "FALSE" for s in steps)}
-    return Finding(check(steps), None, judge(steps), info)
+    return Grade(check(steps), stage=judge(steps), info=info)
 
 
 def autoformalise(

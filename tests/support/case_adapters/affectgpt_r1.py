@@ -11,4 +11,4 @@ WHEEL = {word: cluster for cluster, words in WORDS.items() for word in words.spl
 
 def verdict(answer, gold):
     found = affectgpt_r1.check(answer, gold, wheel=WHEEL)
-    return None if found.value is None else dict(found.info)
+    return None if found.outcome is None else dict(found.info)

@@ -4,4 +4,4 @@ COUNTDOWN = "rlvr_jax.verifiers.puzzles.countdown"
 
 
 def verdict(response, gold):
-    return int(examine(Check(f"{COUNTDOWN}:check", f"{COUNTDOWN}:extract"), response, gold).value)
+    return int(examine(Check(f"{COUNTDOWN}:check", f"{COUNTDOWN}:extract"), response, gold).outcome)

@@ -6,4 +6,4 @@ CRITIQUE = "rlvr_jax.verifiers.texts.critique_rl"
 
 def verdict(response, gold):
     found = examine(Check(f"{CRITIQUE}:check", f"{CRITIQUE}:extract"), response, gold)
-    return {"ours": found.value, "theirs": critique_rl.released(response, gold)}
+    return {"ours": found.outcome, "theirs": critique_rl.released(response, gold)}

@@ -4,4 +4,4 @@ ENIGMATA = "rlvr_jax.verifiers.puzzles.enigmata"
 
 
 def verdict(response, gold):
-    return int(examine(Check(f"{ENIGMATA}:check", f"{ENIGMATA}:extract"), response, gold).value)
+    return int(examine(Check(f"{ENIGMATA}:check", f"{ENIGMATA}:extract"), response, gold).outcome)

@@ -7,5 +7,5 @@ def verdict(response, opened):
         "F1": found.info["exact_tags"],
         "F3": found.info["tag_share"],
         "F4": found.info["think_format"],
-        "ours": found.value,
+        "ours": found.outcome,
     }

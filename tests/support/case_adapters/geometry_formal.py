@@ -6,4 +6,4 @@ def verdict(response, gold):
     if program is None:
         return "none"
     finding = geometry_formal.check(program, gold)
-    return "error" if finding.stage == "error" else ("right" if finding.value else "wrong")
+    return "error" if finding.stage == "error" else ("right" if finding.outcome else "wrong")

@@ -9,5 +9,5 @@ def verdict(response, gold):
     check = Check(f"{ROOM}.{puzzle}:check", f"{ROOM}.{puzzle}:extract")
     found = examine(check, response, gold)
     if puzzle == "zebra":
-        return {"cells": found.info["cells"], "exact": found.value}
-    return {"logic_rl": knights.logic_rl(response, gold), "ours": found.value}
+        return {"cells": found.info["cells"], "exact": found.outcome}
+    return {"logic_rl": knights.logic_rl(response, gold), "ours": found.outcome}

@@ -9,4 +9,4 @@ def _verifier():
 
 
 def verdict(response, gold):
-    return int(_verifier().grade([gold], [response])[0].correct)
+    return int(_verifier().grade([gold], [response])[0].outcome)

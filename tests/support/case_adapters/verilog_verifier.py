@@ -7,7 +7,7 @@ def verdict(response, gold, engines=verilog_verifier.ENGINES):
         return {"tools": 0, "none": 0}
     tools = verilog_verifier.check(code, gold, engines=engines)
     none = verilog_verifier.check(code, gold, engines=())
-    return {"tools": tools.value, "none": none.value}
+    return {"tools": tools.outcome, "none": none.outcome}
 
 
 def agree(got, wanted):

@@ -184,8 +184,8 @@ def test_several_boxes_are_each_right_joined_or_the_last_counts(boxes, correct):
     texts = [r"\boxed{-2} and \boxed{1}", r"\boxed{1}, \boxed{-2}", r"\boxed{3}, \boxed{1,-2}"]
     with MathVerifier(boxes=boxes) as verifier:
         verdicts = verifier.grade(["1,-2"] * 3, texts)
-        assert verifier.grade(["5"], [r"\boxed{5} is \boxed{5.0}"])[0].correct
-    assert [verdict.correct for verdict in verdicts] == correct
+        assert verifier.grade(["5"], [r"\boxed{5} is \boxed{5.0}"])[0].outcome
+    assert [verdict.outcome for verdict in verdicts] == correct
 
 
 def test_an_unknown_reading_of_boxes_is_refused():
@@ -210,7 +210,7 @@ def test_options_are_letters_in_any_order(response, right):
     golds = ["C", "ACD", "AC", "D"]
     with MathVerifier(choice=True) as verifier:
         verdicts = verifier.grade([right, *golds], [response] * 5)
-    assert [verdict.correct for verdict in verdicts] == [
+    assert [verdict.outcome for verdict in verdicts] == [
         True,
         *(set(gold) == set(right) - set(", ") for gold in golds),
     ]

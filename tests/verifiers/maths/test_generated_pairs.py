@@ -13,7 +13,7 @@ def test_generated_pairs_are_equal_if_exact_arithmetic_says_so(verifier, make, c
     made = generated_pairs.pairs(make, count)
     golds, answers, equal = zip(*made, strict=True)
     verdicts = verifier.grade(golds, [rf"\boxed{{{answer}}}" for answer in answers])
-    found = [verdict.correct for verdict in verdicts]
+    found = [verdict.outcome for verdict in verdicts]
     assert len(made) == count
-    assert [row for row, right in zip(made, found, strict=True) if right is not row[2]] == []
+    assert [row for row, right in zip(made, found, strict=True) if right != row[2]] == []
     assert sum(equal) == count // 2

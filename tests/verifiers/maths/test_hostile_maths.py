@@ -60,21 +60,21 @@ def test_a_hostile_answer_is_wrong_at_once(verifier, text):
     with own_cpu() as spent:
         verdicts = verifier.grade(GOLDS, [response] * len(GOLDS))
     assert spent[0] < SECONDS
-    assert {verdict.correct for verdict in verdicts} == {False}
+    assert {verdict.outcome for verdict in verdicts} == {False}
 
 
 @pytest.mark.parametrize("text", SHORT, ids=lambda text: ascii(text[:20]))
 def test_a_hostile_gold_is_a_verdict_or_none(verifier, text):
-    assert verifier.grade([text], [r"\boxed{7}"])[0].correct in (False, None)
+    assert verifier.grade([text], [r"\boxed{7}"])[0].outcome in (False, None)
 
 
 def test_what_takes_a_worker_too_long_is_late_and_wrong():
     with MathVerifier(workers=1, wall_seconds=0.3) as hasty:
         hasty.grade([r"\int_0^1 x dx"], [r"\boxed{1/2}"])
         verdicts = hasty.grade(["3"] * 2 + ["0.5"], [rf"\boxed{{{t}}}" for t in [*LATE, "1/2"]])
-    assert [verdict.correct for verdict in verdicts] == [False, False, True]
+    assert [verdict.outcome for verdict in verdicts] == [False, False, True]
     assert all(verdict.timed_out for verdict in verdicts[:2])
 
 
 def test_the_same_box_a_thousand_times_is_one_answer(verifier):
-    assert verifier.grade(["3"], [r"\boxed{3} " * 1000])[0].correct is True
+    assert verifier.grade(["3"], [r"\boxed{3} " * 1000])[0].outcome == 1

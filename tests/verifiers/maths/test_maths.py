@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from rlvr_jax.verifiers.maths import MathVerifier, Verdict, parsing, verifier as maths, verify_math
+from rlvr_jax.verifiers.grade import Grade
+from rlvr_jax.verifiers.maths import MathVerifier, parsing, verifier as maths, verify_math
 
 RIGHT = [
     ("1/3", r"\boxed{12/36}"),
@@ -154,19 +155,19 @@ def hasty():
 
 @pytest.mark.parametrize(("gold", "response"), RIGHT)
 def test_right_answers_are_right(verifier, gold, response):
-    assert verifier.grade([gold], [response])[0].correct is True
+    assert verifier.grade([gold], [response])[0].outcome == 1
 
 
 @pytest.mark.parametrize(("gold", "response"), WRONG)
 def test_wrong_answers_are_wrong(verifier, gold, response):
-    assert verifier.grade([gold], [response])[0].correct is False
+    assert verifier.grade([gold], [response])[0].outcome == 0
 
 
 @pytest.mark.parametrize("bomb", BOMBS, ids=lambda bomb: ascii(bomb[:20]))
 def test_hostile_answers_are_wrong_without_a_timeout(verifier, bomb):
     for gold in ("3", r"\sqrt{2}+1"):
         verdict = verifier.grade([gold], [rf"\boxed{{{bomb}}}"])[0]
-        assert verdict.correct is False
+        assert verdict.outcome == 0
         assert not verdict.timed_out
 
 
@@ -190,13 +191,13 @@ def test_nothing_that_can_be_written_raises():
 @pytest.mark.parametrize("gold", ["", "foo(", r"\frac{", "9^{9^{9^9}}", "x∈" * 200 + "1"])
 def test_a_gold_that_cannot_be_read_is_none_whatever_the_response(verifier, gold):
     for response in (r"\boxed{3}", rf"\boxed{{{gold}}}", ""):
-        assert verifier.grade([gold], [response])[0].correct is None
+        assert verifier.grade([gold], [response])[0].outcome is None
 
 
 def test_fifty_percent_is_fifty_if_asked():
     with MathVerifier(percent_is_number=True) as verifier:
         verdicts = verifier.grade(["50", "0.5", "5"], [r"\boxed{50\%}"] * 3)
-    assert [verdict.correct for verdict in verdicts] == [True, True, False]
+    assert [verdict.outcome for verdict in verdicts] == [True, True, False]
 
 
 @pytest.mark.parametrize(
@@ -214,29 +215,29 @@ def test_fifty_percent_is_fifty_if_asked():
 )
 def test_option_letters(response, correct):
     with MathVerifier(choice=True) as verifier:
-        assert verifier.grade(["A"], [response])[0].correct is correct
+        assert verifier.grade(["A"], [response])[0].outcome == correct
 
 
 def test_an_option_letter_without_a_box_needs_the_choice_type(verifier):
-    assert verifier.grade(["A"], ["The answer is (A)"])[0].correct is False
+    assert verifier.grade(["A"], ["The answer is (A)"])[0].outcome == 0
 
 
 def test_any_of_several_golds_will_do(verifier):
     golds = [["1/2", "2"], ["foo(", "2"], ["foo(", "bar("]]
     verdicts = verifier.grade(golds, [r"\boxed{2}"] * 3)
-    assert [verdict.correct for verdict in verdicts] == [True, True, None]
+    assert [verdict.outcome for verdict in verdicts] == [True, True, None]
 
 
 def test_the_extracted_answer_is_reported():
-    assert verify_math("3", r"\boxed{ 4 }") == Verdict(False, False, "4")
-    assert verify_math("3", "four") == Verdict(False, False, None)
+    assert verify_math("3", r"\boxed{ 4 }") == Grade(0.0, answer="4", stage="exact")
+    assert verify_math("3", "four") == Grade(0.0, stage="no answer")
 
 
 def test_a_comparison_that_takes_too_long_is_counted(hasty):
     hard = r"\int_0^1 \frac{\sin(x^7)\ln(1+x^3)}{\sqrt{1+x^5}} dx"
     responses = [rf"\boxed{{{hard}}}", r"\boxed{2\sqrt{2}}"]
     late, right = hasty.grade([r"\sqrt{2}", r"\sqrt{8}"], responses)
-    assert (late.correct, late.timed_out, right.correct) == (False, True, True)
+    assert (late.outcome, late.timed_out, right.outcome) == (False, True, True)
     # On a busy machine more than this one may be late.
     assert hasty.pool.counters["timed_out"] >= 1
 
@@ -253,8 +254,8 @@ def test_simple_answers_are_compared_here(monkeypatch):
         monkeypatch.setattr(verifier.pool, "map", lambda jobs: pytest.fail(f"asked {jobs}"))
         golds = [str(i) for i in range(2000)]
         verdicts = verifier.grade(golds, [rf"so \boxed{{{i}}}" for i in golds])
-        assert all(verdict.correct for verdict in verdicts)
-        assert not verifier.grade(["2"], [r"\boxed{3}"])[0].correct
+        assert all(verdict.outcome for verdict in verdicts)
+        assert not verifier.grade(["2"], [r"\boxed{3}"])[0].outcome
 
 
 def test_a_long_response_meets_no_timeout(verifier):

@@ -21,7 +21,7 @@ MATHS = Check("rlvr_jax.verifiers.maths:check", "rlvr_jax.verifiers.maths.extrac
 )
 def test_a_finding_says_the_value_and_where_it_was_decided(gold, response, value, stage):
     found = examine(MATHS, response, gold)
-    assert (found.value, found.stage) == (value, stage)
+    assert (found.outcome, found.stage) == (value, stage)
 
 
 def test_options_reach_the_check_and_its_extract():
@@ -31,8 +31,8 @@ def test_options_reach_the_check_and_its_extract():
         options={"relative_tolerance": 0.1, "percent_is_number": True},
         reading={"boxes": "last", "answer_line": True},
     )
-    assert examine(lenient, r"\boxed{7} \boxed{9.5}", "9.81").value == 1
-    assert examine(lenient, "Answer: 50%", "50").value == 1
+    assert examine(lenient, r"\boxed{7} \boxed{9.5}", "9.81").outcome == 1
+    assert examine(lenient, "Answer: 50%", "50").outcome == 1
 
 
 def test_a_task_grades_by_it():

@@ -84,12 +84,12 @@ WRONG = [
 
 @pytest.mark.parametrize(("gold", "answer"), RIGHT)
 def test_equal_values_are_equal(judge, gold, answer):
-    assert judge(gold, answer) is True
+    assert judge(gold, answer) == 1
 
 
 @pytest.mark.parametrize(("gold", "answer"), WRONG)
 def test_different_values_differ(judge, gold, answer):
-    assert judge(gold, answer) is False
+    assert judge(gold, answer) == 0
 
 
 @pytest.mark.parametrize(
@@ -101,13 +101,13 @@ def test_different_values_differ(judge, gold, answer):
     ],
 )
 def test_each_of_several_boxes_has_to_be_right(verifier, responses, correct):
-    assert verifier.grade([r"2\sqrt2"], [responses])[0].correct is correct
+    assert verifier.grade([r"2\sqrt2"], [responses])[0].outcome == correct
 
 
 def test_a_tolerance_that_is_given_holds_whatever_the_digits():
     with MathVerifier(relative_tolerance=0.05) as verifier:
         verdicts = verifier.grade(["9.81"] * 2, [r"\boxed{9.5}", r"\boxed{9}"])
-    assert [verdict.correct for verdict in verdicts] == [True, False]
+    assert [verdict.outcome for verdict in verdicts] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -397,7 +397,7 @@ def test_each_test_begins_anew(words):
 def test_the_score_is_strict_or_the_share():
     tests = [call("add", [1, 2], 3), call("add", [1, 1], 3)]
     strict, share = (check(ADD, tests, score=score) for score in ("strict", "share"))
-    assert (strict.value, share.value) == (0.0, 0.5)
+    assert (strict.outcome, share.outcome) == (0.0, 0.5)
     assert strict.info == share.info == {"strict": 0.0, "share": 0.5}
     assert (strict.stage, strict.answer) == ("value", ADD)
 
@@ -427,7 +427,7 @@ def test_of_many_tests_the_same_ones_are_run():
 )
 def test_tests_that_are_none_are_no_verdict(gold, stage):
     found = check(ADD, gold)
-    assert (found.value, found.stage) == (None, stage)
+    assert (found.outcome, found.stage) == (None, stage)
 
 
 @pytest.mark.parametrize(
@@ -450,8 +450,8 @@ def test_a_program_may_import_the_packages_that_are_named():
         needs_root_of_its_own(box)  # where packages can be read
     program = "import numpy as np\ndef f(x): return np.int64(x) + np.arange(2)"
     tests = asserts("assert f(1) == [1, 2]")
-    assert check(program, tests).value == 0
-    assert check(program, tests, packages=["numpy"], cpu_seconds=3, wall_seconds=10).value == 1
+    assert check(program, tests).outcome == 0
+    assert check(program, tests, packages=["numpy"], cpu_seconds=3, wall_seconds=10).outcome == 1
 
 
 def test_without_a_sandbox_nothing_runs_and_a_sentence_says_so():

@@ -75,10 +75,10 @@ def test_what_is_no_program_is_an_error(program):
 
 @pytest.mark.parametrize("gold", (None, "5", True, math.nan, math.inf))
 def test_a_gold_that_is_no_number_is_no_verdict(gold):
-    assert geometry_formal.check(f"{TRIANGLE}answer = distance(A, B)", gold).value is None
+    assert geometry_formal.check(f"{TRIANGLE}answer = distance(A, B)", gold).outcome is None
 
 
 def test_a_gold_of_zero_is_met_absolutely():
     for shift, wanted in ((0.0009, 1), (0.0011, 0)):
         program = f"{TRIANGLE}answer = distance(A, B) - 4 + {shift}"
-        assert geometry_formal.check(program, 0).value == wanted
+        assert geometry_formal.check(program, 0).outcome == wanted

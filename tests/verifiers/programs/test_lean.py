@@ -78,7 +78,7 @@ def test_a_message_that_lists_other_axioms_or_another_theorem_is_rejected():
     ),
 )
 def test_lean_accepts_proofs_and_nothing_else(proof, wanted):
-    assert lean_verifier.check(f"{STATEMENT} := {proof}", GOLD).value == wanted
+    assert lean_verifier.check(f"{STATEMENT} := {proof}", GOLD).outcome == wanted
 
 
 @needs_lean
@@ -88,13 +88,13 @@ def test_a_proof_that_takes_too_long_is_worth_nothing():
     statement = "theorem t (P : Nat → Prop) (f : ∀ n, P n) : P Nat.zero"
     text = f"{statement} := (fun (h : P {big}) => h) (f Nat.zero)"
     found = lean_verifier.check(text, {"statement": statement, "name": "t"}, seconds=1.0)
-    assert found.value == 0
+    assert found.outcome == 0
 
 
 def test_a_header_that_needs_a_library_is_no_verdict_without_a_whole_lean(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     found = lean_verifier.check(f"{STATEMENT} := h.swap", {**GOLD, "header": "import Mathlib"})
-    assert (found.value, found.stage) == (None, "no engine")
+    assert (found.outcome, found.stage) == (None, "no engine")
 
 
 @pytest.mark.parametrize(
@@ -152,9 +152,9 @@ def test_a_whole_lean_on_the_path_is_asked_first(toolchain, monkeypatch):
     gold = {**GOLD, "header": "import Mathlib"}
     assert lean_verifier.engine("import Mathlib") == "lean"
     found = lean_verifier.check(f"{STATEMENT} := h.symm", gold, path=str(toolchain))
-    assert (found.value, found.stage) == (1.0, "lean")
+    assert (found.outcome, found.stage) == (1.0, "lean")
 
 
 @pytest.mark.parametrize("gold", (None, "t", {}, {"statement": STATEMENT}, {"statement": 1}))
 def test_a_gold_without_a_statement_and_a_name_is_no_verdict(gold):
-    assert lean_verifier.check(f"{STATEMENT} := h", gold).value is None
+    assert lean_verifier.check(f"{STATEMENT} := h", gold).outcome is None

@@ -83,7 +83,7 @@ PROBLEMS = 164
 
 def passes(program, tests):
     # A mutant may loop: it is stopped soon, and late is as good as wrong.
-    return check(program, tests, cpu_seconds=1.0, wall_seconds=6.0, total_seconds=6.0).value
+    return check(program, tests, cpu_seconds=1.0, wall_seconds=6.0, total_seconds=6.0).outcome
 
 
 @pytest.mark.parametrize("name", OURS)

@@ -108,17 +108,17 @@ CASES = (
 @pytest.mark.parametrize(("model", "objective", "wanted"), CASES)
 def test_the_optimum_has_to_be_the_gold_ones(model, objective, wanted):
     pytest.importorskip("highspy", reason="the package highspy is not installed")
-    assert sirl_solver.check(model, {"objective": objective}).value == wanted
+    assert sirl_solver.check(model, {"objective": objective}).outcome == wanted
 
 
 def test_values_of_variables_are_counted_and_do_not_decide():
     pytest.importorskip("highspy", reason="the package highspy is not installed")
     model = "max: x + y\nst\nx + y <= 4\nx <= 3\nx >= 3"
     finding = sirl_solver.check(model, {"objective": 4, "values": [1, 2]})
-    assert (finding.value, finding.info["values_hit"]) == (1.0, 0.5)
+    assert (finding.outcome, finding.info["values_hit"]) == (1.0, 0.5)
 
 
 def test_without_the_solver_there_is_no_verdict(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "highspy", None)
     found = sirl_solver.check("max: x\nst\nx <= 1", {"objective": 1})
-    assert (found.value, found.stage) == (None, "no solver")
+    assert (found.outcome, found.stage) == (None, "no solver")

@@ -108,7 +108,7 @@ BIG = 10**5000 + 7
 )
 def test_integers_have_no_longest(program, args, value, paid):
     test = {"kind": "call", "function": "f", "args": args, "value": value}
-    assert check(program, [test] * 3, most_tests=2, wall_seconds=20.0).value == paid
+    assert check(program, [test] * 3, most_tests=2, wall_seconds=20.0).outcome == paid
 
 
 def test_an_assertion_may_hold_an_integer_of_any_length(word):

@@ -141,7 +141,7 @@ def test_a_database_can_be_a_file_that_stays_as_it_was(tmp_path):
     connection.close()
     before = path.read_bytes()
     gold = {"sql": "select a from t", "file": str(path)}
-    assert sql_verifier.check("select a from t", gold).value == 1.0
+    assert sql_verifier.check("select a from t", gold).outcome == 1.0
     assert sql_verifier.check("delete from t", gold).stage == "error"
     assert path.read_bytes() == before
 
@@ -150,7 +150,7 @@ def test_a_database_can_be_a_file_that_stays_as_it_was(tmp_path):
     "gold", (None, "select 1", {}, {"sql": "select 1"}, {"sql": "selct", "setup": SETUP})
 )
 def test_a_gold_that_cannot_be_run_is_no_verdict(gold):
-    assert sql_verifier.check("select 1", gold).value is None
+    assert sql_verifier.check("select 1", gold).outcome is None
 
 
 def test_the_last_closed_fence_behind_the_thinking_counts():

@@ -25,13 +25,13 @@ def finding(text, files=FILES, oracle=ORACLE):
 
 def test_all_places_are_replaced():
     found = finding(response(("x = 1", "x = 3")))
-    assert (found.value, found.info["exact"]) == (1.0, 1.0)
+    assert (found.outcome, found.info["exact"]) == (1.0, 1.0)
 
 
 def test_edits_that_undo_each_other_change_nothing():
     text = response(("x = 1", "x = 9"), ("x = 9", "x = 1"))
-    assert finding(text).value == 0
-    assert finding(text, oracle=FILES).value == 1
+    assert finding(text).outcome == 0
+    assert finding(text, oracle=FILES).outcome == 1
 
 
 def test_an_empty_search_makes_a_file():
@@ -55,13 +55,13 @@ def test_an_empty_search_makes_a_file():
 )
 def test_what_the_paper_rewards_with_minus_one_is_malformed(text):
     found = finding(text)
-    assert (found.value, found.info["malformed"]) == (0, 1)
+    assert (found.outcome, found.info["malformed"]) == (0, 1)
 
 
 def test_edits_that_multiply_a_text_are_stopped():
     doubling = [("x", "x\nx" + "y" * 1000)] * 30
     found = finding(response(*doubling), files={"a.py": "x\n"})
-    assert (found.value, found.stage) == (0, "size")
+    assert (found.outcome, found.stage) == (0, "size")
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_heading_without_a_fence_in_the_line_before_opens_no_edit():
     edit = "### a.py\n<<<<<<< SEARCH\nx = 1\n=======\nx = 3\n>>>>>>> REPLACE\n```"
     for before in ("", "\n", "```python\n\n", "``\n"):
         assert finding(f"<think>t</think><solution>{before}{edit}</solution>").stage == "no edit"
-    assert finding(f"<think>t</think><solution>so ```diff a\n{edit}</solution>").value == 1
+    assert finding(f"<think>t</think><solution>so ```diff a\n{edit}</solution>").outcome == 1
     again = edit.replace("x = 1", "y = 2").replace("x = 3", "y = 4")
     found = swe_rl.edited(
         f"<think>t</think><solution>```\n{edit}\n{again}\n```\n{again}</solution>", FILES
@@ -88,4 +88,4 @@ def test_a_heading_without_a_fence_in_the_line_before_opens_no_edit():
 
 @pytest.mark.parametrize("gold", (None, {}, {"files": FILES}, {"files": FILES, "oracle": {"a": 1}}))
 def test_a_gold_without_files_is_no_verdict(gold):
-    assert swe_rl.check(response(("x = 1", "x = 3")), gold).value is None
+    assert swe_rl.check(response(("x = 1", "x = 3")), gold).outcome is None

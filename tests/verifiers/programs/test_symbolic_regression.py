@@ -30,7 +30,7 @@ LINE = {
     ),
 )
 def test_equations_of_the_line_earn_everything(equation):
-    assert symbolic_regression.check(equation, LINE).value == pytest.approx(1, abs=TOLERANCE)
+    assert symbolic_regression.check(equation, LINE).outcome == pytest.approx(1, abs=TOLERANCE)
 
 
 @pytest.mark.parametrize(
@@ -60,12 +60,12 @@ def test_equations_of_the_line_earn_everything(equation):
 )
 def test_what_is_no_equation_of_the_grammar_earns_nothing(equation):
     finding = symbolic_regression.check(equation, LINE)
-    assert (finding.value, finding.stage) == (0, "grammar")
+    assert (finding.outcome, finding.stage) == (0, "grammar")
 
 
 @pytest.mark.parametrize("equation", ("1/(x1 - 4)", "log(0 - x1)", "exp(exp(exp(x1)))", "10^10^10"))
 def test_predictions_that_are_not_finite_earn_nothing(equation):
-    assert symbolic_regression.check(equation, LINE).value == 0
+    assert symbolic_regression.check(equation, LINE).outcome == 0
 
 
 @pytest.mark.parametrize(
@@ -80,12 +80,12 @@ def test_predictions_that_are_not_finite_earn_nothing(equation):
     ),
 )
 def test_data_that_do_not_fit_together_are_no_verdict(change):
-    assert symbolic_regression.check("x1", {**LINE, **change}).value is None
+    assert symbolic_regression.check("x1", {**LINE, **change}).outcome is None
 
 
 def test_targets_of_zero_are_left_out():
     data = {**LINE, "x_test": [[4.0], [-0.5]], "y_test": [9.0, 0.0]}
-    assert symbolic_regression.check("2.0000002*x1 + 1", data).value == 1
+    assert symbolic_regression.check("2.0000002*x1 + 1", data).outcome == 1
 
 
 def test_the_answer_stands_in_its_tag():

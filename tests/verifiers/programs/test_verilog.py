@@ -63,18 +63,18 @@ def test_each_engine_says_what_the_cases_say(engine):
 def test_registers_and_hostile_modules_are_told_apart(name, engine):
     gold, answer, wanted = SEQUENTIAL[name]
     found = verilog_verifier.check(answer, gold, engines=(engine,), seconds=3.0)
-    assert found.value == wanted, found
+    assert found.outcome == wanted, found
 
 
 def test_one_of_several_golds_suffices(engine):
     other = AND.replace("&", "|")
-    assert verilog_verifier.check(AND, [other, AND], engines=(engine,)).value == 1
-    assert verilog_verifier.check(AND, [other, other], engines=(engine,)).value == 0
+    assert verilog_verifier.check(AND, [other, AND], engines=(engine,)).outcome == 1
+    assert verilog_verifier.check(AND, [other, other], engines=(engine,)).outcome == 0
 
 
 def test_a_gold_that_no_tool_reads_is_no_verdict(engine):
     broken = AND.replace("a & b", "a &")
-    assert verilog_verifier.check(AND, broken, engines=(engine,)).value is None
+    assert verilog_verifier.check(AND, broken, engines=(engine,)).outcome is None
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_gold_that_no_tool_reads_is_no_verdict(engine):
 )
 def test_what_calls_the_outside_is_refused_without_a_tool(body):
     code = f"module m(input a, input b, output y); {body} endmodule"
-    assert verilog_verifier.check(code, AND, engines=()).value == 0
+    assert verilog_verifier.check(code, AND, engines=()).outcome == 0
 
 
 @pytest.mark.parametrize(

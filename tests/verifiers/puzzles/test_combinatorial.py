@@ -54,8 +54,8 @@ def test_what_is_generated_has_one_optimum(kind, level):
         optimum = (increasing if kind == "lis" else schedule)(items)
         assert optimum.optima == 1 and optimum.ids == ids
         text = rf"\answer{{{len(ids)}}} \ids{{{', '.join(map(str, ids))}}}"
-        assert check(text, ids).value == 1
-        assert check(text, ids[::-1]).value == (len(ids) == 1)
+        assert check(text, ids).outcome == 1
+        assert check(text, ids[::-1]).outcome == (len(ids) == 1)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_what_is_generated_has_one_optimum(kind, level):
 def test_size_and_ids_are_read_by_themselves(response, wanted):
     found = check(response, [1, 3, 4])
     assert (found.info["answer"], found.info["exact"], found.info["prefix"]) == wanted
-    assert found.value == (wanted[:2] == (1, 1))
+    assert found.outcome == (wanted[:2] == (1, 1))
 
 
 def test_nothing_at_all_is_no_answer():

@@ -39,7 +39,7 @@ GOLD = {"numbers": [4, 6, 1], "target": 24}
     ],
 )
 def test_the_value_and_the_numbers_must_be_right(answer, right):
-    assert check(answer, GOLD).value == right
+    assert check(answer, GOLD).outcome == right
 
 
 def test_whether_it_parses_stands_apart_from_whether_it_is_right():
@@ -50,8 +50,8 @@ def test_whether_it_parses_stands_apart_from_whether_it_is_right():
 
 def test_an_answer_may_have_two_hundred_characters():
     padding = " " * (MAX_CHARACTERS - len("4*6*1"))
-    assert check(f"4*6{padding}*1", GOLD).value == 1
-    assert check(f"4*6{padding} *1", GOLD).value == 0
+    assert check(f"4*6{padding}*1", GOLD).outcome == 1
+    assert check(f"4*6{padding} *1", GOLD).outcome == 0
 
 
 @pytest.mark.parametrize("count", [2, 3, 5, 12])
@@ -61,8 +61,8 @@ def test_a_puzzle_has_the_solution_that_is_given(count):
         gold = {"numbers": instance.numbers, "target": instance.target}
         assert len(instance.numbers) == count and 1 <= instance.target <= 200
         assert all(1 <= number <= 50 for number in instance.numbers)
-        assert check(instance.solution, gold).value == 1
-        assert check(instance.solution[:-1], gold).value == 0
+        assert check(instance.solution, gold).outcome == 1
+        assert check(instance.solution[:-1], gold).outcome == 0
 
 
 def test_the_answer_is_what_the_tags_hold():
@@ -70,4 +70,4 @@ def test_the_answer_is_what_the_tags_hold():
     found = examine(
         Check(f"{module}:check", f"{module}:extract"), "x <answer> 4*6*1 </answer>", GOLD
     )
-    assert (found.value, found.answer) == (1.0, "4*6*1")
+    assert (found.outcome, found.answer) == (1.0, "4*6*1")

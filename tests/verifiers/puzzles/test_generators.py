@@ -17,7 +17,7 @@ def puzzles(name, level):
 
 def right(answer, instance):
     found = check(answer, instance)
-    return bool(getattr(found, "value", found))
+    return bool(getattr(found, "outcome", found))
 
 
 def damaged(solution):

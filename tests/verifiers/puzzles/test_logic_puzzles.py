@@ -26,7 +26,7 @@ HEAD = "| House | Colour | Drink |\n| :-- | --: | :-: |\n"
     ],
 )
 def test_every_person_is_named_once(answer, right):
-    assert knights.check(answer, GOLD).value == right
+    assert knights.check(answer, GOLD).outcome == right
 
 
 def test_the_answer_is_told_in_one_way():
@@ -38,8 +38,8 @@ def test_the_answer_is_told_in_one_way():
 
 def test_names_with_signs_of_patterns_are_read_as_they_are():
     gold = {"A.": "knight", "B*": "knave"}
-    assert knights.check("A. is a knight, B* is a knave", gold).value == 1
-    assert knights.check("Ax is a knight, BB is a knave", gold).value == 0
+    assert knights.check("A. is a knight, B* is a knave", gold).outcome == 1
+    assert knights.check("Ax is a knight, BB is a knave", gold).outcome == 0
 
 
 @pytest.mark.parametrize(
@@ -61,15 +61,15 @@ def test_names_with_signs_of_patterns_are_read_as_they_are():
 )
 def test_a_table_is_compared_cell_by_cell(table, cells):
     found = zebra.check(table, ROWS)
-    assert found.info["cells"] == cells and found.value == (cells == 1)
+    assert found.info["cells"] == cells and found.outcome == (cells == 1)
 
 
 def test_a_table_in_the_thinking_is_no_answer():
     table = f"{HEAD}|1|red|tea|\n|2|blue|milk|"
-    assert zebra.check(zebra.extract(f"<think>{table}</think>so"), ROWS).value == 0
-    assert zebra.check(zebra.extract(f"<think>so</think>{table}"), ROWS).value == 1
+    assert zebra.check(zebra.extract(f"<think>{table}</think>so"), ROWS).outcome == 0
+    assert zebra.check(zebra.extract(f"<think>so</think>{table}"), ROWS).outcome == 1
 
 
 def test_all_combinations_are_not_paid():
     rows = [f"|{n}|{a}|{b}|" for n in (1, 2) for a in ("red", "blue") for b in ("tea", "milk")]
-    assert zebra.check(HEAD + "\n".join(rows), ROWS).value == 0
+    assert zebra.check(HEAD + "\n".join(rows), ROWS).outcome == 0

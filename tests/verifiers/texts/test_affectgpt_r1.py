@@ -30,7 +30,7 @@ def test_the_example_of_the_sheet():
 
 def test_the_grade_is_f1_and_the_price_stands_beside_it():
     found = check("joyful, glad, sad", "happy, nervous", wheel=WHEEL, rate=0.2)
-    assert found.value == 0.5 and abs(found.info["reward"] - 0.3) < ROUNDING
+    assert found.outcome == 0.5 and abs(found.info["reward"] - 0.3) < ROUNDING
     assert found.answer == "joyful, glad, sad"
 
 
@@ -39,5 +39,5 @@ def test_fewer_words_than_the_reference_earn_nothing_more():
 
 
 def test_without_a_wheel_words_are_themselves():
-    assert check("joyful", "happy").value == 0
-    assert check("Happy", "happy").value == 1
+    assert check("joyful", "happy").outcome == 0
+    assert check("Happy", "happy").outcome == 1

@@ -40,7 +40,7 @@ def test_the_readings_differ_in_what_they_look_at(response, opened, readings):
 def test_a_quoted_tag_is_free_in_ours_alone():
     quoted = "<think>I write <answer> soon</think><answer>b</answer>"
     found = check(quoted, "")
-    assert found.value == 1
+    assert found.outcome == 1
     assert found.info == {"exact_tags": 0, "tag_share": 0.75, "think_format": 1}
 
 

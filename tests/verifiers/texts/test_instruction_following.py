@@ -169,14 +169,14 @@ def test_the_reward_is_the_mean_of_the_checks_with_a_verdict():
         {"check": "all_capitals", "arguments": []},
     ]
     finding = instruction_following.check("a b", gold)
-    assert finding.value == pytest.approx(2 / 3)
+    assert finding.outcome == pytest.approx(2 / 3)
     assert finding.info == {"unjudged": 0, "all_followed": 0}
-    assert instruction_following.check("a b", gold, every=True).value == 0
-    assert instruction_following.check("A B", gold, every=True).value == 1
+    assert instruction_following.check("a b", gold, every=True).outcome == 0
+    assert instruction_following.check("A B", gold, every=True).outcome == 1
     unknown = [gold[0], {"check": "rhymes", "arguments": []}]
-    assert instruction_following.check("a b", unknown).value == 1
-    assert instruction_following.check("a b", unknown[1:]).value is None
-    assert instruction_following.check("a b", None).value is None
+    assert instruction_following.check("a b", unknown).outcome == 1
+    assert instruction_following.check("a b", unknown[1:]).outcome is None
+    assert instruction_following.check("a b", None).outcome is None
 
 
 def test_hard_is_the_mean_of_the_verdicts_there_are():

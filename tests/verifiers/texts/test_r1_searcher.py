@@ -56,7 +56,7 @@ def test_f1_of_short_answers(answer, gold, value):
 )
 def test_a_broken_rule_costs_two(text):
     right = "Eiffel tower"
-    assert stage2_reward(text, right) <= stage2(text, right).value - 2 + 1e-9
+    assert stage2_reward(text, right) <= stage2(text, right).outcome - 2 + 1e-9
 
 
 def test_documents_may_be_in_any_language():

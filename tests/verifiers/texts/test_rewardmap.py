@@ -57,7 +57,7 @@ def test_legs_are_parted_by_dashes(answer, wanted):
 def test_partial_credit_goes_leg_by_leg(rides, asked, correct, detail):
     found = check(route(*rides), question(*asked))
     weight = 1.5 if asked[2] else 1.0
-    assert found.value == correct
+    assert found.outcome == correct
     assert found.info == {
         "detail": min(detail, 10),
         "score": weight * (10 * correct + min(detail, 10) / 2),
@@ -77,11 +77,11 @@ def test_partial_credit_goes_leg_by_leg(rides, asked, correct, detail):
     ],
 )
 def test_small_questions_are_compared_as_they_are(answer, kind, gold, correct):
-    assert check(answer, {"type": kind, "gold": gold, "map": "easy"}).value == correct
+    assert check(answer, {"type": kind, "gold": gold, "map": "easy"}).outcome == correct
 
 
 @pytest.mark.parametrize(
     "gold", [{"type": "planning", "map": "easy"}, {"type": "count", "map": ""}]
 )
 def test_an_unknown_question_has_no_verdict(gold):
-    assert check("7", {"gold": 7, **gold}).value is None
+    assert check("7", {"gold": 7, **gold}).outcome is None

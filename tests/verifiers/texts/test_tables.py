@@ -91,7 +91,7 @@ def test_the_distance_is_that_of_brute_force():
 
 def test_more_nodes_than_are_compared_are_no_verdict_or_worth_nothing():
     many = table(r"a & b \\ " * 400)
-    assert table2latex_dual_reward.check(table("a & b"), many).value is None
+    assert table2latex_dual_reward.check(table("a & b"), many).outcome is None
     finding = table2latex_dual_reward.check(many, table("a & b"))
-    assert (finding.value, finding.info["teds"]) == (0, 0)
-    assert table2latex_dual_reward.check(table("a"), None).value is None
+    assert (finding.outcome, finding.info["teds"]) == (0, 0)
+    assert table2latex_dual_reward.check(table("a"), None).outcome is None

@@ -1,7 +1,6 @@
 """Responses of an earlier policy that join every batch."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -54,11 +53,8 @@ def rehearse(share: Bound, capacity: Count, solved: bool = True) -> Stage:
             return batch, state, metrics
         stored = taken(state, np.sort(places))
         rows = rewritten(actor, setting.task, stored)
-        outcome = stored["outcome"].astype(batch.rollouts.outcome.dtype)
-        rows = own_rows(rows).with_rollouts(
-            outcome=outcome, reward=outcome, off_policy=np.ones(len(rows), bool)
-        )
-        rows = replace(rows, grades=[Grade(float(one)) for one in outcome])
+        rows = own_rows(rows).with_rollouts(off_policy=np.ones(len(rows), bool))
+        rows = rows.graded([Grade(outcome) for outcome in stored["outcome"].tolist()])
         return concatenate([batch, rows]), state, metrics
 
     def observe(state, turn, seen, learned):

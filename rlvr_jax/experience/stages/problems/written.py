@@ -125,7 +125,7 @@ def earned(batch: Batch, reward: np.ndarray, cell: int) -> Batch:
         for unknown, o, r in zip(np.isnan(reward), outcome, known, strict=True)
     ]
     cells = np.full(len(batch), cell, np.int32)
-    return replace(batch.with_rollouts(outcome=outcome, reward=known, cell=cells), grades=grades)
+    return batch.graded(grades).with_rollouts(cell=cells)
 
 
 REQUEST = (

@@ -49,8 +49,7 @@ def shape(reward: Reward | Shaping, rewards: int = 0) -> Stage:
         metrics = {name: float(value) for name, value in metrics.items()}
         if without := int(np.sum(np.isnan(values) & batch.decided)):
             metrics["rows_without_reward"] = without
-        values = np.where(batch.decided, values, 0).astype(values.dtype)
-        return batch.with_rollouts(reward=values), state, metrics
+        return batch.rewarded(values), state, metrics
 
     read = {"rewards": "component_rewards" in reads, "answers": "answer" in reads}
     of_task = frozenset(name for name, there in read.items() if there)

@@ -93,14 +93,14 @@ def tournament(
             met = {p for matches in own for match in matches for p in match[:2]}
             met -= {p for match in scored_matches(own) for p in match[:2]}
             earned[rows[list(met)]] = np.nan
-        known = {"reward": earned}
+        known = {}
         if advantage is not None:
             mask = batch.rollouts.mask
             known["advantage"] = np.where(mask, credit[:, None], 0).astype(credit.dtype)
         metrics = counts | _metrics(batch, players, rounds)
         if without := float(np.isnan(earned).sum()):
             metrics["rows_without_reward"] = without
-        return with_heard(batch, heard).with_rollouts(**known), state, metrics
+        return with_heard(batch, heard).rewarded(earned).with_rollouts(**known), state, metrics
 
     return Stage(apply, writes=frozenset({"advantage"} if advantage is not None else ()))
 

@@ -5,7 +5,7 @@
     python -m experiments.leaderboard --page
     python -m experiments.leaderboard --check
 
-Runs what a board (`rlvr_jax.runs.boards`) still lacks, seed after seed, each run on one core, and
+Runs what a board (`rlvr_jax.boards`) still lacks, seed after seed, each run on one core, and
 adds a line to `results.jsonl` and one to `curves.jsonl` as each ends; so it may be stopped at any
 time and goes on where it was. Lines tell the commit, the processor and JAX's version: runs in which
 one of them is another are compared with the baseline of their own alone. The code must be as it was
@@ -43,17 +43,16 @@ from rlvr_jax.analysis.evidence.rows import (
     read_rows,
     run_row,
 )
+from rlvr_jax.boards import BOARDS, Board, entry_config
 from rlvr_jax.policy import shipped_weights
 from rlvr_jax.runs import (
     RunsFailed,
     TrainConfig,
     check_together,
     described,
-    entry_config,
     guarded,
     train_together,
 )
-from rlvr_jax.runs.boards import BOARDS, Board
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -8,6 +8,7 @@ import pytest
 import training_runs
 
 from experiments.evaluate import main
+from rlvr_jax.diagnosis import policy_pair
 from rlvr_jax.experience import RunActor
 from rlvr_jax.experience.choosing import (
     RULES,
@@ -21,7 +22,6 @@ from rlvr_jax.experience.choosing import (
 )
 from rlvr_jax.experience.evaluation import answered
 from rlvr_jax.policy import products
-from rlvr_jax.runs import policy_pair
 from rlvr_jax.runs.loading import load_policy
 
 

@@ -30,9 +30,9 @@ from rlvr_jax.objectives import (
 )
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.advantages.returns import discounted_returns
+from rlvr_jax.pods.abstract import abstract_run
 from rlvr_jax.policy import products
 from rlvr_jax.runs import run as run_module
-from rlvr_jax.runs.abstract import abstract_run
 from rlvr_jax.runs.checkpoints import Checkpoints
 from rlvr_jax.runs.step import collect
 from rlvr_jax.training.critic import CriticState, critic_values, fit_critic

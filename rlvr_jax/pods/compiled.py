@@ -15,11 +15,11 @@ from rlvr_jax.parallel.memory import cache_bytes, sample_buffers, update_buffers
 from rlvr_jax.parallel.plan import sample_mesh, train_mesh
 from rlvr_jax.parallel.roofline import sample_work, score_work, update_work
 from rlvr_jax.parallel.topologies import Topology
+from rlvr_jax.pods.abstract import AbstractRun, abstract_run
 from rlvr_jax.policy import ModelConfig
 from rlvr_jax.policy.cached import OWN_SLOTS, mean_slots_read
 from rlvr_jax.policy.flash import flash_serves
 from rlvr_jax.rollout import waves
-from rlvr_jax.runs.abstract import AbstractRun, abstract_run
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.config_checks import check_config
 from rlvr_jax.training.layout import copies_weights

@@ -20,13 +20,13 @@ import jax
 from rlvr_jax.experience.prompts import encode_prompts, shared_opening
 from rlvr_jax.parallel.report import describe_report
 from rlvr_jax.parallel.topologies import describe
+from rlvr_jax.pods.compile_table import fill_table
+from rlvr_jax.pods.compiled import compile_run
 from rlvr_jax.policy import REMAT_POLICIES, ModelConfig
 from rlvr_jax.policy.hugging_face import from_hugging_face
 from rlvr_jax.policy.json_object import json_object
 from rlvr_jax.policy.published import PUBLISHED
 from rlvr_jax.runs.command import parse_config
-from rlvr_jax.runs.compile_table import fill_table
-from rlvr_jax.runs.compiled import compile_run
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.task import load_task, load_tokenizer
 from rlvr_jax.types import replace

@@ -11,8 +11,8 @@ from experiments import leaderboard
 from rlvr_jax import methods
 from rlvr_jax.analysis.evidence.ranking import chosen_entries
 from rlvr_jax.analysis.evidence.rows import append_row, read_rows
+from rlvr_jax.boards import BOARDS, Board
 from rlvr_jax.runs import RunsFailed
-from rlvr_jax.runs.boards import BOARDS, Board
 from rlvr_jax.runs.hyperparameters import parse_hyperparameters
 from rlvr_jax.training.update import check_needs
 

@@ -9,8 +9,8 @@ import pytest
 from experiments import papers
 from rlvr_jax import methods
 from rlvr_jax.parallel.topologies import Topology
+from rlvr_jax.pods import compiled, papers as runs
 from rlvr_jax.policy.published import PUBLISHED
-from rlvr_jax.runs import compiled, papers as runs
 from rlvr_jax.runs.hyperparameters import AGGREGATIONS, resolve_hyperparameters
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(papers.__path__))

@@ -16,14 +16,14 @@ from rlvr_jax import methods
 from rlvr_jax.parallel import hlo
 from rlvr_jax.parallel.report import describe_report
 from rlvr_jax.parallel.topologies import TESTED, describe
+from rlvr_jax.pods import compile as command, compiled
+from rlvr_jax.pods.abstract import abstract_run
+from rlvr_jax.pods.compile_table import ROWS
+from rlvr_jax.pods.compiled import compile_run
 from rlvr_jax.policy import named_config
 from rlvr_jax.policy.hugging_face import to_hugging_face
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.policy.published import PUBLISHED
-from rlvr_jax.runs import compile as command, compiled
-from rlvr_jax.runs.abstract import abstract_run
-from rlvr_jax.runs.compile_table import ROWS
-from rlvr_jax.runs.compiled import compile_run
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.types import replace
 

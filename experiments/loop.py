@@ -28,7 +28,8 @@ from rlvr_jax.experience import held_out_indices
 from rlvr_jax.objectives import Spec
 from rlvr_jax.rollout import Sampling, named_key, sample
 from rlvr_jax.runs import TrainConfig, check_directory, guarded, parse_config, preset
-from rlvr_jax.tasks import Batches, Prompt, Response, Task, grades_of, load
+from rlvr_jax.runs.resolved import resolve
+from rlvr_jax.tasks import Batches, Prompt, Response, Task, grades_of
 from rlvr_jax.training import objective_gradient
 from rlvr_jax.types import Recipe, Rollouts, is_correct
 
@@ -174,19 +175,16 @@ def check(config: TrainConfig, recipe: Recipe) -> None:
 
 def train(config: TrainConfig) -> dict[str, float]:
     """Trains from the first step or from the last checkpoint; returns the last evaluation."""
-    task = load(config.task)
-    budget = config.response_tokens or task.response_tokens
-    recipe = methods.recipe(config.method, **config.method_arguments(budget))
+    run = resolve(config)
+    recipe = methods.recipe(config.method, **run.hyperparameters)
     check(config, recipe)
-    folder = config.model or task.base_model
-    if not folder:
-        raise ValueError(f"loop: --model must be given for task {task.name!r}, got none")
-    (model, params), tokenizer = policy.load(folder), policy.tokenizer(folder)
+    checkpoints, config, task = open_checkpoints(config), run.config, run.task
+    (model, params), tokenizer = policy.load(config.model), policy.tokenizer(config.model)
     if tokenizer.chat_template or any(prompt.messages for prompt in task.train):
         raise ValueError("loop: --model must have no chat template; experiments.train applies it")
     objective, size = recipe.objective, config.samples_per_prompt
     options = dict(
-        response_tokens=budget,
+        response_tokens=config.response_tokens,
         sampling=Sampling(temperature=config.temperature),
         stop_tokens={tokenizer.eos_token_id, *model.stop_tokens},
         at_once=config.prompts_per_step * size,
@@ -194,23 +192,22 @@ def train(config: TrainConfig) -> dict[str, float]:
     actor = _Actor(model, tokenizer, task, options)
     order = Batches(task, config.prompts_per_step, config.seed)
 
-    rate, warmup = config.rate(), config.warmup_updates
+    rate, warmup = config.learning_rate, config.warmup_updates
     schedule = optax.linear_schedule(0.0, rate, warmup) if warmup else rate
     optimizer = optax.chain(
         optax.clip_by_global_norm(config.max_gradient_norm),
         optax.adamw(schedule, config.adam_b1, config.adam_b2, weight_decay=config.weight_decay),
     )
     rows = config.prompts_per_step * size // config.minibatches
-    method_state = objective.init(Spec(len(task.train), rows, budget))
+    method_state = objective.init(Spec(len(task.train), rows, config.response_tokens))
     state = {"params": params, "optimizer": optimizer.init(params), "method": method_state}
 
-    checkpoints = open_checkpoints(config)
     first = checkpoints.latest_step() or 0
     if first:
         leaves, structure = jax.tree.flatten(state)
         leaves = checkpoints.restore(first, args=ocp.args.StandardRestore(leaves))
         state = jax.tree.unflatten(structure, leaves)
-    interval = config.evaluation_interval()
+    interval = config.evaluate_every
     for step in range(first, config.steps + 1):
         last = step == config.steps
         if step % interval == 0 or last:

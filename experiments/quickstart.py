@@ -107,7 +107,7 @@ def _begin(config: Config, runs: Mapping[str, TrainConfig]) -> list[str]:
         f" seed {config.seed} each",
         "task    equations are to be completed; a rarer strategy solves the hard third of them",
         f"step    {one.prompts_per_step} prompts × {one.samples_per_prompt} samples,"
-        f" {one.updates_per_step()} updates at {one.rate():g}; {config.steps} steps",
+        f" {one.updates_per_step()} updates at {one.learning_rate:g}; {config.steps} steps",
         f"method  {'; '.join(hyperparameters)}",
         f"where   {config.run_dir}: a run directory each, with every setting in its config.json",
         f"time    about {_minutes(minutes)} on a laptop; each line says how much is left",

@@ -21,6 +21,7 @@ from rlvr_jax.experience.evaluation import answered, evaluation_sampler
 from rlvr_jax.keys import plain_key
 from rlvr_jax.runs import check_config, described, guarded, preset
 from rlvr_jax.runs.loading import load_policy
+from rlvr_jax.runs.resolved import with_task
 from rlvr_jax.runs.task import load_task
 from rlvr_jax.tasks.synthesis.lines import write_lines
 from rlvr_jax.tasks.traces import trace_row
@@ -80,6 +81,7 @@ def main(arguments: Sequence[str]) -> None:
     )
     check_config(settings)
     task = load_task(settings)
+    settings = with_task(settings, task)
     loaded = load_policy(settings, task, settings.model)
     count = min(config.prompts or len(task.train), len(task.train))
     sampler = evaluation_sampler(

@@ -27,6 +27,7 @@ from rlvr_jax.policy import Model, ModelConfig, Params, lora
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.rollout import Sampling, sample
 from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.resolved import settle
 from rlvr_jax.runs.run import make_optimizer
 from rlvr_jax.training.critic import CriticState, critic_shapes, jitted_critic
 from rlvr_jax.training.layout import (
@@ -264,8 +265,9 @@ def abstract_run(
         sampler = replace(model, mesh=regrouped(mesh, config.sample_mesh))
     for each in (model, sampler):
         parameter_shardings(each.config, each.mesh)
+    config = settle(config, recipe)
     sampling = config.sampling(chain.draw[1].sampling)
-    rates = config.rate(), config.critic_rate()
+    rates = config.learning_rate, config.critic_learning_rate
     optimizers = (make_optimizer(config, rate) for rate in rates)
     return AbstractRun(config, model, sampler, recipe, sampling, *optimizers, opening)
 

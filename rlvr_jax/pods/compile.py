@@ -28,6 +28,7 @@ from rlvr_jax.policy.json_object import json_object
 from rlvr_jax.policy.published import PUBLISHED
 from rlvr_jax.runs.command import parse_config
 from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.resolved import with_task
 from rlvr_jax.runs.task import load_task, load_tokenizer
 from rlvr_jax.types import replace
 
@@ -59,19 +60,14 @@ def _experiment(arguments: Sequence[str]) -> tuple[TrainConfig, ModelConfig, str
     `experiments.train`."""
     config = parse_config(arguments)
     task = load_task(config)
-    model = config.model or task.base_model
-    if not model:
-        raise ValueError(f"model must be given: task {config.task!r} has none of its own")
-    tokenizer = load_tokenizer(config, model)
+    config = with_task(config, task)
+    tokenizer = load_tokenizer(config, config.model)
     tables = [
         encode_prompts(tokenizer, prompts, config.prompt_tokens, "task")
         for prompts in (task.train, task.test)
     ]
-    lengths = dict(
-        prompt_tokens=max(table.tokens.shape[1] for table in tables),
-        response_tokens=config.response_tokens or task.response_tokens,
-    )
-    return replace(config, **lengths), _shape_of(model), model, shared_opening(tables)
+    config = replace(config, prompt_tokens=max(table.tokens.shape[1] for table in tables))
+    return config, _shape_of(config.model), config.model, shared_opening(tables)
 
 
 def _parser() -> argparse.ArgumentParser:

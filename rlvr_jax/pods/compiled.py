@@ -22,6 +22,7 @@ from rlvr_jax.policy.flash import flash_serves
 from rlvr_jax.rollout import waves
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.config_checks import check_config
+from rlvr_jax.runs.hyperparameters import method_arguments
 from rlvr_jax.training.layout import copies_weights
 from rlvr_jax.training.scorers import scorer_needs
 from rlvr_jax.training.statistics import DIVERGENCES
@@ -53,8 +54,7 @@ def compile_run(
     jax.config.update("jax_enable_compilation_cache", False)
     rows = config.plan().rows
     length = config.prompt_tokens + config.response_tokens
-    hyperparameters = config.method_arguments(config.response_tokens)
-    recipe = methods.recipe(config.method, **hyperparameters)
+    recipe = methods.recipe(config.method, **method_arguments(config))
     objective = recipe.objective
     if not config.mesh:
         # float32: a parameter and its two moments, or the base of adapters; and a reference.

@@ -17,6 +17,7 @@ from rlvr_jax.policy.published import PUBLISHED
 from rlvr_jax.runs.command import describe_end, parse_config, train
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.config_checks import check_config
+from rlvr_jax.runs.hyperparameters import method_arguments
 
 # Of a run that only shows that it works: sums and products of two-digit numbers, and their base.
 _LAPTOP = {
@@ -89,7 +90,7 @@ class Paper:
         given = {**self.settings, **self.hyperparameters}
         config = settings(self)
         silent = {name: Setting(getattr(config, name), "unknown") for name in _ALWAYS}
-        own = config.method_arguments(config.response_tokens)
+        own = method_arguments(config)
         silent |= {name: Setting(value, "as the method has it") for name, value in own.items()}
         for name, each in {**given, **{n: x for n, x in silent.items() if n not in given}}.items():
             lines.append(f"  {name:22} {each.value!s:12} {each.source}")

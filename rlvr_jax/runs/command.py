@@ -15,10 +15,8 @@ import tyro
 from rich.console import Console
 from rich.markup import escape
 
-import rlvr_jax
 from rlvr_jax import methods, parallel, policy, tasks
 from rlvr_jax.analysis.run_directory import load_run
-from rlvr_jax.experience import experience
 from rlvr_jax.experience.prompts import shown_prompt, tokens_fingerprint
 from rlvr_jax.experience.told import Told
 from rlvr_jax.runs.checkpoints import Checkpoints, latest_step
@@ -26,25 +24,21 @@ from rlvr_jax.runs.checks.computed_with import check_computed_with, computed_wit
 from rlvr_jax.runs.checks.forecast import check_forecast
 from rlvr_jax.runs.checks.learnable import check_known_answers
 from rlvr_jax.runs.claim import LOCK, claimed
-from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.config_checks import check_config
 from rlvr_jax.runs.help import print_help
-from rlvr_jax.runs.judging import asked_by_files
 from rlvr_jax.runs.loop import stop_requests, train_steps
 from rlvr_jax.runs.policy_card import policy_card
 from rlvr_jax.runs.presets import preset
 from rlvr_jax.runs.progress import RunProgress, print_settings, progress_bar
+from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.run import Run, make_run
 from rlvr_jax.runs.run_writer import NoWriter, RunWriter, write_json
 from rlvr_jax.runs.screen import run_lines
-from rlvr_jax.runs.settings import begun, check_same_run, plain, resolved, shown_settings
-from rlvr_jax.runs.task import Load, load_task
+from rlvr_jax.runs.settings import begun, check_same_run, resolved_settings, shown_settings
 from rlvr_jax.runs.trackers import make_trackers
-from rlvr_jax.tasks import Task
 from rlvr_jax.tools.slips import sentence
 from rlvr_jax.training.layout import describe_layout
-from rlvr_jax.types import Recipe
 
 
 class RunsFailed(RuntimeError):
@@ -143,7 +137,8 @@ def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -
     directory = config.run_dir
     if config.resume and not (directory / "config.json").is_file():
         raise ValueError(f"resume: run_dir must hold a run, got {str(directory)!r}")
-    card, task, recipe = run_card(config)
+    resolved = resolve(config)
+    card = resolved.card()
     if len(set(held := parallel.gather(card["task_fingerprint"]))) > 1:
         raise ValueError(
             f"task {config.task!r} must have the same prompts in all processes, got fingerprints"
@@ -154,10 +149,10 @@ def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -
         stored = json.loads((directory / "config.json").read_text())
         check_same_run(stored, card)
         first_step = _first_step(config)
-    run = make_run(config, task, recipe, card["model"])
-    card["computed_with"] = computed_with(config, recipe, card["model"])
+    run = make_run(resolved)
+    card["computed_with"] = computed_with(config, run.recipe, card["model"])
     check_computed_with(stored.get("computed_with", {}), card["computed_with"])
-    card["resolved"] = resolved(run)
+    card["resolved"] = resolved_settings(run)
     card["prompts"] = tokens_fingerprint([*run.start.tables.values(), run.start.test_table])
     if stored.get("prompts", card["prompts"]) != card["prompts"]:
         raise ValueError(
@@ -202,40 +197,6 @@ def _say(run: Run, card: dict[str, Any], console: Console, alone: bool) -> None:
     told += [f"self-check: {problem}" for problem in check.problems if not config.verbose]
     for remark in [*run.remarks(), *told]:
         console.print(f"[yellow]note:[/] {escape(where + remark)}", highlight=False)
-
-
-def run_card(
-    config: TrainConfig, load: Load = tasks.load_as_written
-) -> tuple[dict[str, Any], Task, Recipe]:
-    """Content of a run's `config.json`, with its task and its method."""
-    task = load_task(config, load)
-    model = config.model or task.base_model
-    if not model:
-        raise ValueError(f"model must be a policy folder: task {config.task!r} has none of its own")
-    budget = config.response_tokens or task.response_tokens
-    hyperparameters = config.method_arguments(budget)
-    recipe = compose(config, task, methods.recipe(config.method, **hyperparameters))
-    terms, usual = list(recipe.objective.labels), experience().labels
-    if recipe.critic is not None:
-        terms.append(f"critic: {recipe.critic.label}")
-    terms += [f"experience: {name}" for name in recipe.experience.labels if name not in usual]
-    card = {
-        "method": config.method,
-        "task": config.task,
-        "seed": config.seed,
-        "model": model,
-        "loss_terms": terms,
-        "settings": config.to_json(),
-        "hyperparameters": {name: plain(value) for name, value in hyperparameters.items()},
-        "task_fingerprint": task.fingerprint(),
-        "task_notes": list(task.notes),
-        "mixture": dict(task.mixture),
-        "response_tokens": budget,
-        "versions": {"rlvr_jax": rlvr_jax.__version__, "jax": jax.__version__},
-    }
-    if files := asked_by_files(config):
-        card["judge_files"] = files
-    return card, task, recipe
 
 
 def describe_end(config: TrainConfig, summary: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """A run's recipe: the objective of one method, the experience of it or of another, own stages."""
 
 import inspect
-from collections.abc import Sequence, Sized
+from collections.abc import Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,28 +19,30 @@ from rlvr_jax.experience.stages.rewards.tournament import Compare, compare_by
 from rlvr_jax.judges import read_rubric
 from rlvr_jax.own import own_function
 from rlvr_jax.runs.config import TrainConfig
-from rlvr_jax.runs.hyperparameters import read_arguments, resolve_hyperparameters
+from rlvr_jax.runs.hyperparameters import method_arguments, read_arguments
 from rlvr_jax.runs.judging import check_criteria, judging
 from rlvr_jax.tasks import Task
 from rlvr_jax.tools import World
 from rlvr_jax.types import Recipe, replace
 
 
-def compose(config: TrainConfig, task: Task, recipe: Recipe) -> Recipe:
+def compose(
+    config: TrainConfig, task: Task, recipe: Recipe, hyperparameters: Mapping[str, Any]
+) -> Recipe:
     """The recipe of a run: with the experience that its settings ask for.
 
+    Args:
+      config: its response_tokens is the budget of a response, not 0.
+      recipe, hyperparameters: of the method.
     Raises:
       ValueError: stages that cannot be made; an experience that needs what the task's prompts lack;
         dynamic sampling beside another refill.
     """
-    budget = config.response_tokens or task.response_tokens
     first, compare = judging(config)
     compare = compare or _by_number(config, first)
     if config.experience or compare is not None or config.judge_rubric:
         whose = config.experience or config.method
-        own = config.method_arguments(budget)
-        if config.experience:
-            own = resolve_hyperparameters(whose, (), budget, config.steps)
+        own = method_arguments(config, whose) if config.experience else dict(hyperparameters)
         check_criteria(config.judge_rubric, whose, own)
         if config.judge_rubric and own.get("criteria") == ():
             rubric = read_rubric(Path(config.judge_rubric))
@@ -108,7 +110,7 @@ def setting_of(
         config.prompts_per_step,
         config.samples_per_prompt,
         chain.drawn_samples(config.samples_per_prompt),
-        config.response_tokens or task.response_tokens,
+        config.response_tokens,
         config.seed,
         config.steps,
         chain.rounds,

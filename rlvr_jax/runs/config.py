@@ -11,7 +11,6 @@ from typing import Annotated, Any
 from rlvr_jax.parallel import mesh_sizes, row_shards
 from rlvr_jax.policy import ADAPTABLE, LoraConfig
 from rlvr_jax.rollout import Sampling, waves
-from rlvr_jax.runs.hyperparameters import resolve_hyperparameters
 from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.types.hyperparameters import Bound, Count, Finite, NonNegative, NonNegativeInt, Range
 
@@ -281,34 +280,9 @@ class TrainConfig:
             self.critic_epochs,
         )
 
-    def method_arguments(self, response_tokens: int) -> dict[str, Any]:
-        """All hyperparameters of the method, `resolve_hyperparameters` of this run.
-
-        Args:
-          response_tokens: the budget of a response.
-        Raises:
-          ValueError: one that has no default is not given.
-        """
-        given = self.method, self.hyperparameters
-        return resolve_hyperparameters(*given, response_tokens, self.steps)
-
     def updates_per_step(self) -> int:
         """Optimizer updates per rollout batch."""
         return self.plan().updates
-
-    def rate(self) -> float:
-        """Learning rate of the policy."""
-        if self.learning_rate is not None:
-            return self.learning_rate
-        return 2e-5 if self.lora_rank else 1e-6
-
-    def critic_rate(self) -> float:
-        """Learning rate of the critic."""
-        return self.critic_learning_rate or 5 * self.rate()
-
-    def evaluation_interval(self) -> int:
-        """Steps between evaluations."""
-        return self.evaluate_every or max(1, self.steps // 10)
 
     def to_json(self) -> dict[str, Any]:
         """JSON values of all fields."""

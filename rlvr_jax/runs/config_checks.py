@@ -26,7 +26,8 @@ def check_config(config: TrainConfig) -> None:
         )
     if config.drop_long_prompts and not config.prompt_tokens:
         raise ValueError("TrainConfig: drop_long_prompts needs prompt_tokens, got 0")
-    if not (rate := config.rate()) > 0 or math.isinf(rate):
+    rate = config.learning_rate
+    if rate is not None and (not rate > 0 or math.isinf(rate)):
         wanted = "finite" if rate > 0 else "positive"
         raise ValueError(f"TrainConfig: learning_rate must be {wanted}, got {rate}")
     if config.seed >= 2**32:

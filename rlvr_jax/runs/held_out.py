@@ -14,6 +14,7 @@ from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.config_checks import check_config
 from rlvr_jax.runs.loading import LoadedPolicy, load_policy
 from rlvr_jax.runs.presets import preset
+from rlvr_jax.runs.resolved import with_task
 from rlvr_jax.runs.task import load_task
 from rlvr_jax.tasks import Task
 from rlvr_jax.training.layout import make_reshard
@@ -69,6 +70,7 @@ def load_held_out(settings: TrainConfig, task: Task | None = None) -> HeldOut:
       ValueError: as `load_task` and `load_policy`.
     """
     task = load_task(settings) if task is None else task
+    settings = with_task(settings, task)
     loaded = load_policy(settings, task, settings.model)
     indices = held_out_indices(task, settings.evaluation_prompts)
     sampler = evaluation_sampler(

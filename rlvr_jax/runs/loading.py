@@ -73,6 +73,7 @@ def load_policy(
     of the settings'.
 
     Args:
+      config: its response_tokens is the budget of a response, not 0 (`with_task`).
       sampling: settings of the sampler; as in `config` if None.
       optimizer, frozen, critic: needs of memory besides the weights; see
         `least_bytes`.
@@ -88,7 +89,7 @@ def load_policy(
     tokenizer = load_tokenizer(config, path)
     tables = {"plain": encode_prompts(tokenizer, task.train, config.prompt_tokens, "train")}
     check_readable(tables["plain"], _with_messages(task.train), "train")
-    budget = config.response_tokens or task.response_tokens
+    budget = config.response_tokens
     for view in views:
         seen = [view.show(prompt, task) for prompt in task.train]
         shown, where = [one.text for one in seen], f"train, view {view.label}"

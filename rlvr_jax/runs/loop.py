@@ -106,7 +106,7 @@ def train_steps(
         step there is none.
     """
     config = run.config
-    interval = config.evaluation_interval()
+    interval = config.evaluate_every
     saved_at = time.perf_counter()
     if first_step == 0:
         started = time.perf_counter()

@@ -31,6 +31,7 @@ from rlvr_jax.runs.loading import (
     teacher_decay,
 )
 from rlvr_jax.runs.memory_check import cache_bytes, least_bytes
+from rlvr_jax.runs.resolved import ResolvedRun
 from rlvr_jax.tasks import Task
 from rlvr_jax.training.critic import initial_critic
 from rlvr_jax.training.layout import sampling_mesh, state_shardings
@@ -48,6 +49,7 @@ class Run:
     """All that one run is made of, ready to step.
 
     Fields:
+      config: the settings of `ResolvedRun`, with the width of the prompts and the micro-batches.
       start: the initial policy. Its weights are stored in memory only if the objective
         needs a reference or adapters are trained on them; else `start.params` is None.
       weights: of `start`, where it stores none.
@@ -217,7 +219,7 @@ class Run:
         if self.config.warmup_updates > taken:
             found.append(
                 f"warmup_updates: the learning rate rises over {self.config.warmup_updates} updates"
-                f" and the run has {taken}, so it never reaches {self.config.rate():g};"
+                f" and the run has {taken}, so it never reaches {self.config.learning_rate:g};"
                 " --warmup-updates or --steps changes that."
             )
         if self.config.lora() is None and idle:
@@ -246,24 +248,22 @@ def _cuts(sampling: Sampling) -> list[str]:
     return [name for name in names if getattr(sampling, name) != getattr(Sampling(), name)]
 
 
-def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -> Run:
+def make_run(resolved: ResolvedRun) -> Run:
     """Loads the policy and builds the programs.
 
-    Args:
-      config: checked already.
     Raises:
-      ValueError: as `load_policy`, `check_needs`, `check_grades_suffice`, `check_group_size`,
-        `check_asked` and `TrainConfig.sampling`; a method that reads the log-probs of a sampler
-        that cuts its distribution.
+      ValueError: as `load_policy`, `check_needs`, `check_grades_suffice`, `check_group_size` and
+        `check_asked`; a method that reads the log-probs of a sampler that cuts its distribution.
     """
+    config, recipe = resolved.config, resolved.recipe
     chain = recipe.experience
-    task = chain.graded(with_environment(task, chain.draw[1].environment))
+    task = chain.graded(with_environment(resolved.task, chain.draw[1].environment))
     check_needs(recipe, config.method, config.updates_per_step(), chain.writes)
     check_group_size(config, recipe)
     check_grades_suffice(task, recipe.objective, config.method)
     held_out = held_out_indices(task, config.evaluation_prompts)
-    optimizer = make_optimizer(config, config.rate())
-    critic_optimizer = make_optimizer(config, config.critic_rate())
+    optimizer = make_optimizer(config, config.learning_rate)
+    critic_optimizer = make_optimizer(config, config.critic_learning_rate)
     frozen = config.lora_rank > 0 or "reference_logp" in recipe.objective.reads
     frozen |= recipe.teacher == "start" or bool(scorer_needs(recipe.critic))
     sampling = config.sampling(chain.draw[1].sampling)
@@ -276,7 +276,7 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
     start = load_policy(
         config,
         task,
-        model_path,
+        config.model,
         sampling,
         optimizer,
         frozen,
@@ -294,8 +294,9 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
         parts = math.gcd(sampler.wave[0], sampler.at_once or 0)
         mesh = sampling_mesh(sampler.model, parts)
         start = replace(start, sampler=replace(sampler, model=replace(sampler.model, mesh=mesh)))
+    width = start.train_table.tokens.shape[1]
+    config = replace(config, prompt_tokens=width)
     if not config.micro_batches:
-        width = start.train_table.tokens.shape[1]
         group = width + config.samples_per_prompt * start.sampler.response_tokens
         config = replace(config, micro_batches=usual_pieces(config.plan(), start.model.mesh, group))
     evaluator = start.sampler

@@ -9,9 +9,9 @@ import jax
 from rlvr_jax import methods, tasks
 from rlvr_jax.experience.prompts import told_tokens
 from rlvr_jax.policy.parameters import parameter_shapes
+from rlvr_jax.runs.hyperparameters import plain
 from rlvr_jax.runs.memory_check import describe_memory
 from rlvr_jax.runs.run import Run
-from rlvr_jax.runs.settings import plain
 
 
 def differences(card: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
@@ -43,7 +43,7 @@ def run_lines(run: Run, card: Mapping[str, Any], check: tasks.SelfCheck) -> list
         f"{name}={own} ({source}: {theirs})" for name, (own, theirs) in differences(card).items()
     ]
     usual = "as published" if source == "published" else "its defaults"
-    interval, warmup = config.evaluation_interval(), "without warm-up"
+    interval, warmup = config.evaluate_every, "without warm-up"
     if config.warmup_updates:
         warmup = f"behind a warm-up of {config.warmup_updates} updates"
     return [
@@ -55,7 +55,7 @@ def run_lines(run: Run, card: Mapping[str, Any], check: tasks.SelfCheck) -> list
         f" held out; {_paid(check)}; {told_tokens(start.train_table)}",
         f"step    {config.prompts_per_step} prompts × {config.samples_per_prompt} samples of at"
         f" most {sampler.response_tokens} tokens at temperature {sampler.sampling.temperature:g};"
-        f" {updates} update{'s' * (updates > 1)} at {config.rate():g},"
+        f" {updates} update{'s' * (updates > 1)} at {config.learning_rate:g},"
         f" {warmup}; evaluated every"
         f" {f'{interval} steps' if interval > 1 else 'step'}",
         f"loss    {' · '.join(card['loss_terms'])}",

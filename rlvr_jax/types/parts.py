@@ -234,6 +234,11 @@ def described(function: Callable[..., Any]) -> dict[str, str]:
     return found
 
 
+def annotations_of(function: Callable[..., Any], name: str) -> tuple[Any, ...]:
+    """The annotations of a parameter's type: ranges, descriptions, and others."""
+    return _extras(_hints(function).get(name, Any))
+
+
 def _extras(hint: Any) -> tuple[Any, ...]:
     """The annotations of a type, and of the members of a union."""
     if get_origin(hint) is Annotated:

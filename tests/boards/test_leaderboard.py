@@ -13,7 +13,7 @@ from rlvr_jax.analysis.evidence.ranking import chosen_entries
 from rlvr_jax.analysis.evidence.rows import append_row, read_rows
 from rlvr_jax.boards import BOARDS, Board
 from rlvr_jax.runs import RunsFailed
-from rlvr_jax.runs.hyperparameters import parse_hyperparameters
+from rlvr_jax.runs.hyperparameters import method_arguments, parse_hyperparameters
 from rlvr_jax.training.update import check_needs
 
 ENTRIES = {"grpo": "grpo", "few": "clip_cov:fraction=0.01"}
@@ -216,7 +216,9 @@ def test_every_entry_of_a_board_has_settings_that_can_be_read(name, monkeypatch)
     assert next(iter(board.entries.values())).startswith("grpo")
     assert len({dataclasses.replace(each, seed=1) for each in read}) == len(board.entries)
     for each in read:
-        recipe = methods.recipe(each.method, **each.method_arguments(16))
+        recipe = methods.recipe(
+            each.method, **method_arguments(dataclasses.replace(each, response_tokens=16))
+        )
         given = recipe.experience.writes if recipe.experience else ()
         check_needs(recipe, each.method, each.updates_per_step(), given)
 

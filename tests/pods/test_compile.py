@@ -25,6 +25,7 @@ from rlvr_jax.policy.hugging_face import to_hugging_face
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.policy.published import PUBLISHED
 from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.hyperparameters import method_arguments
 from rlvr_jax.types import replace
 
 SMALL = ["--prompts", "8", "--samples", "4", "--prompt-len", "6", "--response-len", "20"]
@@ -362,7 +363,7 @@ def test_how_often_a_step_calls_its_programs(method, updates, wanted):
     config = TrainConfig(
         method=method, prompts_per_step=8, samples_per_prompt=4, response_tokens=8, **updates
     )
-    recipe = methods.recipe(method, **config.method_arguments(8))
+    recipe = methods.recipe(method, **method_arguments(config))
     shape = named_config("tiny", vocab_size=16)
     run = abstract_run(replace(config, prompt_tokens=4), shape, recipe, jax.devices()[:1], 0)
     found = compiled._calls(run)

@@ -11,7 +11,7 @@ from rlvr_jax import methods
 from rlvr_jax.parallel.topologies import Topology
 from rlvr_jax.pods import compiled, papers as runs
 from rlvr_jax.policy.published import PUBLISHED
-from rlvr_jax.runs.hyperparameters import AGGREGATIONS, resolve_hyperparameters
+from rlvr_jax.runs.hyperparameters import AGGREGATIONS, method_arguments
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(papers.__path__))
 # One of each kind: plain, and with what comes before the loss.
@@ -42,9 +42,7 @@ def test_every_number_has_a_source_and_can_be_a_setting(name):
     config = runs.settings(paper)
     for setting, each in paper.settings.items():
         assert getattr(config, setting) == each.value
-    arguments = resolve_hyperparameters(
-        config.method, config.hyperparameters, config.response_tokens, config.steps
-    )
+    arguments = method_arguments(config)
     for hyperparameter, each in paper.hyperparameters.items():
         wanted = AGGREGATIONS[each.value]() if hyperparameter == "aggregation" else each.value
         assert arguments[hyperparameter] == wanted
@@ -138,7 +136,7 @@ def test_what_its_source_does_not_name_is_shown_as_unknown(name):
     for setting in ("adam_b2", "weight_decay", "mask_truncated", "max_gradient_norm"):
         assert str(getattr(config, setting)) in lines[setting]
         assert ("unknown" in lines[setting]) or setting in paper.settings
-    assert config.method_arguments(config.response_tokens).keys() <= lines.keys()
+    assert method_arguments(config).keys() <= lines.keys()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -23,12 +23,13 @@ from rlvr_jax.experience.choosing import (
 from rlvr_jax.experience.evaluation import answered
 from rlvr_jax.policy import products
 from rlvr_jax.runs.loading import load_policy
+from rlvr_jax.runs.resolved import with_task
 
 
 @pytest.fixture(scope="module")
 def loaded(model):
     config = training_runs.settings(model, "unused")
-    return load_policy(config, training_runs.sums(), str(model))
+    return load_policy(with_task(config, training_runs.sums()), training_runs.sums(), str(model))
 
 
 def table(prompts=5, samples=13, seed=0):
@@ -129,7 +130,11 @@ def test_a_policy_beside_itself_has_no_opinion_and_another_one_has(loaded, tmp_p
     rollouts = batch.rollouts
     assert tokens == 2 * (rollouts.prompt_length.sum() + rollouts.length.sum())
     folder = training_runs.write_policy(tmp_path, seed=1)
-    other = load_policy(training_runs.settings(folder, "unused"), training_runs.sums(), str(folder))
+    other = load_policy(
+        with_task(training_runs.settings(folder, "unused"), training_runs.sums()),
+        training_runs.sums(),
+        str(folder),
+    )
     score, _ = by_implicit_reward((other.model, other.params), own, 0.05)(batch)
     assert len(np.unique(score)) > 8 and (score > 0).all() and (score < 1).all()
     with pytest.raises(ValueError, match="scale must be positive, got 0"):

@@ -8,15 +8,23 @@ from collections.abc import Sequence
 import pytest
 import training_runs
 
-from rlvr_jax import methods
+from rlvr_jax import methods, tasks
 from rlvr_jax.runs import (
     TrainConfig,
     check_config,
     parse_config,
     preset,
 )
+from rlvr_jax.runs.hyperparameters import method_arguments
+from rlvr_jax.runs.resolved import settle, with_task
 
+BUDGET = 100
 TASKS = ("brackets", "operators", "arithmetic", "arithmetic:hard")
+
+
+def arguments(config):
+    """Hyperparameters of a run with a budget of `BUDGET` tokens."""
+    return method_arguments(dataclasses.replace(config, response_tokens=BUDGET))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +83,7 @@ def test_settings_that_cannot_work_are_refused_in_a_sentence(changes, sentence):
 def test_every_preset_is_a_working_configuration(task, name):
     config = preset(task, name)
     check_config(config)
-    methods.recipe(name, **config.method_arguments(40))
+    methods.recipe(name, **arguments(config))
 
 
 @pytest.mark.parametrize(
@@ -92,7 +100,7 @@ def test_a_command_line_starts_from_the_preset_of_its_task_and_method():
 
 def test_given_hyperparameters_win_over_the_preset_and_leave_its_others():
     line = ["--method", "dapo", "--hyperparameters", "max_rounds=5", "clip_low=0.1"]
-    given = parse_config(line).method_arguments(40)
+    given = arguments(parse_config(line))
     assert given["max_rounds"] == 5 and given["clip_low"] == 0.1
     assert given["overlong_factor"] == 0
 
@@ -120,7 +128,7 @@ def own(monkeypatch):
 def test_hyperparameters_are_read_by_their_annotations(own):
     given = ("strength=1", "low=.5", "high=None", "yes=false", "weights=1,.5")
     config = dataclasses.replace(OWN, hyperparameters=given)
-    values = config.method_arguments(40)
+    values = arguments(config)
     wanted = {"strength": 1.0, "low": 0.5, "high": None, "yes": False, "weights": (1.0, 0.5)}
     assert values == wanted
 
@@ -136,7 +144,7 @@ def test_hyperparameters_are_read_by_their_annotations(own):
 )
 def test_hyperparameters_that_are_missing_or_cannot_be_read_are_named(own, pairs, sentence):
     with pytest.raises(ValueError, match=sentence):
-        dataclasses.replace(OWN, hyperparameters=pairs).method_arguments(40)
+        arguments(dataclasses.replace(OWN, hyperparameters=pairs))
 
 
 @pytest.mark.parametrize(
@@ -151,12 +159,12 @@ def test_hyperparameters_that_are_missing_or_cannot_be_read_are_named(own, pairs
 )
 def test_hyperparameters_that_are_parts_are_found_by_their_names(own, method, pair, label):
     config = TrainConfig(method=method, hyperparameters=(pair,))
-    assert label in str(config.method_arguments(40)[pair.partition("=")[0]])
+    assert label in str(arguments(config)[pair.partition("=")[0]])
 
 
 def test_a_part_that_is_named_decides_what_is_learned():
     config = TrainConfig(method="length_rewards", hyperparameters=("form=linear",))
-    recipe = methods.recipe("length_rewards", **config.method_arguments(40))
+    recipe = methods.recipe("length_rewards", **arguments(config))
     assert any("excess" in label for label in recipe.experience.labels)
 
 
@@ -180,17 +188,17 @@ def test_parts_that_cannot_be_found_are_refused_in_a_sentence(pair, sentence):
 
 def test_lengths_of_a_method_follow_the_budget_unless_they_are_given():
     config = TrainConfig(method="dapo")
-    values = config.method_arguments(100)
-    assert (values["max_length"], values["cache_length"]) == (100, 20)
+    values = arguments(config)
+    assert (values["max_length"], values["cache_length"]) == (BUDGET, 20)
     config = TrainConfig(method="dapo", hyperparameters=("max_length=50",))
-    assert config.method_arguments(100)["max_length"] == 50
+    assert arguments(config)["max_length"] == 50
 
 
 def test_a_schedule_over_the_run_follows_its_steps_unless_it_is_given():
     config = TrainConfig(method="d3s", steps=70)
-    assert config.method_arguments(100)["total_steps"] == 70
+    assert arguments(config)["total_steps"] == 70
     config = dataclasses.replace(config, hyperparameters=("total_steps=50",))
-    assert config.method_arguments(100)["total_steps"] == 50
+    assert arguments(config)["total_steps"] == 50
 
 
 def test_what_dapo_charges_cut_responses_is_learned_from():
@@ -198,12 +206,37 @@ def test_what_dapo_charges_cut_responses_is_learned_from():
     assert preset("gsm8k", "grpo").mask_truncated
 
 
-def test_updates_of_a_step_and_evaluations_are_counted_from_the_settings():
-    config = TrainConfig(minibatches=4, epochs=2, steps=300)
-    assert config.updates_per_step() == 8
-    assert config.evaluation_interval() == 30
-    assert TrainConfig(steps=5).evaluation_interval() == 1
-    assert TrainConfig(steps=300, evaluate_every=7).evaluation_interval() == 7
+def test_updates_of_a_step_are_counted_from_the_settings():
+    assert TrainConfig(minibatches=4, epochs=2, steps=300).updates_per_step() == 8
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "value"),
+    [
+        ({}, "learning_rate", 1e-6),
+        ({"lora_rank": 8}, "learning_rate", 2e-5),
+        ({"lora_rank": 8, "learning_rate": 3e-6}, "learning_rate", 3e-6),
+        ({"steps": 300}, "evaluate_every", 30),
+        ({"steps": 5}, "evaluate_every", 1),
+        ({"steps": 300, "evaluate_every": 7}, "evaluate_every", 7),
+        ({"method": "ppo", "learning_rate": 1e-3}, "critic_learning_rate", 5e-3),
+        ({"critic_learning_rate": 0.0}, "critic_learning_rate", 0.0),
+        ({}, "sample_waves", 1),
+    ],
+)
+def test_a_setting_that_is_a_rule_gets_its_value_once(given, name, value):
+    config = TrainConfig(**given)
+    assert getattr(settle(config, methods.recipe(config.method)), name) == value
+
+
+def test_a_task_gives_what_the_settings_leave_open():
+    task = tasks.load("brackets")
+    config = with_task(TrainConfig(), task)
+    assert (config.model, config.response_tokens) == (task.base_model, task.response_tokens)
+    given = TrainConfig(model="elsewhere", response_tokens=7)
+    assert with_task(given, task) == given
+    with pytest.raises(ValueError, match="task 'brackets' has none of its own"):
+        with_task(TrainConfig(), dataclasses.replace(task, base_model=""))
 
 
 def test_a_run_that_may_run_programs_unguarded_says_so(monkeypatch, tmp_path):

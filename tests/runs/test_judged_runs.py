@@ -14,8 +14,10 @@ from training_runs import contents, metrics, quietly, settings, values
 
 from rlvr_jax.analysis.page import embedded_json
 from rlvr_jax.runs import parse_config
-from rlvr_jax.runs.command import run_card, train
+from rlvr_jax.runs.command import train
+from rlvr_jax.runs.hyperparameters import method_arguments
 from rlvr_jax.runs.judging import check_criteria, judge_of, judging
+from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.settings import check_same_run
 
 FAIR = "own_judges:fair"
@@ -175,16 +177,16 @@ def test_a_run_keeps_what_its_judge_was_asked_and_is_not_resumed_with_another_qu
     model, tmp_path, prompt
 ):
     config = judged(model, tmp_path / "run", "own_judges:longer", judge_prompt=prompt)
-    card, *_ = run_card(config)
+    card = resolve(config).card()
     assert card["judge_files"] == {"judge_prompt": SHORT}
-    check_same_run(card, run_card(config)[0])
+    check_same_run(card, resolve(config).card())
     (tmp_path / "prompt.txt").write_text("Is it good? {response}")
     with pytest.raises(ValueError, match="file of judge_prompt must hold what it held in the run"):
-        check_same_run(card, run_card(config)[0])
+        check_same_run(card, resolve(config).card())
     # Older runs kept no questions; those without a judge have none.
     del card["judge_files"]
-    check_same_run(card, run_card(config)[0])
-    assert "judge_files" not in run_card(settings(model, tmp_path / "plain"))[0]
+    check_same_run(card, resolve(config).card())
+    assert "judge_files" not in resolve(settings(model, tmp_path / "plain")).card()
 
 
 @pytest.mark.slow
@@ -296,7 +298,7 @@ def test_a_broken_judge_is_no_verdict_and_no_reward(model, tmp_path):
 )
 def test_answers_are_compared_by_what_a_judge_says_of_each(model, tmp_path, changes, by):
     config = settings(model, tmp_path / "run", **{"method": "think_rm", **changes})
-    _, _, recipe = run_card(config)
+    recipe = resolve(config).recipe
     (label,) = [label for label in recipe.experience.labels if label.startswith("tournament")]
     assert f"tournament(compare={by}" in label
 
@@ -365,7 +367,7 @@ def test_a_rubric_says_what_the_method_does(tmp_path, method, hyperparameters, k
     config = training_runs.settings(
         "unused", tmp_path / "run", method=method, hyperparameters=hyperparameters
     )
-    arguments = config.method_arguments(6)
+    arguments = method_arguments(config)
     if not said:
         return check_criteria(str(path), method, arguments)
     with pytest.raises(ValueError, match=f"of {method} must fit the 2 criteria of .*{said}"):

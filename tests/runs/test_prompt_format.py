@@ -15,7 +15,7 @@ from rlvr_jax.experience.prompts import encode_prompts, told_tokens
 from rlvr_jax.methods.agents.epo import turn_rows
 from rlvr_jax.methods.agents.supo import summarized_turns
 from rlvr_jax.runs import parse_config
-from rlvr_jax.runs.composition import compose
+from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.run import make_run
 from rlvr_jax.runs.step import collect
 from rlvr_jax.runs.task import load_task, load_tokenizer
@@ -183,7 +183,7 @@ def test_every_way_to_give_an_environment_shows_the_same_opening(tmp_path, draw,
         chain = experience(draw=draw(environment))
         recipe = replace(methods.recipe("grpo", kl_coefficient=0), experience=chain)
         config = training_runs.settings(model, "unused", method="grpo")
-        run = make_run(config, task, compose(config, task, recipe), config.model)
+        run = make_run(resolve(config, task, recipe))
         table = run.start.train_table
         return table.tokens[:, : int(table.length.max())].tolist(), table.prompts[0].messages
 

@@ -9,7 +9,7 @@ import training_runs
 
 from experiments import compare, evaluate
 from rlvr_jax.runs import check_config, parse_config
-from rlvr_jax.runs.command import run_card
+from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.step import collect
 from rlvr_jax.runs.task import load_task
 from rlvr_jax.tasks import GradingError, Response, grades_of
@@ -34,7 +34,7 @@ def test_options_and_columns_of_a_command_line_reach_the_task(model, path):
     task = load_task(config)
     assert len(task.train) + len(task.test) == 21 and len(task.test) > 5
     assert all("boxed" not in prompt.text for prompt in task.train)
-    card, *_ = run_card(config)
+    card = resolve(config).card()
     assert card["task_notes"] == ["columns are read: prompt=ask, answer=sum"]
     assert card["settings"]["columns"] == ["prompt=ask,answer=sum"]
 

@@ -23,8 +23,8 @@ from rlvr_jax.runs import (
     preset,
     train_together,
 )
-from rlvr_jax.runs.command import run_card
 from rlvr_jax.runs.loop import Stopped
+from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.run_writer import write_json
 
 
@@ -84,7 +84,7 @@ def test_a_finished_run_is_kept_and_one_that_has_begun_goes_on(tmp_path):
     done, begun, more = (config(tmp_path, name) for name in ("done", "begun", "more"))
     for run in (done, begun, more):
         run.run_dir.mkdir()
-        write_json(run.run_dir / "config.json", run_card(run)[0])
+        write_json(run.run_dir / "config.json", resolve(run).card())
     (done.run_dir / "summary.json").write_text(json.dumps({"name": "old", "steps": 2}))
     (more.run_dir / "summary.json").write_text(json.dumps({"name": "short", "steps": 1}))
     found = train_together([done, begun, more], console(), jobs=1, work=counts)
@@ -103,7 +103,7 @@ def test_a_finished_run_is_kept_and_one_that_has_begun_goes_on(tmp_path):
 def test_a_finished_run_does_not_stand_for_another(changes, sentence, tmp_path):
     done = config(tmp_path, "done")
     done.run_dir.mkdir()
-    write_json(done.run_dir / "config.json", run_card(done)[0])
+    write_json(done.run_dir / "config.json", resolve(done).card())
     write_json(done.run_dir / "summary.json", {"steps": 2})
     assert train_together([done], console(), work=fails) == [{"steps": 2}]
     with pytest.raises(ValueError, match=sentence):
@@ -123,7 +123,7 @@ def test_a_finished_run_does_not_stand_for_another(changes, sentence, tmp_path):
 def test_a_finished_run_of_other_data_does_not_stand_for_another(entry, value, sentence, tmp_path):
     done = config(tmp_path, "done")
     done.run_dir.mkdir()
-    card = run_card(done)[0]
+    card = resolve(done).card()
     if isinstance(card[entry], dict) and entry == "hyperparameters":
         value = card[entry] | value
     write_json(done.run_dir / "config.json", card | {entry: value})
@@ -135,7 +135,7 @@ def test_a_finished_run_of_other_data_does_not_stand_for_another(entry, value, s
 def test_what_an_earlier_version_did_not_write_is_not_compared(tmp_path):
     done = config(tmp_path, "done")
     done.run_dir.mkdir()
-    card = run_card(done)[0]
+    card = resolve(done).card()
     del card["mixture"], card["hyperparameters"]["clip_low"]
     write_json(done.run_dir / "config.json", card)
     write_json(done.run_dir / "summary.json", {"steps": 2})

@@ -22,9 +22,9 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from transformers import PreTrainedTokenizerFast
 
-from rlvr_jax import methods, policy, tasks
+from rlvr_jax import methods, policy
 from rlvr_jax.runs import TrainConfig, guarded, parse_config, train
-from rlvr_jax.runs.composition import compose
+from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.run import make_run
 from rlvr_jax.tasks import Grade, Prompt, Task
 from rlvr_jax.training.update import check_needs
@@ -161,10 +161,7 @@ def values(lines, name):
 
 def prepared(config):
     """The run that `train` would begin, for tests that take its steps one by one."""
-    task = tasks.load(config.task)
-    hyperparameters = config.method_arguments(task.response_tokens)
-    recipe = compose(config, task, methods.recipe(config.method, **hyperparameters))
-    return make_run(config, task, recipe, config.model)
+    return make_run(resolve(config))
 
 
 def every_trainable_method(*fast, without=frozenset()):

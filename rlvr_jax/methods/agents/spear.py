@@ -52,7 +52,15 @@ from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.surrogates.aggregations import at_least_one, rollouts_with_tokens
 from rlvr_jax.tasks.base import Grade, Task
 from rlvr_jax.types import Function, Method, Recipe, part, replace
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Finite, NonNegativeInt, Share
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Count,
+    Finite,
+    MaxLength,
+    NonNegativeInt,
+    Share,
+)
 
 
 @part
@@ -301,7 +309,7 @@ def rollout_mean_fixed_length(length: Count) -> Aggregation:
 
 @with_tools()
 def spear(
-    max_length: Count = 4096,
+    max_length: MaxLength = 4096,
     calls: NonNegativeInt | None = None,
     bonus: Finite = 0.1,
     bonus_cap: float = 1.0,

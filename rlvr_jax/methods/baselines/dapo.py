@@ -20,14 +20,22 @@ harder the prompts get; TRL's loss of that name filters nothing
 from rlvr_jax.experience import experience, overlong_shaping, refill, shape, signed_outcome, uniform
 from rlvr_jax.objectives import clipped_objective
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegative
+from rlvr_jax.types.hyperparameters import (
+    CacheLength,
+    ClipHigh,
+    ClipLow,
+    Count,
+    Epsilon,
+    MaxLength,
+    NonNegative,
+)
 
 
 def dapo(
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
-    max_length: Count = 20480,
-    cache_length: Count = 4096,
+    max_length: MaxLength = 20480,
+    cache_length: CacheLength = 4096,
     overlong_factor: NonNegative = 1.0,
     max_rounds: Count = 10,
     epsilon: Epsilon = 1e-6,
@@ -35,8 +43,6 @@ def dapo(
     """Clip-higher on the token mean, on groups of mixed outcomes with a penalty for length.
 
     Args:
-      max_length: budget of response tokens (L_max).
-      cache_length: last tokens of the budget, over which the penalty grows (L_cache).
       overlong_factor: penalty at the full budget.
       max_rounds: batches sampled at most to fill one update.
     """

@@ -22,12 +22,19 @@ from rlvr_jax.experience import experience, mask_truncated, shape, total
 from rlvr_jax.experience.rewards.outcomes import overlong_excess, plain_outcome
 from rlvr_jax.objectives import clipped_objective
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegative
+from rlvr_jax.types.hyperparameters import (
+    CacheLength,
+    ClipHigh,
+    ClipLow,
+    Epsilon,
+    MaxLength,
+    NonNegative,
+)
 
 
 def overlong_shaping(
-    max_length: Count = 20480,
-    cache_length: Count = 4096,
+    max_length: MaxLength = 20480,
+    cache_length: CacheLength = 4096,
     factor: NonNegative = 1.0,
     filtered: bool = False,
     clip_low: ClipLow = 0.2,
@@ -37,8 +44,6 @@ def overlong_shaping(
     """GRPO on the token mean, on outcomes with a penalty for the end of the budget.
 
     Args:
-      max_length: budget of response tokens (L_max).
-      cache_length: last tokens of the budget, over which the penalty grows (L_cache).
       factor: the full penalty (f).
       filtered: truncated responses leave the loss.
     """

@@ -35,7 +35,7 @@ from rlvr_jax.experience import Actor, Batch, Stage, StepContext, experience, re
 from rlvr_jax.experience.rewards.outcomes import overlong_shaping, signed_outcome
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Function, Method, Recipe, Rollouts, arguments_of, part
-from rlvr_jax.types.hyperparameters import Count, DualClip, NonNegativeInt
+from rlvr_jax.types.hyperparameters import CacheLength, Count, DualClip, MaxLength, NonNegativeInt
 
 Places = Callable[[Batch, StepContext], np.ndarray]
 """(batch, turn) -> int [B], first token of each row that is sampled again; 0: the whole row."""
@@ -191,8 +191,8 @@ def cure(
     top_k: Count = 20,
     barred_characters: NonNegativeInt = 1,
     dual: DualClip = 10.0,
-    max_length: int = 2596,
-    cache_length: int = 512,
+    max_length: MaxLength = 2596,
+    cache_length: CacheLength = 512,
     overlong_factor: float = 1.0,
     **clip: Any,
 ) -> Recipe:
@@ -202,8 +202,6 @@ def cure(
       samples: branches of each response (n₂); groups are multiples of 1 + samples.
       top_k: positions of highest entropy, one of which is sampled.
       barred_characters: tokens of at most this many characters are not critical.
-      max_length: budget of response tokens.
-      cache_length: last tokens of the budget, over which the penalty grows.
       overlong_factor: penalty at the full budget.
     """
     penalized = overlong_shaping(max_length, cache_length, overlong_factor, base=signed_outcome)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rlvr_jax import methods
-from rlvr_jax.runs.command import parse_config
+from rlvr_jax.runs.command_line import parse_config
 from rlvr_jax.runs.config import TrainConfig
 
 

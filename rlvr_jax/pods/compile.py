@@ -26,7 +26,7 @@ from rlvr_jax.policy import REMAT_POLICIES, ModelConfig
 from rlvr_jax.policy.hugging_face import from_hugging_face
 from rlvr_jax.policy.json_object import json_object
 from rlvr_jax.policy.published import PUBLISHED
-from rlvr_jax.runs.command import parse_config
+from rlvr_jax.runs.command_line import parse_config
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.resolved import with_task
 from rlvr_jax.runs.task import load_task, load_tokenizer

@@ -14,7 +14,8 @@ from rlvr_jax.parallel.report import describe_report
 from rlvr_jax.parallel.topologies import describe
 from rlvr_jax.pods.compiled import compile_run
 from rlvr_jax.policy.published import PUBLISHED
-from rlvr_jax.runs.command import describe_end, parse_config, train
+from rlvr_jax.runs.command import describe_end, train
+from rlvr_jax.runs.command_line import parse_config
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.config_checks import check_config
 from rlvr_jax.runs.hyperparameters import method_arguments

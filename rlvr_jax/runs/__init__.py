@@ -5,7 +5,8 @@
 `parse_config` reads one from a command line; `guarded` wraps a command.
 """
 
-from rlvr_jax.runs.command import RunsFailed, check_directory, describe_end, parse_config, train
+from rlvr_jax.runs.command import RunsFailed, check_directory, describe_end, train
+from rlvr_jax.runs.command_line import parse_config
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.config_checks import check_config
 from rlvr_jax.runs.guard import guarded

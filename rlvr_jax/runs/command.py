@@ -1,21 +1,20 @@
-"""From a command line to a finished run directory."""
+"""From the settings of a run to its finished directory."""
 
 import contextlib
 import dataclasses
 import json
 import textwrap
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
-import tyro
 from rich.console import Console
 from rich.markup import escape
 
-from rlvr_jax import methods, parallel, policy, tasks
+from rlvr_jax import parallel, policy, tasks
 from rlvr_jax.analysis.run_directory import load_run
 from rlvr_jax.experience.prompts import shown_prompt, tokens_fingerprint
 from rlvr_jax.experience.told import Told
@@ -26,16 +25,14 @@ from rlvr_jax.runs.checks.learnable import check_known_answers
 from rlvr_jax.runs.claim import LOCK, claimed
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.config_checks import check_config
-from rlvr_jax.runs.help import print_help
 from rlvr_jax.runs.loop import stop_requests, train_steps
 from rlvr_jax.runs.policy_card import policy_card
-from rlvr_jax.runs.presets import preset
 from rlvr_jax.runs.progress import RunProgress, print_settings, progress_bar
 from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.run import Run, make_run
 from rlvr_jax.runs.run_writer import NoWriter, RunWriter, write_json
 from rlvr_jax.runs.screen import run_lines
-from rlvr_jax.runs.settings import begun, check_same_run, resolved_settings, shown_settings
+from rlvr_jax.runs.settings import check_same_run, resolved_settings, shown_settings
 from rlvr_jax.runs.trackers import make_trackers
 from rlvr_jax.tools.slips import sentence
 from rlvr_jax.training.layout import describe_layout
@@ -57,46 +54,6 @@ class RunsFailed(RuntimeError):
 
 TOLD = "replies.jsonl"
 """File of a run directory with the replies of environments since the last checkpoint."""
-
-
-def parse_config(
-    arguments: Sequence[str], description: str | None = None, start: TrainConfig | None = None
-) -> TrainConfig:
-    """Reads a command line; it starts from the preset of its task and method.
-
-    With `--resume` it starts from the settings of the run in `--run-dir`.
-
-    Args:
-      description: the beginning of `--help`; None: that of the settings.
-      start: in the place of the preset.
-    Raises:
-      ValueError: an unknown method (closest names), or a setting that cannot work.
-    """
-    given = {}
-    for index, argument in enumerate(arguments):
-        option, equals, value = argument.partition("=")
-        if option in ("--task", "--method", "--run-dir") and (equals or arguments[index + 1 :]):
-            given[option] = value if equals else arguments[index + 1]
-    directory = Path(given.pop("--run-dir", start.run_dir if start else TrainConfig.run_dir))
-    stored = begun(directory) if "--resume" in arguments else None
-    # Where one differs the run is another, which is refused when its settings are compared.
-    own = {"--task": stored.task, "--method": stored.method} if stored else {}
-    if stored and {**own, **given} == own:
-        start = stored
-    elif start is None:
-        method = given.get("--method", TrainConfig.method)
-        methods.method(method)
-        start = preset(given.get("--task", TrainConfig.task), method)
-    if {"-h", "--help"} & {*arguments}:
-        print_help(start, description or TrainConfig.__doc__ or "", Console())
-        raise SystemExit(0)
-    config = tyro.cli(TrainConfig, args=list(arguments), default=start, description=description)
-    if config.hyperparameters != start.hyperparameters:
-        merged = {pair.partition("=")[0]: pair for pair in start.hyperparameters}
-        merged |= {pair.partition("=")[0]: pair for pair in config.hyperparameters}
-        config = dataclasses.replace(config, hyperparameters=tuple(merged.values()))
-    check_config(config)
-    return config
 
 
 Watch = Callable[[str, int, int], Callable[..., None]]

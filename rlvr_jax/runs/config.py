@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import tyro
+
 from rlvr_jax.parallel import mesh_sizes, row_shards
 from rlvr_jax.policy import ADAPTABLE, LoraConfig
 from rlvr_jax.rollout import Sampling, waves
@@ -26,8 +28,14 @@ class TrainConfig:
     gradient does not depend on them.
     """
 
+    task: str = "brackets"
+    """Built-in name (with options after a colon), reasoning_gym:<data set>, jsonl:<files> (json:,
+    csv:, parquet:, arrow:), tfds:<name>, or module:name."""
     method: str = "grpo"
     """Name of a published method (`python -m rlvr_jax.methods` lists them)."""
+    preset: Annotated[str, tyro.conf.Fixed] = ""
+    """Preset of task and method that the settings start from; --no-preset: none, but the defaults
+    of all settings and the published hyperparameters."""
     hyperparameters: tuple[str, ...] = ()
     """Hyperparameters of the method, as name=value."""
     experience: str = ""
@@ -57,9 +65,6 @@ class TrainConfig:
     judge_budget: tuple[str, ...] = ()
     """Most calls and tokens of the run, as calls=1000 tokens=1000000; further responses are
     ungraded."""
-    task: str = "brackets"
-    """Built-in name (with options after a colon), reasoning_gym:<data set>, jsonl:<files> (json:,
-    csv:, parquet:, arrow:), tfds:<name>, or module:name."""
     task_options: tuple[str, ...] = ()
     """Options of a task that is not built in, and of its verifier, as name=value (held_out=0.2)."""
     columns: tuple[str, ...] = ()

@@ -1,13 +1,16 @@
 """Settings of a run that cannot work, independent of model and task."""
 
+import dataclasses
 import math
+from pathlib import Path
+from typing import Any
 
 from rlvr_jax.parallel import row_shards
 from rlvr_jax.policy import REMAT_POLICIES
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.hyperparameters import parse_hyperparameters
 from rlvr_jax.runs.trackers import check_trackers
-from rlvr_jax.types.parts import check_arguments
+from rlvr_jax.types.parts import checked
 
 _DTYPES = ("float32", "bfloat16")
 
@@ -18,7 +21,8 @@ def check_config(config: TrainConfig) -> None:
     Raises:
       ValueError: names the setting, the value and the requirement.
     """
-    check_arguments(TrainConfig, vars(config))
+    for name, value in vars(config).items():
+        check_setting(name, value)
     if config.template_arguments() and not config.chat_template:
         raise ValueError(
             "TrainConfig: chat_template_kwargs must be empty without a chat template, got"
@@ -62,6 +66,18 @@ def check_config(config: TrainConfig) -> None:
     config.wave()
     config.seats()
     parse_hyperparameters(config.method, config.hyperparameters)
+
+
+def check_setting(name: str, value: Any, where: str = "TrainConfig") -> Any:
+    """The value of one setting as its type: a list as a tuple, a text as a path.
+
+    Args:
+      where: begins the sentence of an error.
+    Raises:
+      ValueError: a value of another type or out of range.
+    """
+    (hint,) = [field.type for field in dataclasses.fields(TrainConfig) if field.name == name]
+    return Path(value) if hint is Path else checked(where, name, value, hint)
 
 
 def _check_meshes(config: TrainConfig, rows: int) -> None:

@@ -16,7 +16,16 @@ from rlvr_jax.runs.config import TrainConfig
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "run": (
-        *("method", "hyperparameters", "experience", "stage", "model", "run_dir", "steps"),
+        *(
+            "method",
+            "hyperparameters",
+            "preset",
+            "experience",
+            "stage",
+            "model",
+            "run_dir",
+            "steps",
+        ),
         *("drawn_tokens", "seed", "resume", "checkpoint_every", "log_to", "verbose"),
     ),
     "data": (
@@ -64,6 +73,10 @@ def print_help(start: TrainConfig, description: str, console: Console) -> None:
             table.add_row(_option(name, value), escape(_text(value)), escape(texts[name]))
         console.print(table)
         console.print()
+    console.print(
+        "--config FILE starts from the settings of a run's config.json, or of a JSON or TOML file.",
+        highlight=False,
+    )
     console.print("Methods: `python -m rlvr_jax.methods`. Tasks: `python -m rlvr_jax.tasks`.")
 
 
@@ -94,7 +107,7 @@ def _paragraphs(text: str) -> list[str]:
 def _option(name: str, value: Any) -> str:
     option = name.replace("_", "-")
     # A switch has the name of its effect.
-    return f"--no-{option}" if value is True else f"--{option}"
+    return f"--no-{option}" if value is True or name == "preset" else f"--{option}"
 
 
 def _text(value: Any) -> str:

@@ -42,6 +42,7 @@ def run_lines(run: Run, card: Mapping[str, Any], check: tasks.SelfCheck) -> list
     told = [
         f"{name}={own} ({source}: {theirs})" for name, (own, theirs) in differences(card).items()
     ]
+    preset = f"preset {config.preset} (--no-preset: none); " if config.preset else ""
     usual = "as published" if source == "published" else "its defaults"
     interval, warmup = config.evaluate_every, "without warm-up"
     if config.warmup_updates:
@@ -59,7 +60,7 @@ def run_lines(run: Run, card: Mapping[str, Any], check: tasks.SelfCheck) -> list
         f" {warmup}; evaluated every"
         f" {f'{interval} steps' if interval > 1 else 'step'}",
         f"loss    {' · '.join(card['loss_terms'])}",
-        f"method  {', '.join(told) if told else usual}; every setting is in config.json",
+        f"method  {', '.join(told) if told else usual}; {preset}every setting is in config.json",
     ]
 
 

@@ -15,6 +15,7 @@ from rlvr_jax.runs.run import Run
 _BEFORE = {"mask_truncated": False}
 # What may differ between a run and its continuation.
 _FREE = {
+    "preset",
     "run_dir",
     "resume",
     "steps",

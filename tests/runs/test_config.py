@@ -17,6 +17,7 @@ from rlvr_jax.runs import (
 )
 from rlvr_jax.runs.hyperparameters import method_arguments
 from rlvr_jax.runs.resolved import settle, with_task
+from rlvr_jax.runs.run_writer import write_json
 
 BUDGET = 100
 TASKS = ("brackets", "operators", "arithmetic", "arithmetic:hard")
@@ -96,6 +97,68 @@ def test_the_tasks_of_brackets_have_its_presets(task):
 def test_a_command_line_starts_from_the_preset_of_its_task_and_method():
     line = ["--method", "clip_cov", "--task=brackets", "--seed", "7"]
     assert parse_config(line) == dataclasses.replace(preset("brackets", "clip_cov"), seed=7)
+
+
+def test_a_preset_is_named_and_can_be_left_out():
+    line = ["--method", "clip_cov"]
+    assert parse_config(line).preset == "brackets/clip_cov"
+    assert preset("brackets", "ppo").preset == "brackets"
+    assert preset("gsm8k", "dapo").preset == "dapo"
+    assert parse_config([*line, "--no-preset"]) == TrainConfig(method="clip_cov")
+
+
+@pytest.mark.parametrize("stored", ["config.json", "settings.json", "settings.toml"])
+def test_a_run_starts_from_the_settings_of_a_file_and_flags_win(stored, tmp_path):
+    first = parse_config(["--method", "gspo", "--steps", "7", "--no-preset", "--stop", "."])
+    path = tmp_path / stored
+    if stored == "config.json":
+        write_json(path, {"settings": first.to_json(), "versions": {}})
+    elif stored == "settings.json":
+        write_json(path, first.to_json())
+    else:
+        path.write_text('method = "gspo"\nsteps = 7\nstop = ["."]\n')
+    other = ["--config", str(path), "--no-preset", "--run-dir", str(tmp_path / "other")]
+    assert parse_config(other) == dataclasses.replace(first, run_dir=tmp_path / "other")
+    given = parse_config([*other, "--steps=9", "--hyperparameters", "clip_low=0.1"])
+    assert (given.steps, given.hyperparameters) == (9, ("clip_low=0.1",))
+
+
+def test_another_method_does_not_get_the_hyperparameters_of_the_file(tmp_path):
+    write_json(tmp_path / "config.json", parse_config(["--method", "gspo"]).to_json())
+    config = parse_config(["--config", str(tmp_path / "config.json"), "--method", "clip_cov"])
+    assert config == preset("brackets", "clip_cov")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("stepz = 3", "has the unknown setting 'stepz'; closest: steps"),
+        ('steps = "three"', "steps must be a whole number, got 'three'"),
+        ("steps = 0", "steps must be at least 1, got 0"),
+        ('stop = "a"', "stop must be a list or tuple, got a"),
+        ("task = 3", "task must be a text, got 3"),
+        ("verbose = 1", "verbose must be True or False, got 1"),
+        ("seed = ", "--config must be JSON or TOML"),
+        ('method = "gropo"', "closest: grpo.*'gropo'"),
+    ],
+)
+def test_a_file_with_settings_that_cannot_work_is_refused_in_a_sentence(text, sentence, tmp_path):
+    (tmp_path / "settings.toml").write_text(text)
+    with pytest.raises(ValueError, match=sentence):
+        parse_config(["--config", str(tmp_path / "settings.toml")])
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        (["--config"], "--config must be a file of settings, got none"),
+        (["--config", "nowhere.json"], "--config must be a file, got 'nowhere.json'"),
+        (["--config", "a.json", "--resume"], "--config must be left out with --resume"),
+    ],
+)
+def test_a_file_of_settings_that_cannot_be_used_is_refused_in_a_sentence(line, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        parse_config(line)
 
 
 def test_given_hyperparameters_win_over_the_preset_and_leave_its_others():

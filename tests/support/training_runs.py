@@ -123,6 +123,8 @@ def arguments(config):
     """The command line that gives this configuration."""
     line = []
     for field in dataclasses.fields(config):
+        if field.name == "preset":
+            continue
         value, name = getattr(config, field.name), field.name.replace("_", "-")
         if isinstance(value, bool):
             line.append(f"--{name}" if value else f"--no-{name}")

@@ -78,8 +78,8 @@ def _actor() -> tuple[RunActor, list[SampleRequest]]:
     params = run.sampler_params(state)
     actor = RunActor(start.sampler, params, start.tables, 0, run.scorer(state))
     view = hint(0.25)
-    prompts = list(enumerate(task.train))[: config.prompts_per_step]
-    samples = config.samples_per_prompt
+    prompts = list(enumerate(task.train))[: config.sampling.prompts_per_step]
+    samples = config.sampling.samples_per_prompt
     return actor, [SampleRequest(prompt, number, samples, view) for number, prompt in prompts]
 
 

@@ -119,7 +119,7 @@ def _run(config: Config, folder: str) -> Run:
     model = policy.Model(shape)
     params = jax.jit(model.init)(jax.random.key(0))
     policy.save(folder, model, params, policy.tokenizer(BASE_MODEL))
-    settings = TrainConfig(
+    settings = TrainConfig.of(
         task="calculations",
         model=folder,
         prompts_per_step=2,

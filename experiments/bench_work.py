@@ -93,7 +93,7 @@ def prepared(size: str, folder: str, method: str = "", micro_batches: int | None
     task_name, first = _PROGRAMS[size]
     task, method = tasks.load(task_name), method or first
     path = str(shipped_weights()) if size == "SmolLM2" else task.base_model
-    config = dataclasses.replace(preset(task.name, method), model=path, **pieces)
+    config = preset(task.name, method).replace(model=path, **pieces)
     return make_run(resolve(config, task))
 
 
@@ -105,7 +105,7 @@ def _prepared(work: Work, folder: str, method: str, pieces: dict[str, int]) -> R
     params = jax.jit(model.init)(plain_key(0))
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=plain, eos_token=_word(0))
     policy.save(folder, model, params, tokenizer)
-    config = TrainConfig(
+    config = TrainConfig.of(
         method=method,
         task="bench",
         model=folder,

@@ -16,7 +16,6 @@ code of its commit, and compares: on the same processor and version of JAX every
 step, elsewhere what it came to with the interval in which one more run of this method is expected.
 """
 
-import dataclasses
 import os
 import random
 import shutil
@@ -311,7 +310,7 @@ def run_config(config: Config, board: Board, entry: str, seed: int) -> TrainConf
     if board.steps:
         shared["steps"] = board.steps
     read = entry_config(board.entries.get(entry, entry), shared)
-    return dataclasses.replace(read, samples_kept=1)
+    return read.replace(samples_kept=1)
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ Ask = Callable[[Prompt], tuple[Rollouts, list]]
 def _asker(config: Config, console: Console) -> tuple[Ask, bool]:
     """A function that draws the answers to a prompt and prints them, and whether a chat template
     writes the prompts."""
-    settings = TrainConfig(
+    settings = TrainConfig.of(
         model=str(config.model),
         chat_template=config.chat_template,
         chat_template_kwargs=config.chat_template_kwargs,

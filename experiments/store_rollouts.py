@@ -7,7 +7,6 @@ the statistics are those of the policy after them. So the file is what a loss me
 update of one batch: ratios differ from 1. Same seed, same machine: same file.
 """
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,8 +51,7 @@ def main(arguments: Sequence[str]) -> None:
     for name in ("prompts", "samples", "updates"):
         if getattr(config, name) < 1:
             raise ValueError(f"{name} must be at least 1, got {getattr(config, name)}")
-    settings = dataclasses.replace(
-        preset(config.task, "grpo"),
+    settings = preset(config.task, "grpo").replace(
         seed=config.seed,
         prompts_per_step=config.prompts,
         samples_per_prompt=config.samples,

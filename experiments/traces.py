@@ -8,7 +8,6 @@ different answers alone. `solution` of a row is the shortest of them, in tokens,
 `solutions` are all. A line says how many prompts have a trace, and how many answers were right.
 """
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,14 +66,13 @@ def main(arguments: Sequence[str]) -> None:
         if getattr(config, name) < least:
             raise ValueError(f"{name} must be at least {least}, got {getattr(config, name)}")
     start = preset(config.task, "grpo")
-    settings = dataclasses.replace(
-        start,
+    settings = start.replace(
         model=str(config.model),
         task_options=config.task_options,
         columns=config.columns,
         seed=config.seed,
         temperature=config.temperature,
-        response_tokens=config.response_tokens or start.response_tokens,
+        response_tokens=config.response_tokens or start.sampling.response_tokens,
         mesh=config.mesh,
         minibatches=1,
         micro_batches=0,
@@ -82,7 +80,7 @@ def main(arguments: Sequence[str]) -> None:
     check_config(settings)
     task = load_task(settings)
     settings = with_task(settings, task)
-    loaded = load_policy(settings, task, settings.model)
+    loaded = load_policy(settings, task, settings.policy.model)
     count = min(config.prompts or len(task.train), len(task.train))
     sampler = evaluation_sampler(
         loaded.sampler, count, config.samples, mesh_given=bool(config.mesh)

@@ -65,7 +65,7 @@ def compare_policies(
         save_pair(keep, pair)
     topics = diagnose_answers(*pair.answers(), names)
     if weights:
-        with policy_folder(against) as first, policy_folder(settings.model) as last:
+        with policy_folder(against) as first, policy_folder(settings.policy.model) as last:
             topics.append(parameters(first, last))
     return topics, shown_rows(pair)
 
@@ -98,9 +98,9 @@ def draw_pair(settings: TrainConfig, against: str | Path) -> Pair:
       ValueError: folders that cannot be loaded.
     """
     task = load_task(settings)
-    folders = (str(against), settings.model)
+    folders = (str(against), settings.policy.model)
     one, other = (policy.tokenizer(path).get_vocab() for path in folders)
-    first = load_held_out(replace(settings, model=str(against)), task)
+    first = load_held_out(settings.replace(model=str(against)), task)
     last = load_held_out(settings, task)
     before, after, again = (
         _drawn(asked, settings, number) for number, asked in enumerate((first, last, first))
@@ -198,7 +198,7 @@ def _drawn(asked: HeldOut, settings: TrainConfig, number: int) -> Batch:
     """Graded answers to the held-out prompts."""
     table = asked.loaded.test_table
     asks = [
-        SampleRequest(table.prompts[i], int(i), settings.evaluation_samples, rating=True)
+        SampleRequest(table.prompts[i], int(i), settings.evaluation.evaluation_samples, rating=True)
         for i in asked.indices
     ]
     actor = asked.actor()

@@ -80,7 +80,7 @@ def train(
     """
     console = console or Console()
     check_config(config)
-    if not config.compile_cache:
+    if not config.devices.compile_cache:
         jax.config.update("jax_enable_compilation_cache", False)
     directory = config.run_dir
     check_directory(directory, config.resume)
@@ -98,8 +98,8 @@ def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -
     card = resolved.card()
     if len(set(held := parallel.gather(card["task_fingerprint"]))) > 1:
         raise ValueError(
-            f"task {config.task!r} must have the same prompts in all processes, got fingerprints"
-            f" {held}"
+            f"task {config.data.task!r} must have the same prompts in all processes, got"
+            f" fingerprints {held}"
         )
     stored, first_step = {}, 0
     if config.resume:
@@ -140,7 +140,7 @@ def _say(run: Run, card: dict[str, Any], console: Console, alone: bool) -> None:
         check_known_answers(check)
     plainly = dict(highlight=False, markup=False, soft_wrap=True)
     if config.verbose:
-        print_settings(console, f"{config.method} on {config.task}", shown_settings(card))
+        print_settings(console, f"{config.method} on {config.data.task}", shown_settings(card))
         console.print(str(check), highlight=False, markup=False)
     if alone or config.verbose:
         for line in run_lines(run, card, check):
@@ -150,7 +150,7 @@ def _say(run: Run, card: dict[str, Any], console: Console, alone: bool) -> None:
     if near := check_forecast(run):
         console.print(f"[yellow]warning:[/] {escape(near)}", highlight=False)
     where = "" if alone else f"{config.method} seed {config.seed}: "
-    told = [f"task {config.task}: {note}" for note in run.task.notes] if alone else []
+    told = [f"task {config.data.task}: {note}" for note in run.task.notes] if alone else []
     told += [f"self-check: {problem}" for problem in check.problems if not config.verbose]
     for remark in [*run.remarks(), *told]:
         console.print(f"[yellow]note:[/] {escape(where + remark)}", highlight=False)
@@ -205,10 +205,10 @@ def _train(
     checkpoints = Checkpoints(directory / "checkpoints", state)
     if first_step:
         state = checkpoints.restore(first_step, state)
-    if run.config.mesh:
+    if run.config.devices.mesh:
         said = describe_layout(
-            run.config.mesh,
-            run.config.sample_mesh,
+            run.config.devices.mesh,
+            run.config.devices.sample_mesh,
             run.policy_params(state),
             state,
             run.programs.reshard,

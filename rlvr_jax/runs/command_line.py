@@ -5,7 +5,6 @@ import difflib
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import tyro
 from rich.console import Console
 
 from rlvr_jax import methods
-from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.config import SETTINGS, DataSettings, TrainConfig
 from rlvr_jax.runs.config_checks import check_config, check_setting
 from rlvr_jax.runs.help import print_help
 from rlvr_jax.runs.presets import preset
@@ -42,11 +41,17 @@ def parse_config(
     if {"-h", "--help"} & {*rest}:
         print_help(start, description or TrainConfig.__doc__ or "", Console())
         raise SystemExit(0)
-    config = tyro.cli(TrainConfig, args=rest, default=start, description=description)
+    config = tyro.cli(
+        TrainConfig,
+        args=rest,
+        default=start,
+        description=description,
+        config=(tyro.conf.OmitArgPrefixes,),
+    )
     if config.hyperparameters != start.hyperparameters:
         merged = {pair.partition("=")[0]: pair for pair in start.hyperparameters}
         merged |= {pair.partition("=")[0]: pair for pair in config.hyperparameters}
-        config = replace(config, hyperparameters=tuple(merged.values()))
+        config = config.replace(hyperparameters=tuple(merged.values()))
     check_config(config)
     return config
 
@@ -77,19 +82,19 @@ def _start(given: argparse.Namespace, start: TrainConfig | None) -> TrainConfig:
     directory = Path(given.run_dir or (start or TrainConfig).run_dir)
     stored = begun(directory) if given.resume else None
     # Where one differs the run is another, which is refused when its settings are compared.
-    if stored and given.task in (None, stored.task) and given.method in (None, stored.method):
+    if stored and given.task in (None, stored.data.task) and given.method in (None, stored.method):
         return stored
     if start is not None and not given.config:
         return start
     values = read_settings(given.config) if given.config else {}
-    task = given.task or values.get("task", TrainConfig.task)
+    task = given.task or values.get("task", DataSettings.task)
     method = given.method or values.get("method", TrainConfig.method)
     methods.method(method)
     if method != values.get("method", method):
         # The file's are of its own method.
         values = {n: v for n, v in values.items() if n not in ("hyperparameters", "preset")}
-    start = TrainConfig(task, method) if given.no_preset else preset(task, method)
-    return replace(start, **values)
+    start = TrainConfig.of(task=task, method=method) if given.no_preset else preset(task, method)
+    return start.replace(**values)
 
 
 def read_settings(path: Path) -> dict[str, Any]:
@@ -111,10 +116,9 @@ def read_settings(path: Path) -> dict[str, Any]:
     values = values.get("settings", values) if isinstance(values, Mapping) else values
     if not isinstance(values, Mapping):
         raise ValueError(f"--config must hold settings by name, got {str(path)!r}")
-    known = [field.name for field in fields(TrainConfig)]
     for name in values:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=3)
+        if name not in SETTINGS:
+            close = difflib.get_close_matches(name, SETTINGS, n=3)
             hint = f"; closest: {', '.join(close)}" if close else "; leave it out"
             raise ValueError(f"--config: {path} has the unknown setting {name!r}{hint}")
     return {

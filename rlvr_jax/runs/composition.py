@@ -40,25 +40,25 @@ def compose(
     """
     first, compare = judging(config)
     compare = compare or _by_number(config, first)
-    if config.experience or compare is not None or config.judge_rubric:
+    if config.experience or compare is not None or config.judging.judge_rubric:
         whose = config.experience or config.method
         own = method_arguments(config, whose) if config.experience else dict(hyperparameters)
-        check_criteria(config.judge_rubric, whose, own)
-        if config.judge_rubric and own.get("criteria") == ():
-            rubric = read_rubric(Path(config.judge_rubric))
+        check_criteria(config.judging.judge_rubric, whose, own)
+        if config.judging.judge_rubric and own.get("criteria") == ():
+            rubric = read_rubric(Path(config.judging.judge_rubric))
             own["criteria"] = tuple(criterion.text or criterion.name for criterion in rubric)
         recipe = replace(recipe, experience=_compared(whose, own, compare).experience)
     chain = recipe.experience or experience()
-    if config.dynamic_sampling:
+    if config.sampling.dynamic_sampling:
         if any(name.startswith("refill") for name in chain.stages):
             raise ValueError(
                 f"TrainConfig: dynamic_sampling must be 0 for method"
                 f" {config.experience or config.method!r}, which refills batches by itself, got"
-                f" {config.dynamic_sampling}"
+                f" {config.sampling.dynamic_sampling}"
             )
-        first += [refill(stage_room.uniform, config.dynamic_sampling)]
+        first += [refill(stage_room.uniform, config.sampling.dynamic_sampling)]
     last = [own_stage(name) for name in config.stage]
-    if config.mask_truncated:
+    if config.sampling.mask_truncated:
         last.append(mask_truncated())
     curricula = list(chain.curricula.values())
     stages = [*first, *chain.stages.values(), *last]
@@ -107,10 +107,10 @@ def setting_of(
     """What the parts of an experience may know of a run."""
     return RunInfo(
         task,
-        config.prompts_per_step,
-        config.samples_per_prompt,
-        chain.drawn_samples(config.samples_per_prompt),
-        config.response_tokens,
+        config.sampling.prompts_per_step,
+        config.sampling.samples_per_prompt,
+        chain.drawn_samples(config.sampling.samples_per_prompt),
+        config.sampling.response_tokens,
         config.seed,
         config.steps,
         chain.rounds,

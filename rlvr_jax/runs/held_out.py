@@ -1,6 +1,5 @@
 """A policy folder and a task's held-out prompts, as an evaluation samples them."""
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,9 +48,8 @@ def evaluation_settings(task: str, response_tokens: int = 0, **changes: Any) -> 
       ValueError: a setting that cannot work.
     """
     start = preset(task, "grpo")
-    settings = dataclasses.replace(
-        start,
-        response_tokens=response_tokens or start.response_tokens,
+    settings = start.replace(
+        response_tokens=response_tokens or start.sampling.response_tokens,
         # The mesh splits the rollouts of a step.
         minibatches=1,
         micro_batches=0,
@@ -71,13 +69,13 @@ def load_held_out(settings: TrainConfig, task: Task | None = None) -> HeldOut:
     """
     task = load_task(settings) if task is None else task
     settings = with_task(settings, task)
-    loaded = load_policy(settings, task, settings.model)
-    indices = held_out_indices(task, settings.evaluation_prompts)
+    loaded = load_policy(settings, task, settings.policy.model)
+    indices = held_out_indices(task, settings.evaluation.evaluation_prompts)
     sampler = evaluation_sampler(
         loaded.sampler,
         len(indices),
-        settings.evaluation_samples,
-        mesh_given=bool(settings.mesh),
+        settings.evaluation.evaluation_samples,
+        mesh_given=bool(settings.devices.mesh),
     )
     return HeldOut(
         loaded, sampler, make_reshard(loaded.model, sampler.model)(loaded.params), indices

@@ -1,63 +1,24 @@
 """`--help` of a run: every setting with its default, by subject."""
 
 import ast
-import dataclasses
 import inspect
 import itertools
 import textwrap
-from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from rlvr_jax.runs.config import TrainConfig
-
-GROUPS: Mapping[str, tuple[str, ...]] = {
-    "run": (
-        *(
-            "method",
-            "hyperparameters",
-            "preset",
-            "experience",
-            "stage",
-            "model",
-            "run_dir",
-            "steps",
-        ),
-        *("drawn_tokens", "seed", "resume", "checkpoint_every", "log_to", "verbose"),
-    ),
-    "data": (
-        *("task", "task_options", "columns", "prompt_tokens", "drop_long_prompts"),
-        *("chat_template", "chat_template_kwargs", "system_prompt", "few_shot"),
-        *("failed_grades", "unsafe_local"),
-    ),
-    "judge": ("judge", "judge_rubric", "judge_prompt", "judge_options", "judge_budget"),
-    "sampling": (
-        *("prompts_per_step", "samples_per_prompt", "response_tokens", "stop", "temperature"),
-        *("top_k", "top_p", "min_p", "mask_truncated", "dynamic_sampling"),
-        *("sample_waves", "rows_at_once"),
-    ),
-    "update": ("minibatches", "epochs", "micro_batches", "critic_epochs"),
-    "optimizer": (
-        *("learning_rate", "warmup_updates", "adam_b1", "adam_b2", "weight_decay"),
-        *("max_gradient_norm", "critic_learning_rate"),
-    ),
-    "adapters": ("lora_rank", "lora_alpha", "lora_targets"),
-    "devices": ("compute_dtype", "remat", "mesh", "sample_mesh", "compile_cache"),
-    "evaluation": (
-        *("evaluate_every", "evaluation_prompts", "evaluation_samples", "samples_kept"),
-    ),
-}
+from rlvr_jax.runs.config import GROUPS, TrainConfig
 
 
 def print_help(start: TrainConfig, description: str, console: Console) -> None:
     """Prints all settings with the values that a command line starts from."""
     for paragraph in _paragraphs(description):
         console.print(escape(paragraph) + "\n", highlight=False)
-    texts = _docstrings()
-    for title, names in GROUPS.items():
+    values = start.flat()
+    for title, texts in setting_texts().items():
         table = Table(
             title=f"[bold]{title}[/]",
             title_justify="left",
@@ -68,9 +29,9 @@ def print_help(start: TrainConfig, description: str, console: Console) -> None:
         table.add_column(no_wrap=True, style="cyan", width=24)
         table.add_column(overflow="fold", width=22, style="green")
         table.add_column(overflow="fold")
-        for name in names:
-            value = getattr(start, name)
-            table.add_row(_option(name, value), escape(_text(value)), escape(texts[name]))
+        for name, text in texts.items():
+            value = values[name]
+            table.add_row(_option(name, value), escape(_text(value)), escape(text))
         console.print(table)
         console.print()
     console.print(
@@ -118,11 +79,14 @@ def _text(value: Any) -> str:
     return "" if value is None or value == "" else str(value)
 
 
-def _docstrings() -> dict[str, str]:
-    """Docstring of each field of the settings."""
-    (body,) = (node.body for node in ast.parse(inspect.getsource(TrainConfig)).body)
+def setting_texts() -> dict[str, dict[str, str]]:
+    """Description of each setting by group, from the docstrings of the fields."""
     found = {}
-    for field, under in itertools.pairwise(body):
-        if isinstance(field, ast.AnnAssign) and isinstance(under, ast.Expr):
-            found[field.target.id] = " ".join(ast.literal_eval(under.value).split())
-    return found | {f.name: found.get(f.name, "") for f in dataclasses.fields(TrainConfig)}
+    for group, holder in {"run": TrainConfig, **GROUPS}.items():
+        (body,) = (node.body for node in ast.parse(inspect.getsource(holder)).body)
+        found[group] = {
+            field.target.id: " ".join(ast.literal_eval(under.value).split())
+            for field, under in itertools.pairwise(body)
+            if isinstance(field, ast.AnnAssign) and isinstance(under, ast.Expr)
+        }
+    return found

@@ -49,7 +49,7 @@ def method_arguments(config: TrainConfig, method: str | None = None) -> dict[str
     for name in values:
         for known in annotations_of(recipe, name):
             if isinstance(known, OfRun):
-                values[name] = max(1, getattr(config, known.setting) // known.divisor)
+                values[name] = max(1, config.flat()[known.setting] // known.divisor)
     values |= parse_hyperparameters(method, pairs)
     for name, value in values.items():
         if value is inspect.Parameter.empty:

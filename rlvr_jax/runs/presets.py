@@ -6,7 +6,6 @@ settings of the command line win, and
 millions of tokens; on a task with a few thousand per update they choose nothing.
 """
 
-import dataclasses
 from typing import Any
 
 from rlvr_jax.runs.config import TrainConfig
@@ -117,4 +116,4 @@ def preset(task: str, method: str) -> TrainConfig:
     of_method = {**_EVERYWHERE.get(method, {}), **_METHODS.get((known, method), {})}
     name = "/".join([known] * bool(of_task) + [method] * bool(of_method))
     settings = {**of_task, **of_method, "preset": name}
-    return dataclasses.replace(TrainConfig(task, method), **settings)
+    return TrainConfig.of(task=task, method=method, **settings)

@@ -1,7 +1,7 @@
 """Settings of a run, resolved once: a value for each rule, the task, the recipe."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -44,16 +44,16 @@ class ResolvedRun:
         terms += [f"experience: {name}" for name in recipe.experience.labels if name not in usual]
         card = {
             "method": config.method,
-            "task": config.task,
+            "task": config.data.task,
             "seed": config.seed,
-            "model": self.config.model,
+            "model": self.config.policy.model,
             "loss_terms": terms,
             "settings": config.to_json(),
             "hyperparameters": {name: plain(each) for name, each in self.hyperparameters.items()},
             "task_fingerprint": self.task.fingerprint(),
             "task_notes": list(self.task.notes),
             "mixture": dict(self.task.mixture),
-            "response_tokens": self.config.response_tokens,
+            "response_tokens": self.config.sampling.response_tokens,
             "versions": {"rlvr_jax": rlvr_jax.__version__, "jax": jax.__version__},
         }
         if files := asked_by_files(config):
@@ -88,11 +88,13 @@ def with_task(config: TrainConfig, task: Task) -> TrainConfig:
     Raises:
       ValueError: neither has a policy.
     """
-    model = config.model or task.base_model
+    model = config.policy.model or task.base_model
     if not model:
-        raise ValueError(f"model must be a policy folder: task {config.task!r} has none of its own")
-    budget = config.response_tokens or task.response_tokens
-    return replace(config, model=model, response_tokens=budget)
+        raise ValueError(
+            f"model must be a policy folder: task {config.data.task!r} has none of its own"
+        )
+    budget = config.sampling.response_tokens or task.response_tokens
+    return config.replace(model=model, response_tokens=budget)
 
 
 def settle(config: TrainConfig, recipe: Recipe) -> TrainConfig:
@@ -101,17 +103,17 @@ def settle(config: TrainConfig, recipe: Recipe) -> TrainConfig:
     Raises:
       ValueError: a setting with another value than the sampler of the method prescribes.
     """
-    rate = config.learning_rate
+    rate = config.optimizer.learning_rate
     if rate is None:
-        rate = 2e-5 if config.lora_rank else 1e-6
+        rate = 2e-5 if config.policy.lora_rank else 1e-6
     values: dict[str, Any] = {
         "learning_rate": rate,
-        "sample_waves": config.sample_waves or 1,
-        "evaluate_every": config.evaluate_every or max(1, config.steps // 10),
+        "sample_waves": config.sampling.sample_waves or 1,
+        "evaluate_every": config.evaluation.evaluate_every or max(1, config.steps // 10),
     }
     if recipe.critic is not None:
-        values["critic_learning_rate"] = config.critic_learning_rate or 5 * rate
+        values["critic_learning_rate"] = config.optimizer.critic_learning_rate or 5 * rate
     _, draw = (recipe.experience or experience()).draw
-    sampling = config.sampling(draw.sampling)
+    sampling = config.sampler(draw.sampling)
     values |= {name: getattr(sampling, name) for name in ("temperature", "top_k", "top_p", "min_p")}
-    return replace(config, **values)
+    return config.replace(**values)

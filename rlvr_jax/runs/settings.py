@@ -1,13 +1,12 @@
 """Settings of a run: their resolved values, their display, and their comparison."""
 
-import dataclasses
 import inspect
 import json
 from pathlib import Path
 from typing import Any
 
 from rlvr_jax import methods
-from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.config import SETTINGS, TrainConfig
 from rlvr_jax.runs.hyperparameters import plain, plain_text
 from rlvr_jax.runs.run import Run
 
@@ -40,10 +39,9 @@ def begun(directory: Path) -> TrainConfig | None:
         stored = dict(json.loads((directory / "config.json").read_text())["settings"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    known = {field.name for field in dataclasses.fields(TrainConfig)}
-    values = {name: value for name, value in (_BEFORE | stored).items() if name in known}
+    values = {name: value for name, value in (_BEFORE | stored).items() if name in SETTINGS}
     lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-    return TrainConfig(**{**values, **lists, "run_dir": directory})
+    return TrainConfig.of(**{**values, **lists, "run_dir": directory})
 
 
 def resolved_settings(run: Run) -> dict[str, Any]:
@@ -51,7 +49,8 @@ def resolved_settings(run: Run) -> dict[str, Any]:
     names = ["temperature", "top_k", "top_p", "min_p", "learning_rate", "sample_waves"]
     names += ["micro_batches", "response_tokens", "prompt_tokens", "evaluate_every"]
     names += ["critic_learning_rate"] * (run.recipe.critic is not None)
-    return {name: getattr(run.config, name) for name in names}
+    values = run.config.flat()
+    return {name: values[name] for name in names}
 
 
 def shown_settings(card: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,6 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -85,7 +84,7 @@ def train_together(
             ended(config, finished)
         else:
             begun = (config.run_dir / "config.json").is_file()
-            waiting.insert(0, (number, replace(config, resume=begun)))
+            waiting.insert(0, (number, config.replace(resume=begun)))
     failures: dict[Path, BaseException] = {}
 
     def stop_all() -> None:
@@ -138,7 +137,7 @@ def check_together(configs: Sequence[TrainConfig]) -> None:
 
 
 def _refusals(configs: Sequence[TrainConfig]) -> list[str]:
-    plain = {replace(config, seed=0, run_dir=Path(), resume=False): config for config in configs}
+    plain = {config.replace(seed=0, run_dir=Path(), resume=False): config for config in configs}
     load = functools.cache(tasks.load_as_written)
     found = []
     for config in plain.values():

@@ -55,7 +55,7 @@ def test_the_texts_of_a_judges_rubric_are_told(tmp_path):
     rubric.write_text(
         '[{"name": "long", "kind": "factual", "text": "Ten words."}, {"name": "kind"}]'
     )
-    config = TrainConfig(
+    config = TrainConfig.of(
         method="rgr_grpo",
         hyperparameters=("weights=1,1", "factual=0"),
         judge="own_judges:fair",

@@ -58,7 +58,7 @@ def line(model, tmp_path):
 
     def with_options(*options, **changes):
         working = training_runs.settings(model, tmp_path / "run")
-        config = dataclasses.replace(working, **changes)
+        config = working.replace(**changes)
         return [*training_runs.arguments(config), *options]
 
     return with_options
@@ -250,7 +250,7 @@ def test_a_run_goes_on_without_being_told_its_settings_again(begun, model):
     began = training_runs.settings(model, begun, method="siren", resume=True)
     line = ["--resume", "--run-dir", str(begun)]
     assert parse_config(line) == began
-    longer = dataclasses.replace(began, steps=9)
+    longer = began.replace(steps=9)
     assert parse_config([*line, "--steps", "9", "--method=siren"]) == longer
 
 

@@ -25,7 +25,7 @@ TASKS = ("brackets", "operators", "arithmetic", "arithmetic:hard")
 
 def arguments(config):
     """Hyperparameters of a run with a budget of `BUDGET` tokens."""
-    return method_arguments(dataclasses.replace(config, response_tokens=BUDGET))
+    return method_arguments(config.replace(response_tokens=BUDGET))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def arguments(config):
 )
 def test_settings_that_cannot_work_are_refused_in_a_sentence(changes, sentence):
     with pytest.raises(ValueError, match=sentence):
-        check_config(TrainConfig(**changes))
+        check_config(TrainConfig.of(**changes))
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -91,12 +91,12 @@ def test_every_preset_is_a_working_configuration(task, name):
     "task", ("brackets:train=512", "hinted_brackets", "hinted_brackets:train=9")
 )
 def test_the_tasks_of_brackets_have_its_presets(task):
-    assert preset(task, "kl_cov") == dataclasses.replace(preset("brackets", "kl_cov"), task=task)
+    assert preset(task, "kl_cov") == preset("brackets", "kl_cov").replace(task=task)
 
 
 def test_a_command_line_starts_from_the_preset_of_its_task_and_method():
     line = ["--method", "clip_cov", "--task=brackets", "--seed", "7"]
-    assert parse_config(line) == dataclasses.replace(preset("brackets", "clip_cov"), seed=7)
+    assert parse_config(line) == preset("brackets", "clip_cov").replace(seed=7)
 
 
 def test_a_preset_is_named_and_can_be_left_out():
@@ -104,7 +104,7 @@ def test_a_preset_is_named_and_can_be_left_out():
     assert parse_config(line).preset == "brackets/clip_cov"
     assert preset("brackets", "ppo").preset == "brackets"
     assert preset("gsm8k", "dapo").preset == "dapo"
-    assert parse_config([*line, "--no-preset"]) == TrainConfig(method="clip_cov")
+    assert parse_config([*line, "--no-preset"]) == TrainConfig.of(method="clip_cov")
 
 
 @pytest.mark.parametrize("stored", ["config.json", "settings.json", "settings.toml"])
@@ -118,7 +118,7 @@ def test_a_run_starts_from_the_settings_of_a_file_and_flags_win(stored, tmp_path
     else:
         path.write_text('method = "gspo"\nsteps = 7\nstop = ["."]\n')
     other = ["--config", str(path), "--no-preset", "--run-dir", str(tmp_path / "other")]
-    assert parse_config(other) == dataclasses.replace(first, run_dir=tmp_path / "other")
+    assert parse_config(other) == first.replace(run_dir=tmp_path / "other")
     given = parse_config([*other, "--steps=9", "--hyperparameters", "clip_low=0.1"])
     assert (given.steps, given.hyperparameters) == (9, ("clip_low=0.1",))
 
@@ -179,7 +179,7 @@ def my_loss(
     """A method of one's own: only the command line is looked at."""
 
 
-OWN = TrainConfig(method="training_runs:my_loss")
+OWN = TrainConfig.of(method="training_runs:my_loss")
 
 
 @pytest.fixture
@@ -190,7 +190,7 @@ def own(monkeypatch):
 
 def test_hyperparameters_are_read_by_their_annotations(own):
     given = ("strength=1", "low=.5", "high=None", "yes=false", "weights=1,.5")
-    config = dataclasses.replace(OWN, hyperparameters=given)
+    config = OWN.replace(hyperparameters=given)
     values = arguments(config)
     wanted = {"strength": 1.0, "low": 0.5, "high": None, "yes": False, "weights": (1.0, 0.5)}
     assert values == wanted
@@ -207,7 +207,7 @@ def test_hyperparameters_are_read_by_their_annotations(own):
 )
 def test_hyperparameters_that_are_missing_or_cannot_be_read_are_named(own, pairs, sentence):
     with pytest.raises(ValueError, match=sentence):
-        arguments(dataclasses.replace(OWN, hyperparameters=pairs))
+        arguments(OWN.replace(hyperparameters=pairs))
 
 
 @pytest.mark.parametrize(
@@ -221,12 +221,12 @@ def test_hyperparameters_that_are_missing_or_cannot_be_read_are_named(own, pairs
     ],
 )
 def test_hyperparameters_that_are_parts_are_found_by_their_names(own, method, pair, label):
-    config = TrainConfig(method=method, hyperparameters=(pair,))
+    config = TrainConfig.of(method=method, hyperparameters=(pair,))
     assert label in str(arguments(config)[pair.partition("=")[0]])
 
 
 def test_a_part_that_is_named_decides_what_is_learned():
-    config = TrainConfig(method="length_rewards", hyperparameters=("form=linear",))
+    config = TrainConfig.of(method="length_rewards", hyperparameters=("form=linear",))
     recipe = methods.recipe("length_rewards", **arguments(config))
     assert any("excess" in label for label in recipe.experience.labels)
 
@@ -244,23 +244,23 @@ def test_a_part_that_is_named_decides_what_is_learned():
     ],
 )
 def test_parts_that_cannot_be_found_are_refused_in_a_sentence(pair, sentence):
-    config = TrainConfig(method="spurious_rewards", hyperparameters=(pair,))
+    config = TrainConfig.of(method="spurious_rewards", hyperparameters=(pair,))
     with pytest.raises(ValueError, match=sentence):
         check_config(config)
 
 
 def test_lengths_of_a_method_follow_the_budget_unless_they_are_given():
-    config = TrainConfig(method="dapo")
+    config = TrainConfig.of(method="dapo")
     values = arguments(config)
     assert (values["max_length"], values["cache_length"]) == (BUDGET, 20)
-    config = TrainConfig(method="dapo", hyperparameters=("max_length=50",))
+    config = TrainConfig.of(method="dapo", hyperparameters=("max_length=50",))
     assert arguments(config)["max_length"] == 50
 
 
 def test_a_schedule_over_the_run_follows_its_steps_unless_it_is_given():
-    config = TrainConfig(method="d3s", steps=70)
+    config = TrainConfig.of(method="d3s", steps=70)
     assert arguments(config)["total_steps"] == 70
-    config = dataclasses.replace(config, hyperparameters=("total_steps=50",))
+    config = config.replace(hyperparameters=("total_steps=50",))
     assert arguments(config)["total_steps"] == 50
 
 
@@ -270,7 +270,7 @@ def test_what_dapo_charges_cut_responses_is_learned_from():
 
 
 def test_updates_of_a_step_are_counted_from_the_settings():
-    assert TrainConfig(minibatches=4, epochs=2, steps=300).updates_per_step() == 8
+    assert TrainConfig.of(minibatches=4, epochs=2, steps=300).updates_per_step() == 8
 
 
 @pytest.mark.parametrize(
@@ -288,15 +288,18 @@ def test_updates_of_a_step_are_counted_from_the_settings():
     ],
 )
 def test_a_setting_that_is_a_rule_gets_its_value_once(given, name, value):
-    config = TrainConfig(**given)
+    config = TrainConfig.of(**given)
     assert getattr(settle(config, methods.recipe(config.method)), name) == value
 
 
 def test_a_task_gives_what_the_settings_leave_open():
     task = tasks.load("brackets")
     config = with_task(TrainConfig(), task)
-    assert (config.model, config.response_tokens) == (task.base_model, task.response_tokens)
-    given = TrainConfig(model="elsewhere", response_tokens=7)
+    assert (config.policy.model, config.sampling.response_tokens) == (
+        task.base_model,
+        task.response_tokens,
+    )
+    given = TrainConfig.of(model="elsewhere", response_tokens=7)
     assert with_task(given, task) == given
     with pytest.raises(ValueError, match="task 'brackets' has none of its own"):
         with_task(TrainConfig(), dataclasses.replace(task, base_model=""))
@@ -308,6 +311,6 @@ def test_a_run_that_may_run_programs_unguarded_says_so(monkeypatch, tmp_path):
     policy = training_runs.write_policy(tmp_path / "policy")
     for unsafe in (False, True):
         config = training_runs.settings(policy, tmp_path / str(unsafe), unsafe_local=unsafe)
-        training_runs.quietly(dataclasses.replace(config, steps=1, evaluation_samples=1))
+        training_runs.quietly(config.replace(steps=1, evaluation_samples=1))
         stored = json.loads((tmp_path / str(unsafe) / "config.json").read_text())
         assert stored["settings"]["unsafe_local"] is unsafe and bool(allowed) is unsafe

@@ -36,7 +36,7 @@ ELSEWHERE = {
 @functools.cache
 def run_on(mesh):
     """A run with the whole actor, whose chain is exchanged below."""
-    config = TrainConfig(
+    config = TrainConfig.of(
         task="hinted_brackets:train=24",
         method="grpo",
         hyperparameters=("kl_coefficient=0",),

@@ -126,7 +126,7 @@ def many(model, samples, **changes):
     """The sampler of a run for an evaluation of its five test prompts, and its parameters."""
     config = training_runs.settings(model, "unused", **changes)
     loaded = load_policy(with_task(config, training_runs.sums()), training_runs.sums(), str(model))
-    sampler = evaluation_sampler(loaded.sampler, 5, samples, waves=config.sample_waves)
+    sampler = evaluation_sampler(loaded.sampler, 5, samples, waves=config.sampling.sample_waves)
     return loaded, sampler, make_reshard(loaded.model, sampler.model)(loaded.params)
 
 

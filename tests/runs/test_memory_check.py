@@ -24,7 +24,7 @@ GIB = 2**30
 @pytest.fixture
 def loaded(model, tmp_path):
     config = training_runs.settings(model, tmp_path)
-    return config, load_policy(config, tasks.load(config.task), config.model).model
+    return config, load_policy(config, tasks.load(config.data.task), config.policy.model).model
 
 
 def size(tree):

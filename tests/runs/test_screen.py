@@ -1,6 +1,5 @@
 """What a run says before its first step and leaves beside its weights; where its curves go."""
 
-import dataclasses
 import importlib.util
 import io
 import json
@@ -14,8 +13,8 @@ from rich.console import Console
 
 from experiments import quickstart
 from rlvr_jax.runs import parse_config, preset, train
-from rlvr_jax.runs.config import TrainConfig
-from rlvr_jax.runs.help import GROUPS, described
+from rlvr_jax.runs.config import SETTINGS
+from rlvr_jax.runs.help import described, setting_texts
 from rlvr_jax.runs.progress import RunProgress, progress_bar
 from rlvr_jax.runs.screen import differences
 
@@ -109,7 +108,7 @@ def test_defaults_of_a_method_of_ones_own_are_not_called_published(model, tmp_pa
 def test_a_resumed_run_says_behind_which_step_it_goes_on(model, tmp_path, steps):
     config = training_runs.settings(model, tmp_path / "run", steps=1, evaluate_every=1)
     assert "goes on" not in screen_of(config)
-    again = dataclasses.replace(config, steps=steps, resume=True)
+    again = config.replace(steps=steps, resume=True)
     assert f"grpo seed 0: goes on behind step 1, of {steps}\n" in screen_of(again)
 
 
@@ -211,7 +210,7 @@ def test_a_tracker_that_cannot_begin_is_told_and_the_run_begins_later(model, tmp
     wanted = "log_to: wandb must begin a run, got RuntimeError: No API key .* WANDB_MODE=offline"
     with pytest.raises(ValueError, match=wanted):
         training_runs.quietly(config)
-    training_runs.quietly(dataclasses.replace(config, log_to=(), resume=True))
+    training_runs.quietly(config.replace(log_to=(), resume=True))
     assert [row["step"] for row in training_runs.metrics(tmp_path / "run")] == [0, 1]
 
 
@@ -255,8 +254,8 @@ def test_a_policy_has_a_card(finished):
 
 
 def test_every_setting_stands_in_one_group_of_the_help(capsys):
-    grouped = [name for names in GROUPS.values() for name in names]
-    assert sorted(grouped) == sorted(field.name for field in dataclasses.fields(TrainConfig))
+    grouped = [name for texts in setting_texts().values() for name in texts]
+    assert sorted(grouped) == sorted(SETTINGS)
     for option in ("--help", "-h"):
         with pytest.raises(SystemExit) as ended:
             parse_config(["--task", "brackets", "--method", "clip_cov", option])
@@ -265,7 +264,7 @@ def test_every_setting_stands_in_one_group_of_the_help(capsys):
         # Of the preset of what was named, and switches as what they do.
         assert "fraction=0.0075" in shown and "--no-chat-template" in shown
         assert " --learning-rate " in shown and "0.0003" in shown
-        assert all(f"\n{title}" in shown for title in GROUPS)
+        assert all(f"\n{title}" in shown for title in setting_texts())
 
 
 def test_what_a_program_says_of_itself_fits_and_commands_keep_their_lines():

@@ -61,7 +61,7 @@ def test_what_a_method_prescribes_is_sampled_with_and_shown(model):
 )
 def test_what_a_method_cannot_prescribe_is_refused(prescribed, sentence):
     with pytest.raises(ValueError, match=sentence):
-        TrainConfig(method="grpo", temperature=0.9).sampling(prescribed)
+        TrainConfig.of(method="grpo", temperature=0.9).sampling(prescribed)
 
 
 def test_a_method_that_weighs_by_the_sampler_refuses_one_that_cuts(model):
@@ -78,13 +78,13 @@ def test_a_method_that_weighs_by_the_sampler_refuses_one_that_cuts(model):
 
 @pytest.mark.parametrize(("method", "refused"), [("grpo", True), ("ppo", False)])
 def test_groups_of_one_are_refused_where_a_method_compares_within_them(method, refused):
-    config, recipe = TrainConfig(method=method, samples_per_prompt=1), methods.recipe(method)
+    config, recipe = TrainConfig.of(method=method, samples_per_prompt=1), methods.recipe(method)
     if refused:
         with pytest.raises(ValueError, match="samples_per_prompt must be at least 2 for method"):
             check_group_size(config, recipe)
     else:
         check_group_size(config, recipe)
-    check_group_size(dataclasses.replace(config, samples_per_prompt=2), recipe)
+    check_group_size(config.replace(samples_per_prompt=2), recipe)
 
 
 def test_the_shown_settings_say_what_zeros_came_to(model, tmp_path):
@@ -102,7 +102,7 @@ def test_the_shown_settings_say_what_zeros_came_to(model, tmp_path):
 def test_a_run_from_before_there_was_the_setting_learned_from_cut_responses():
     stored = TrainConfig().to_json()
     del stored["mask_truncated"]
-    check_settings(stored, TrainConfig(mask_truncated=False).to_json())
+    check_settings(stored, TrainConfig.of(mask_truncated=False).to_json())
     with pytest.raises(ValueError, match="mask_truncated must be False as in the run, got True"):
         check_settings(stored, TrainConfig().to_json())
 
@@ -125,10 +125,10 @@ def test_dynamic_sampling_is_one_setting(model):
     equal = dataclasses.replace(found.task, verify=lambda asked, _: [Grade(0.0) for _ in asked])
     run = make_run(dataclasses.replace(found, task=equal))
     assert collect(run, run.initial_state(), 0).metrics["experience/refill/rounds"] == 2
-    dapo = dataclasses.replace(config, method="dapo", hyperparameters=())
+    dapo = config.replace(method="dapo", hyperparameters=())
     with pytest.raises(ValueError, match=r"dynamic_sampling must be 0 for method 'dapo'.*got 2"):
         resolve(dapo)
-    terms = resolve(dataclasses.replace(dapo, dynamic_sampling=0)).card()["loss_terms"]
+    terms = resolve(dapo.replace(dynamic_sampling=0)).card()["loss_terms"]
     shaping = "overlong_shaping(max_length=6, cache_length=1, base=signed_outcome)"
     assert terms[-1] == f"experience: shape(reward={shaping})"
     assert terms[-2].startswith("experience: refill(when=uniform")

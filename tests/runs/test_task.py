@@ -69,7 +69,10 @@ def test_a_run_learns_from_a_file_and_says_how_it_was_read(model, path, tmp_path
 def test_a_comparison_hands_them_to_every_run():
     options = compare.Config(task_options=("held_out=0.5",), columns=("prompt=ask,answer=sum",))
     settings = compare._settings(options, "grpo", 0)
-    assert (settings.task_options, settings.columns) == (options.task_options, options.columns)
+    assert (settings.data.task_options, settings.data.columns) == (
+        options.task_options,
+        options.columns,
+    )
     with pytest.raises(ValueError, match="settings that this command does not set itself"):
         compare._settings(options, "grpo:columns=x", 0)
 
@@ -115,8 +118,8 @@ def test_a_reward_that_raises_ends_the_run_or_is_no_verdict(model, tmp_path):
     task = load_task(config, load)
     with pytest.raises(GradingError, match=r"raised KeyError.*--failed-grades no_verdict"):
         grades_of(task, task.train[:3], responses)
-    task = load_task(replace(config, failed_grades="no_verdict"), load)
+    task = load_task(config.replace(failed_grades="no_verdict"), load)
     outcomes = [grade.outcome for grade in grades_of(task, task.train[:3], responses)]
     assert outcomes[1] is None and None not in (outcomes[0], outcomes[2])
     with pytest.raises(ValueError, match="failed_grades must be raise or no_verdict, got 'skip'"):
-        check_config(replace(config, failed_grades="skip"))
+        check_config(config.replace(failed_grades="skip"))

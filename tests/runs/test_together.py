@@ -1,6 +1,5 @@
 """Runs side by side: what they show, how they stop, what is run at all."""
 
-import dataclasses
 import errno
 import io
 import json
@@ -29,7 +28,7 @@ from rlvr_jax.runs.run_writer import write_json
 
 
 def config(folder, name, steps=2):
-    return dataclasses.replace(TrainConfig(), run_dir=folder / name, steps=steps)
+    return TrainConfig.of(run_dir=folder / name, steps=steps)
 
 
 def console():
@@ -107,7 +106,7 @@ def test_a_finished_run_does_not_stand_for_another(changes, sentence, tmp_path):
     write_json(done.run_dir / "summary.json", {"steps": 2})
     assert train_together([done], console(), work=fails) == [{"steps": 2}]
     with pytest.raises(ValueError, match=sentence):
-        train_together([dataclasses.replace(done, **changes)], console(), work=fails)
+        train_together([done.replace(**changes)], console(), work=fails)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +182,7 @@ def test_a_run_that_fails_ends_alone(tmp_path):
 @pytest.mark.slow  # ten seconds
 def test_runs_that_cannot_begin_are_all_named_before_one_does(tmp_path):
     runs = [
-        dataclasses.replace(preset("brackets", method), run_dir=tmp_path / method, **changes)
+        preset("brackets", method).replace(run_dir=tmp_path / method, **changes)
         for method, changes in {
             "grpo": {},
             "simko": dict(minibatches=4),
@@ -247,13 +246,12 @@ def test_a_method_is_compared_with_itself_under_other_settings(tmp_path, monkeyp
         f"{entry}/seed_{seed}" for seed in (0, 1) for entry in ("grpo", other.replace(":", "-"))
     ]
     plain, changed = asked[:2]
-    assert changed == dataclasses.replace(
-        plain,
+    assert changed == plain.replace(
         learning_rate=1e-4,
         hyperparameters=(*plain.hyperparameters, "clip_high=0.28"),
         run_dir=changed.run_dir,
     )
-    assert plain == dataclasses.replace(preset("brackets", "grpo"), steps=7, run_dir=plain.run_dir)
+    assert plain == preset("brackets", "grpo").replace(steps=7, run_dir=plain.run_dir)
     assert seen == [
         {"grpo": [asked[0].run_dir, asked[2].run_dir], other: [asked[1].run_dir, asked[3].run_dir]}
     ]
@@ -289,7 +287,7 @@ def test_an_entry_is_a_method_and_what_is_its_own(entry, method, changes, tmp_pa
     monkeypatch.setattr(compare, "compare_runs", lambda *_, **__: Shown())
     main(["--methods", entry, "--seeds", "1", "--run-dir", str(tmp_path)])
     run_dir = tmp_path / entry.replace(":", "-") / "seed_0"
-    wanted = dataclasses.replace(preset("brackets", method), run_dir=run_dir, **changes)
+    wanted = preset("brackets", method).replace(run_dir=run_dir, **changes)
     assert asked == [wanted]
 
 

@@ -6,7 +6,6 @@ its command line, for tests that kill it.
 """
 
 import contextlib
-import dataclasses
 import io
 import itertools
 import json
@@ -116,16 +115,16 @@ def settings(folder, run_dir, **changes):
         evaluate_every=2,
         samples_kept=2,
     )
-    return TrainConfig(**{**small, **changes})
+    return TrainConfig.of(**{**small, **changes})
 
 
 def arguments(config):
     """The command line that gives this configuration."""
     line = []
-    for field in dataclasses.fields(config):
-        if field.name == "preset":
+    for setting, value in config.flat().items():
+        name = setting.replace("_", "-")
+        if setting == "preset":
             continue
-        value, name = getattr(config, field.name), field.name.replace("_", "-")
         if isinstance(value, bool):
             line.append(f"--{name}" if value else f"--no-{name}")
         elif isinstance(value, tuple):
@@ -152,7 +151,7 @@ def on_brackets(method, run_dir, task="hinted_brackets:train=64", **changes):
         evaluation_prompts=8,
         evaluation_samples=2,
     )
-    quietly(TrainConfig(**{**small, **changes}))
+    quietly(TrainConfig.of(**{**small, **changes}))
     return metrics(run_dir)
 
 

@@ -52,7 +52,7 @@ def check_asked(config: TrainConfig, start: LoadedPolicy) -> None:
     Raises:
       ValueError: it can judge no answer to any prompt.
     """
-    if config.judge != "policy" or config.judge_prompt == AGAIN:
+    if config.judging.judge != "policy" or config.judging.judge_prompt == AGAIN:
         return
     asked, sampling = judge_of(config, None)
     table = start.train_table
@@ -84,9 +84,10 @@ def check_asked(config: TrainConfig, start: LoadedPolicy) -> None:
 def check_again(config: TrainConfig) -> None:
     """Refuses settings of a judge that is only to give answers again."""
     others = ("judge_rubric", "judge_options", "judge_budget")
-    given = [name for name in others if getattr(config, name)]
-    if config.judge != "policy" or given:
+    given = [name for name in others if getattr(config.judging, name)]
+    judge = config.judging.judge
+    if judge != "policy" or given:
         raise ValueError(
             f"TrainConfig: judge_prompt {AGAIN!r} must come with the judge policy and none of"
-            f" {', '.join(others)}, got judge {config.judge!r} and {given or 'none of these'}"
+            f" {', '.join(others)}, got judge {judge!r} and {given or 'none of these'}"
         )

@@ -47,44 +47,44 @@ def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str
     Raises:
       ValueError: a judge that cannot be made, or settings of one where there is none.
     """
-    if not config.judge:
+    if not config.judging.judge:
         for name in ("judge_rubric", "judge_prompt", "judge_options", "judge_budget"):
-            if given := getattr(config, name):
+            if given := getattr(config.judging, name):
                 raise ValueError(f"TrainConfig: {name} needs a judge, got {given!r} alone")
         return None
     options = _options_of(config)
-    budget = _read(_budget, "judge_budget", config.judge_budget)
-    if config.judge_rubric and config.judge_prompt:
+    budget = _read(_budget, "judge_budget", config.judging.judge_budget)
+    if config.judging.judge_rubric and config.judging.judge_prompt:
         raise ValueError(
             "TrainConfig: judge_prompt must be empty where a rubric says what is asked, got"
-            f" {config.judge_prompt!r}"
+            f" {config.judging.judge_prompt!r}"
         )
-    if config.judge == "policy" and config.judge_budget:
+    if config.judging.judge == "policy" and config.judging.judge_budget:
         raise ValueError(
             "TrainConfig: judge_budget must be empty where the policy is the judge, whose words are"
-            f" among the run's drawn_tokens, got {config.judge_budget}"
+            f" among the run's drawn_tokens, got {config.judging.judge_budget}"
         )
     names, prompt_of, without = ["judge"], question(), float("nan")
     parse = as_shares(number(0, options["highest"]), [options["highest"]])
-    if config.judge_rubric:
-        rubric = read_rubric(Path(config.judge_rubric))
+    if config.judging.judge_rubric:
+        rubric = read_rubric(Path(config.judging.judge_rubric))
         names = [f"judge/{criterion.name}" for criterion in rubric]
         prompt_of = rubric_question(rubric)
         parse = as_shares(points(rubric), [criterion.maximum for criterion in rubric])
-    elif config.judge_prompt == _CONSTRAINTS:
+    elif config.judging.judge_prompt == _CONSTRAINTS:
         # Like the hard ones, soft constraints are those of the text after the thinking.
         prompt_of = shown_by(constraints_question(), lambda text: behind_thought(text) or "")
         parse, without = yes_or_no(), 1.0
-    elif config.judge_prompt:
-        pairs = config.judge_prompt == _PAIRS
-        template = COMPARE if pairs else _text(Path(config.judge_prompt))
+    elif config.judging.judge_prompt:
+        pairs = config.judging.judge_prompt == _PAIRS
+        template = COMPARE if pairs else _text(Path(config.judging.judge_prompt))
         prompt_of = question(template)
         if "{other}" in template:
             names, parse = TWO, two_numbers(1, options["highest"])
     if options["visible"]:
         prompt_of = shown_by(prompt_of, visible)
     sampling = {"temperature": options["temperature"]} if options["temperature"] else {"top_k": 1}
-    if config.judge == "policy" and options["tokens"]:
+    if config.judging.judge == "policy" and options["tokens"]:
         sampling["tokens"] = options["tokens"]
     asked = Judge(
         call_of(config, options, sampling),
@@ -102,22 +102,22 @@ def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str
 
 def asked_by_files(config: TrainConfig) -> dict[str, str]:
     """The texts of the files with a judge's prompt, by the setting that names them."""
-    named = {name: getattr(config, name) for name in ("judge_rubric", "judge_prompt")}
+    named = {name: getattr(config.judging, name) for name in ("judge_rubric", "judge_prompt")}
     return {
         name: _text(Path(path))
         for name, path in named.items()
-        if config.judge and path not in ("", AGAIN, _PAIRS, _CONSTRAINTS)
+        if config.judging.judge and path not in ("", AGAIN, _PAIRS, _CONSTRAINTS)
     }
 
 
 def _options_of(config: TrainConfig) -> dict[str, Any]:
     """The `judge_options`, all of them."""
-    options = _read(_options, "judge_options", config.judge_options)
-    wanted = [*options_of_call(config.judge), "tries", "highest", "visible"]
-    given = [pair.partition("=")[0] for pair in config.judge_options]
+    options = _read(_options, "judge_options", config.judging.judge_options)
+    wanted = [*options_of_call(config.judging.judge), "tries", "highest", "visible"]
+    given = [pair.partition("=")[0] for pair in config.judging.judge_options]
     if idle := [name for name in given if name not in wanted]:
         raise ValueError(
-            f"TrainConfig: judge_options of judge {config.judge!r} must be among"
+            f"TrainConfig: judge_options of judge {config.judging.judge!r} must be among"
             f" {', '.join(wanted)}, got {', '.join(idle)}"
         )
     if options["tokens"] is not None and options["tokens"] < 1:

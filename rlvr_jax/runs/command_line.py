@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import tyro
-from rich.console import Console
 
 from rlvr_jax import methods
 from rlvr_jax.runs.config import SETTINGS, DataSettings, TrainConfig
 from rlvr_jax.runs.config_checks import check_config, check_setting
-from rlvr_jax.runs.help import print_help
+from rlvr_jax.runs.help import described
 from rlvr_jax.runs.presets import preset
 from rlvr_jax.runs.settings import begun
 
 _OF_ONE_RUN = ("run_dir", "resume")
 """Settings that a file of settings does not give to another run."""
+_OF_START = """--config FILE starts from the settings of a run's config.json, or of a JSON or TOML
+file; --no-preset leaves out the preset of task and method, whose values are the defaults here."""
 
 
 def parse_config(
@@ -38,14 +39,11 @@ def parse_config(
     """
     given, rest = _given(arguments)
     start = _start(given, start)
-    if {"-h", "--help"} & {*rest}:
-        print_help(start, description or TrainConfig.__doc__ or "", Console())
-        raise SystemExit(0)
     config = tyro.cli(
         TrainConfig,
         args=rest,
         default=start,
-        description=description,
+        description=described(f"{description or TrainConfig.__doc__}\n\n{_OF_START}"),
         config=(tyro.conf.OmitArgPrefixes,),
     )
     if config.hyperparameters != start.hyperparameters:

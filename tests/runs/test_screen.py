@@ -11,10 +11,11 @@ import pytest
 import training_runs
 from rich.console import Console
 
+from docs.settings_page import PAGE, settings_page
 from experiments import quickstart
 from rlvr_jax.runs import parse_config, preset, train
-from rlvr_jax.runs.config import SETTINGS
-from rlvr_jax.runs.help import described, setting_texts
+from rlvr_jax.runs.config import GROUPS, SETTINGS
+from rlvr_jax.runs.help import described
 from rlvr_jax.runs.progress import RunProgress, progress_bar
 from rlvr_jax.runs.screen import differences
 
@@ -253,9 +254,7 @@ def test_a_policy_has_a_card(finished):
     assert str(finished[0]) not in page
 
 
-def test_every_setting_stands_in_one_group_of_the_help(capsys):
-    grouped = [name for texts in setting_texts().values() for name in texts]
-    assert sorted(grouped) == sorted(SETTINGS)
+def test_the_help_has_every_setting_by_group(capsys):
     for option in ("--help", "-h"):
         with pytest.raises(SystemExit) as ended:
             parse_config(["--task", "brackets", "--method", "clip_cov", option])
@@ -263,8 +262,17 @@ def test_every_setting_stands_in_one_group_of_the_help(capsys):
         shown = capsys.readouterr().out
         # Of the preset of what was named, and switches as what they do.
         assert "fraction=0.0075" in shown and "--no-chat-template" in shown
-        assert " --learning-rate " in shown and "0.0003" in shown
-        assert all(f"\n{title}" in shown for title in setting_texts())
+        assert " --learning-rate " in shown and "0.0003" in shown and "--config FILE" in shown
+        assert all(f" --{name.replace('_', '-')}" in shown for name in SETTINGS)
+        assert all(f" {group} options " in shown for group in GROUPS)
+
+
+def test_the_page_of_settings_is_that_of_the_dataclasses():
+    assert PAGE.read_text() == settings_page(), "run `python docs/settings_page.py`"
+    rows = re.findall(r"^\| `--([\w-]+)` \|", PAGE.read_text(), re.MULTILINE)
+    assert sorted(rows) == sorted(
+        "no-preset" if name == "preset" else name.replace("_", "-") for name in SETTINGS
+    )
 
 
 def test_what_a_program_says_of_itself_fits_and_commands_keep_their_lines():

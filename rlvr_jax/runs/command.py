@@ -93,7 +93,7 @@ def train(
 def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -> dict[str, Any]:
     directory = config.run_dir
     if config.resume and not (directory / "config.json").is_file():
-        raise ValueError(f"resume: run_dir must hold a run, got {str(directory)!r}")
+        raise ValueError(f"resume: --run-dir must hold a run, got {str(directory)!r}")
     resolved = resolve(config)
     card = resolved.card()
     if len(set(held := parallel.gather(card["task_fingerprint"]))) > 1:
@@ -174,10 +174,12 @@ def check_directory(directory: Path, resume: bool) -> None:
       ValueError: no directory, or one that is not empty and `resume` is not given.
     """
     if directory.exists() and not directory.is_dir():
-        raise ValueError(f"run_dir must be a directory, got the file {str(directory)!r}")
+        raise ValueError(f"--run-dir must be a directory, got the file {str(directory)!r}")
     held = directory.exists() and any(path.name != LOCK for path in directory.iterdir())
     if held and not resume:
-        raise ValueError(f"run_dir must be new or empty (or give --resume), got {str(directory)!r}")
+        raise ValueError(
+            f"--run-dir must be new or empty (or give --resume), got {str(directory)!r}"
+        )
 
 
 def _first_step(config: TrainConfig) -> int:

@@ -52,7 +52,7 @@ def compose(
     if config.sampling.dynamic_sampling:
         if any(name.startswith("refill") for name in chain.stages):
             raise ValueError(
-                f"TrainConfig: dynamic_sampling must be 0 for method"
+                f"--dynamic-sampling must be 0 for method"
                 f" {config.experience or config.method!r}, which refills batches by itself, got"
                 f" {config.sampling.dynamic_sampling}"
             )
@@ -77,7 +77,7 @@ def _by_number(config: TrainConfig, asked: Sequence[Stage]) -> Compare | None:
         return None
     if len(asked[0].rewards) > 1:
         raise ValueError(
-            f"TrainConfig: judge_rubric must have one criterion for method {method!r}, which"
+            f"--judge-rubric must have one criterion for method {method!r}, which"
             f" compares answers by one number, got {len(asked[0].rewards)}; judge_prompt pairs has"
             " the judge compare them"
         )
@@ -94,7 +94,7 @@ def _compared(method: str, hyperparameters: dict[str, Any], compare: Compare | N
     if compare is not None:
         if not _compares(method):
             raise ValueError(
-                "TrainConfig: judge_prompt must show one answer for method"
+                "--judge-prompt must show one answer for method"
                 f" {method!r}, which compares none with another, got one that shows two"
             )
         hyperparameters = {**hyperparameters, "compare": compare}

@@ -301,7 +301,7 @@ class TrainConfig:
                 )
             if getattr(own, name) not in (getattr(Sampling(), name), value):
                 raise ValueError(
-                    f"TrainConfig: {name} must be {value}, which method {self.method!r} prescribes,"
+                    f"{flag(name)} must be {value}, which method {self.method!r} prescribes,"
                     f" got {getattr(own, name)}"
                 )
         return dataclasses.replace(own, **prescribed)
@@ -328,7 +328,7 @@ class TrainConfig:
         wanted = self.sampling.sample_waves or 1
         if wanted not in known:
             raise ValueError(
-                f"TrainConfig: sample_waves must be one of {', '.join(map(str, known))} for"
+                f"--sample-waves must be one of {', '.join(map(str, known))} for"
                 f" {prompts} prompts x {samples} samples with rows in {shards} parts, got {wanted}"
             )
         return known[wanted]
@@ -339,9 +339,7 @@ class TrainConfig:
         for pair in self.data.chat_template_kwargs:
             name, equals, text = pair.partition("=")
             if not (name.isidentifier() and equals):
-                raise ValueError(
-                    f"TrainConfig: chat_template_kwargs must be name=value, got {pair!r}"
-                )
+                raise ValueError(f"--chat-template-kwargs must be name=value, got {pair!r}")
             try:
                 found[name] = json.loads(text)
             except ValueError:
@@ -354,12 +352,12 @@ class TrainConfig:
         devices = math.prod(sizes.values())
         if self.sampling.rows_at_once and sizes["data"] < devices:
             raise ValueError(
-                "TrainConfig: rows_at_once must be 0 on a sample_mesh of other axes than data, got"
+                "--rows-at-once must be 0 on a --sample-mesh of other axes than data, got"
                 f" {self.sampling.rows_at_once} on {self.devices.sample_mesh or self.devices.mesh}"
             )
         if self.sampling.rows_at_once % devices:
             raise ValueError(
-                f"TrainConfig: rows_at_once must be a multiple of the {devices} devices that"
+                f"--rows-at-once must be a multiple of the {devices} devices that"
                 f" sample, got {self.sampling.rows_at_once}"
             )
         return self.sampling.rows_at_once or None
@@ -384,6 +382,11 @@ class TrainConfig:
         values = self.flat()
         lists = {name: list(value) for name, value in values.items() if isinstance(value, tuple)}
         return {**values, **lists, "run_dir": str(self.run_dir)}
+
+
+def flag(name: str) -> str:
+    """The flag of a setting, which errors name."""
+    return f"--{name.replace('_', '-')}"
 
 
 GROUPS: Mapping[str, type] = {

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_jax.parallel import row_shards
-from rlvr_jax.runs.config import SETTINGS, TrainConfig
+from rlvr_jax.runs.config import SETTINGS, TrainConfig, flag
 from rlvr_jax.runs.hyperparameters import parse_hyperparameters
 from rlvr_jax.runs.trackers import check_trackers
 from rlvr_jax.types.parts import checked
@@ -21,29 +21,29 @@ def check_config(config: TrainConfig) -> None:
         check_setting(name, value)
     if config.template_arguments() and not config.data.chat_template:
         raise ValueError(
-            "TrainConfig: chat_template_kwargs must be empty without a chat template, got"
+            "--chat-template-kwargs must be left out with --no-chat-template, got"
             f" {' '.join(config.data.chat_template_kwargs)}"
         )
     if config.data.drop_long_prompts and not config.data.prompt_tokens:
-        raise ValueError("TrainConfig: drop_long_prompts needs prompt_tokens, got 0")
+        raise ValueError("--drop-long-prompts needs --prompt-tokens, got 0")
     rate = config.optimizer.learning_rate
     if rate is not None and (not rate > 0 or math.isinf(rate)):
         wanted = "finite" if rate > 0 else "positive"
-        raise ValueError(f"TrainConfig: learning_rate must be {wanted}, got {rate}")
+        raise ValueError(f"--learning-rate must be {wanted}, got {rate}")
     if config.seed >= 2**32:
         # JAX would take the rest of a division by 2^32.
-        raise ValueError(f"TrainConfig: seed must be below 2**32, got {config.seed}")
+        raise ValueError(f"--seed must be below 2**32, got {config.seed}")
     config.sampler()
     prompts, update = config.sampling.prompts_per_step, config.update
     if prompts % update.minibatches:
         raise ValueError(
-            f"TrainConfig: minibatches must divide prompts_per_step = {prompts} (an update takes"
+            f"--minibatches must divide --prompts-per-step {prompts} (an update takes"
             f" whole groups), got {update.minibatches}"
         )
     rows = config.plan().rows
     if update.micro_batches and rows % update.micro_batches:
         raise ValueError(
-            f"TrainConfig: micro_batches must divide the {rows} rollouts of an update,"
+            f"--micro-batches must divide the {rows} rollouts of an update,"
             f" got {update.micro_batches}"
         )
     config.lora()
@@ -54,24 +54,25 @@ def check_config(config: TrainConfig) -> None:
     parse_hyperparameters(config.method, config.hyperparameters)
 
 
-def check_setting(name: str, value: Any, where: str = "TrainConfig") -> Any:
+def check_setting(name: str, value: Any, file: str = "") -> Any:
     """The value of one setting as its type: a list as a tuple, a text as a path.
 
     Args:
-      where: begins the sentence of an error.
+      file: that has the value, for errors; "": a flag.
     Raises:
       ValueError: a value of another type or out of range.
     """
     hint = SETTINGS[name].type
-    return Path(value) if hint is Path else checked(where, name, value, hint)
+    if hint is Path:
+        return Path(value)
+    return checked(*((file, name) if file else (flag(name), "value")), value, hint)
 
 
 def _check_meshes(config: TrainConfig, rows: int) -> None:
     """Both meshes can be read, have the same devices and divide the rows that they get."""
     if config.devices.sample_mesh and not config.devices.mesh:
         raise ValueError(
-            "TrainConfig: sample_mesh needs a mesh to train on, got"
-            f" {config.devices.sample_mesh!r} alone"
+            f"--sample-mesh needs a --mesh to train on, got {config.devices.sample_mesh!r} alone"
         )
     sampled = config.sampling.prompts_per_step * config.sampling.samples_per_prompt
     split = {"mesh": rows // max(1, config.update.micro_batches), "sample_mesh": sampled}
@@ -79,10 +80,10 @@ def _check_meshes(config: TrainConfig, rows: int) -> None:
         try:
             parts = row_shards(getattr(config.devices, name))
         except ValueError as error:
-            raise ValueError(f"TrainConfig: {name}: {error}") from None
+            raise ValueError(f"{flag(name)}: {error}") from None
         if count % parts:
             what = "a step" if count == sampled else "a micro-batch"
             raise ValueError(
-                f"TrainConfig: {name} must divide the {count} rollouts of {what} by data x fsdp,"
+                f"{flag(name)} must divide the {count} rollouts of {what} by data x fsdp,"
                 f" got {config.flat()[name]!r}"
             )

@@ -116,7 +116,7 @@ def load_policy(
         if width + budget > shape.max_positions:
             room = shape.max_positions - width
             raise ValueError(
-                f"response_tokens must be at most {room} for this model (max_positions"
+                f"--response-tokens must be at most {room} for this model (max_positions"
                 f" {shape.max_positions}, prompts of {width}), got {budget}"
                 if room > 0
                 else f"prompts must be shorter than the {shape.max_positions} positions of this"
@@ -125,11 +125,11 @@ def load_policy(
         for view in views:
             shown, parts = int(tables[view.label].length.max()), view.responses + 1
             if shown + parts * budget > shape.max_positions:
+                most = (shape.max_positions - shown) // parts
                 raise ValueError(
-                    f"response_tokens must be at most {(shape.max_positions - shown) // parts} for"
-                    f" this method, which shows {view.responses} responses behind prompts of"
-                    f" {shown} tokens ({view.label}) in {shape.max_positions} positions, got"
-                    f" {budget}"
+                    f"--response-tokens must be at most {most} for this method, which shows"
+                    f" {view.responses} responses behind prompts of {shown} tokens"
+                    f" ({view.label}) in {shape.max_positions} positions, got {budget}"
                 )
         parameter_shardings(shape, sample_mesh)
         shaped = Model(replace(shape, **options), mesh=mesh)

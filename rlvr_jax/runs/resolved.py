@@ -91,7 +91,7 @@ def with_task(config: TrainConfig, task: Task) -> TrainConfig:
     model = config.policy.model or task.base_model
     if not model:
         raise ValueError(
-            f"model must be a policy folder: task {config.data.task!r} has none of its own"
+            f"--model must be a policy folder: task {config.data.task!r} has none of its own"
         )
     budget = config.sampling.response_tokens or task.response_tokens
     return config.replace(model=model, response_tokens=budget)

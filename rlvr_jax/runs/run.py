@@ -350,7 +350,7 @@ def check_group_size(config: TrainConfig, recipe: Recipe) -> None:
     for sentence in of_one:
         if sentence not in of_two:
             raise ValueError(
-                f"TrainConfig: samples_per_prompt must be at least 2 for method {config.method!r}"
+                f"--samples-per-prompt must be at least 2 for method {config.method!r}"
                 f" ({sentence.rstrip('.')}), got 1"
             )
 

@@ -31,41 +31,41 @@ def arguments(config):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"steps": 0}, "steps must be at least 1, got 0"),
-        ({"samples_per_prompt": -1}, "samples_per_prompt must be at least 1, got -1"),
-        ({"response_tokens": -4}, "response_tokens must be at least 0, got -4"),
-        ({"seed": -1}, "seed must be at least 0, got -1"),
-        ({"learning_rate": 0.0}, "learning_rate must be positive, got 0.0"),
-        ({"learning_rate": float("nan")}, "learning_rate must be positive, got nan"),
-        ({"adam_b2": 1.0}, r"adam_b2 must be in \[0, 1\), got 1.0"),
+        ({"steps": 0}, "--steps: value must be at least 1, got 0"),
+        ({"samples_per_prompt": -1}, "--samples-per-prompt: value must be at least 1, got -1"),
+        ({"response_tokens": -4}, "--response-tokens: value must be at least 0, got -4"),
+        ({"seed": -1}, "--seed: value must be at least 0, got -1"),
+        ({"learning_rate": 0.0}, "--learning-rate must be positive, got 0.0"),
+        ({"learning_rate": float("nan")}, "--learning-rate must be positive, got nan"),
+        ({"adam_b2": 1.0}, r"--adam-b2: value must be in \[0, 1\), got 1.0"),
         ({"temperature": 0.0}, "temperature must be at least 1e-06, which is greedy, got 0.0"),
         ({"top_p": 1.5}, r"top_p must be in \(0, 1\], got 1.5"),
-        ({"minibatches": 3}, "minibatches must divide prompts_per_step = 16 .*, got 3"),
-        ({"micro_batches": 5}, "micro_batches must divide the 128 rollouts of an update, got 5"),
-        ({"sample_waves": -1}, "sample_waves must be at least 0, got -1"),
+        ({"minibatches": 3}, "--minibatches must divide --prompts-per-step 16 .*, got 3"),
+        ({"micro_batches": 5}, "micro-batches must divide the 128 rollouts of an update, got 5"),
+        ({"sample_waves": -1}, "--sample-waves: value must be at least 0, got -1"),
         (
             {"sample_waves": 3},
-            "sample_waves must be one of 1, 2, 4, 8, 16, 32, 64, 128 for 16 prompts x 8 samples"
+            "sample-waves must be one of 1, 2, 4, 8, 16, 32, 64, 128 for 16 prompts x 8 samples"
             " with rows in 1 parts, got 3",
         ),
         (
             {"sample_waves": 32, "mesh": "fsdp=8", "sample_mesh": "data=4,fsdp=2"},
             "one of 1, 2, 4, 8, 16 for .* with rows in 8 parts, got 32",
         ),
-        ({"rows_at_once": -1}, "rows_at_once must be at least 0, got -1"),
+        ({"rows_at_once": -1}, "--rows-at-once: value must be at least 0, got -1"),
         (
             {"rows_at_once": 12, "mesh": "data=8"},
-            "rows_at_once must be a multiple of the 8 devices that sample, got 12",
+            "rows-at-once must be a multiple of the 8 devices that sample, got 12",
         ),
         (
             {"rows_at_once": 16, "mesh": "data=4,fsdp=2"},
-            "rows_at_once must be 0 on a sample_mesh of other axes than data, got 16 on data=4,fs",
+            "rows-at-once must be 0 on a --sample-mesh of other axes than data, got 16 on data",
         ),
         ({"method": "gropo"}, "closest: grpo.*'gropo'"),
         ({"hyperparameters": ("clip_low",)}, "must be name=value, got 'clip_low'"),
-        ({"learning_rate": math.inf}, "learning_rate must be finite, got inf"),
-        ({"temperature": math.inf}, "temperature must be finite, got inf"),
-        ({"seed": 2**32}, "seed must be below 2\\*\\*32, got 4294967296"),
+        ({"learning_rate": math.inf}, "--learning-rate must be finite, got inf"),
+        ({"temperature": math.inf}, "--temperature: value must be finite, got inf"),
+        ({"seed": 2**32}, "--seed must be below 2\\*\\*32, got 4294967296"),
         ({"hyperparameters": ("clip_lo=0.1",)}, "closest: clip_low.*'clip_lo'"),
         ({"hyperparameters": ("clip_low=wide",)}, "must be float like 0.2, got 'wide'"),
         (
@@ -265,8 +265,8 @@ def test_a_schedule_over_the_run_follows_its_steps_unless_it_is_given():
 
 
 def test_what_dapo_charges_cut_responses_is_learned_from():
-    assert not preset("gsm8k", "dapo").mask_truncated
-    assert preset("gsm8k", "grpo").mask_truncated
+    assert not preset("gsm8k", "dapo").sampling.mask_truncated
+    assert preset("gsm8k", "grpo").sampling.mask_truncated
 
 
 def test_updates_of_a_step_are_counted_from_the_settings():
@@ -289,7 +289,7 @@ def test_updates_of_a_step_are_counted_from_the_settings():
 )
 def test_a_setting_that_is_a_rule_gets_its_value_once(given, name, value):
     config = TrainConfig.of(**given)
-    assert getattr(settle(config, methods.recipe(config.method)), name) == value
+    assert settle(config, methods.recipe(config.method)).flat()[name] == value
 
 
 def test_a_task_gives_what_the_settings_leave_open():

@@ -267,7 +267,7 @@ def test_what_was_said_of_two_answers_stands_beside_the_samples(model, tmp_path)
 
 def test_two_answers_are_refused_where_none_are_compared(model, tmp_path):
     config = judged(model, tmp_path / "run", FAIR, judge_prompt="pairs")
-    with pytest.raises(ValueError, match="judge_prompt must show one answer for method 'rlbff'"):
+    with pytest.raises(ValueError, match="judge-prompt must show one answer for method 'rlbff'"):
         quietly(config)
 
 
@@ -307,7 +307,7 @@ def test_a_rubric_does_not_compare(model, tmp_path):
     rubric = tmp_path / "rubric.json"
     rubric.write_text('[{"name": "long"}, {"name": "kind"}]')
     config = judged(model, tmp_path / "run", FAIR, method="arena_rl", judge_rubric=str(rubric))
-    with pytest.raises(ValueError, match=r"judge_rubric must have one criterion .* got 2"):
+    with pytest.raises(ValueError, match=r"judge-rubric must have one criterion .* got 2"):
         quietly(config)
 
 
@@ -398,12 +398,12 @@ def test_points_of_a_judge_are_shares_of_their_most(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"judge_rubric": "x"}, "judge_rubric needs a judge, got 'x' alone"),
+        ({"judge_rubric": "x"}, "--judge-rubric needs a --judge, got 'x' alone"),
         ({"judge": "gpt"}, "judge must be module:function, got 'gpt'"),
         ({"judge": "no_module:f"}, "judge: no module 'no_module'"),
         ({"judge": "folder:nowhere"}, "folder must be a policy folder, got 'nowhere'"),
         ({"judge": "server:m"}, "OPENAI_BASE_URL must be an address"),
-        ({"judge": "policy", "judge_prompt": "nowhere"}, "judge_prompt must be a file"),
+        ({"judge": "policy", "judge_prompt": "nowhere"}, "judge-prompt must be a file"),
         ({"judge": "policy", "judge_rubric": "nowhere"}, "rubric: must be a file"),
         ({"judge": "policy", "judge_options": ("hot=1",)}, "must be among temperature, tries"),
         ({"judge": "policy", "judge_options": ("tries=0",)}, "tries must be at least 1"),

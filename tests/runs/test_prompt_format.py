@@ -286,7 +286,7 @@ def test_arguments_of_the_template_are_read_as_json(model):
     line = ["--task", "training_runs:sums", "--chat-template-kwargs", "a=false", "b=2", "c=dark"]
     config = parse_config(line)
     assert config.template_arguments() == {"a": False, "b": 2, "c": "dark"}
-    with pytest.raises(ValueError, match="chat_template_kwargs must be name=value, got 'a'"):
+    with pytest.raises(ValueError, match="chat-template-kwargs must be name=value, got 'a'"):
         parse_config([*line[:3], "a"])
     with pytest.raises(ValueError, match="must be empty without a chat template, got a=1"):
         parse_config([*line[:3], "a=1", "--no-chat-template"])

@@ -218,8 +218,8 @@ def test_a_tracker_that_cannot_begin_is_told_and_the_run_begins_later(model, tmp
 def test_a_tracker_that_is_not_there_is_named_with_its_command(model, tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     for names, message in {
-        ("wandb",): "log_to wandb needs the package wandb, which is not installed: run `pip inst",
-        ("tensorbored",): r"log_to must be among trackio, wandb, or module:function .*'tensorb",
+        ("wandb",): "--log-to wandb needs the package wandb, which is not installed: run `pip inst",
+        ("tensorbored",): r"log-to must be among trackio, wandb, or module:function .*'tensorb",
         ("no_module:f",): "log_to: no module 'no_module' can be imported, got 'no_module:f'",
     }.items():
         with pytest.raises(ValueError, match=message):

@@ -61,7 +61,7 @@ def test_what_a_method_prescribes_is_sampled_with_and_shown(model):
 )
 def test_what_a_method_cannot_prescribe_is_refused(prescribed, sentence):
     with pytest.raises(ValueError, match=sentence):
-        TrainConfig.of(method="grpo", temperature=0.9).sampling(prescribed)
+        TrainConfig.of(method="grpo", temperature=0.9).sampler(prescribed)
 
 
 def test_a_method_that_weighs_by_the_sampler_refuses_one_that_cuts(model):
@@ -80,7 +80,7 @@ def test_a_method_that_weighs_by_the_sampler_refuses_one_that_cuts(model):
 def test_groups_of_one_are_refused_where_a_method_compares_within_them(method, refused):
     config, recipe = TrainConfig.of(method=method, samples_per_prompt=1), methods.recipe(method)
     if refused:
-        with pytest.raises(ValueError, match="samples_per_prompt must be at least 2 for method"):
+        with pytest.raises(ValueError, match="samples-per-prompt must be at least 2 for method"):
             check_group_size(config, recipe)
     else:
         check_group_size(config, recipe)
@@ -126,7 +126,7 @@ def test_dynamic_sampling_is_one_setting(model):
     run = make_run(dataclasses.replace(found, task=equal))
     assert collect(run, run.initial_state(), 0).metrics["experience/refill/rounds"] == 2
     dapo = config.replace(method="dapo", hyperparameters=())
-    with pytest.raises(ValueError, match=r"dynamic_sampling must be 0 for method 'dapo'.*got 2"):
+    with pytest.raises(ValueError, match=r"dynamic-sampling must be 0 for method 'dapo'.*got 2"):
         resolve(dapo)
     terms = resolve(dapo.replace(dynamic_sampling=0)).card()["loss_terms"]
     shaping = "overlong_shaping(max_length=6, cache_length=1, base=signed_outcome)"

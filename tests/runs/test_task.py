@@ -46,7 +46,7 @@ def test_prompts_over_the_budget_are_left_out_and_counted(model, path):
         task = load_task(config)
     assert len(task.train) + len(task.test) == 20
     assert load_task(config_of(model, path, "--prompt-tokens", "8", "--drop-long-prompts"))
-    with pytest.raises(ValueError, match="drop_long_prompts needs prompt_tokens, got 0"):
+    with pytest.raises(ValueError, match="--drop-long-prompts needs --prompt-tokens, got 0"):
         config_of(model, path, "--drop-long-prompts")
 
 
@@ -121,5 +121,7 @@ def test_a_reward_that_raises_ends_the_run_or_is_no_verdict(model, tmp_path):
     task = load_task(config.replace(failed_grades="no_verdict"), load)
     outcomes = [grade.outcome for grade in grades_of(task, task.train[:3], responses)]
     assert outcomes[1] is None and None not in (outcomes[0], outcomes[2])
-    with pytest.raises(ValueError, match="failed_grades must be raise or no_verdict, got 'skip'"):
+    with pytest.raises(
+        ValueError, match="--failed-grades: value must be one of 'raise', 'no_verdict', got 'skip'"
+    ):
         check_config(config.replace(failed_grades="skip"))

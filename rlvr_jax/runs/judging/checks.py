@@ -67,7 +67,7 @@ def check_asked(config: TrainConfig, start: LoadedPolicy) -> None:
         # Only of the text: a prompt may begin with the same special token.
         if unknown is not None and unknown in encode_text(table.tokenizer, text):
             raise ValueError(
-                "TrainConfig: judge must be a policy with tokens for what it is asked, got"
+                "--judge must be a policy with tokens for what it is asked, got"
                 f" 'policy' and the question {text[:80]!r}; judge_prompt {AGAIN!r} needs no words"
             )
     words = sampling.get("tokens", start.sampler.response_tokens)
@@ -75,7 +75,7 @@ def check_asked(config: TrainConfig, start: LoadedPolicy) -> None:
     length = sum(len(table.encode(text)) for text in question_of(shortest.text))
     if length > room:
         raise ValueError(
-            f"TrainConfig: judge must have room for what it is asked, got 'policy' with {room}"
+            f"--judge must have room for what it is asked, got 'policy' with {room}"
             f" tokens beside a reply of {words}, and a question of {length} about an empty answer"
             " to the shortest prompt"
         )
@@ -88,6 +88,6 @@ def check_again(config: TrainConfig) -> None:
     judge = config.judging.judge
     if judge != "policy" or given:
         raise ValueError(
-            f"TrainConfig: judge_prompt {AGAIN!r} must come with the judge policy and none of"
+            f"--judge-prompt {AGAIN!r} must come with the judge policy and none of"
             f" {', '.join(others)}, got judge {judge!r} and {given or 'none of these'}"
         )

@@ -20,7 +20,7 @@ from rlvr_jax.judges import (
     yes_or_no,
 )
 from rlvr_jax.judges.prompts import COMPARE
-from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.config import TrainConfig, flag
 from rlvr_jax.runs.hyperparameters import read_arguments
 from rlvr_jax.runs.judging.calls import call_of, options_of_call
 from rlvr_jax.verifiers.texts.instruction_following import extract as behind_thought
@@ -50,18 +50,18 @@ def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str
     if not config.judging.judge:
         for name in ("judge_rubric", "judge_prompt", "judge_options", "judge_budget"):
             if given := getattr(config.judging, name):
-                raise ValueError(f"TrainConfig: {name} needs a judge, got {given!r} alone")
+                raise ValueError(f"{flag(name)} needs a --judge, got {given!r} alone")
         return None
     options = _options_of(config)
     budget = _read(_budget, "judge_budget", config.judging.judge_budget)
     if config.judging.judge_rubric and config.judging.judge_prompt:
         raise ValueError(
-            "TrainConfig: judge_prompt must be empty where a rubric says what is asked, got"
+            "--judge-prompt must be empty where a rubric says what is asked, got"
             f" {config.judging.judge_prompt!r}"
         )
     if config.judging.judge == "policy" and config.judging.judge_budget:
         raise ValueError(
-            "TrainConfig: judge_budget must be empty where the policy is the judge, whose words are"
+            "--judge-budget must be empty where the policy is the judge, whose words are"
             f" among the run's drawn_tokens, got {config.judging.judge_budget}"
         )
     names, prompt_of, without = ["judge"], question(), float("nan")
@@ -117,13 +117,11 @@ def _options_of(config: TrainConfig) -> dict[str, Any]:
     given = [pair.partition("=")[0] for pair in config.judging.judge_options]
     if idle := [name for name in given if name not in wanted]:
         raise ValueError(
-            f"TrainConfig: judge_options of judge {config.judging.judge!r} must be among"
+            f"--judge-options of judge {config.judging.judge!r} must be among"
             f" {', '.join(wanted)}, got {', '.join(idle)}"
         )
     if options["tokens"] is not None and options["tokens"] < 1:
-        raise ValueError(
-            f"TrainConfig: judge_options: tokens must be at least 1, got {options['tokens']}"
-        )
+        raise ValueError(f"--judge-options: tokens must be at least 1, got {options['tokens']}")
     return options
 
 
@@ -152,5 +150,5 @@ def _read(function: Callable[..., dict], name: str, pairs: tuple[str, ...]) -> d
 
 def _text(path: Path) -> str:
     if not path.is_file():
-        raise ValueError(f"TrainConfig: judge_prompt must be a file, got {str(path)!r}")
+        raise ValueError(f"--judge-prompt must be a file, got {str(path)!r}")
     return path.read_text(encoding="utf-8")

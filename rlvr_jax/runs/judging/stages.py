@@ -41,7 +41,7 @@ def scoring_judge(config: TrainConfig, replies: Path | None) -> tuple[Judge, dic
     found = None if config.judging.judge_prompt == AGAIN else judge_of(config, replies)
     if found is None or found[0].names == TWO:
         raise ValueError(
-            "TrainConfig: judge_prompt must ask a judge about one answer, in words, to score it;"
+            "--judge-prompt must ask a judge about one answer, in words, to score it;"
             f" got {config.judging.judge_prompt!r} for {config.judging.judge!r}"
         )
     return found

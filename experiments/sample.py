@@ -107,7 +107,7 @@ def _asker(config: Config, console: Console) -> tuple[Ask, bool]:
         chat_template_kwargs=config.chat_template_kwargs,
     )
     check_config(settings)
-    tokenizer = load_tokenizer(settings, str(config.model))
+    tokenizer = load_tokenizer(settings.data, str(config.model))
     sampling = Sampling(config.temperature, config.top_k, config.top_p)
     model, params = policy.load(config.model, dtype=config.dtype)
     stops = stop_tokens(tokenizer, model.stop_tokens, config.stop)

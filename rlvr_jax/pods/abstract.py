@@ -258,9 +258,7 @@ def abstract_run(
             f" got {length}"
         )
     mesh = make_mesh(config.devices.mesh, devices)
-    options = dict(
-        compute_dtype=config.policy.compute_dtype, remat=config.policy.remat, lora=config.lora()
-    )
+    options = config.policy.options()
     model = Model(replace(shape, **options), mesh=mesh)
     sampler = model
     if config.devices.sample_mesh:

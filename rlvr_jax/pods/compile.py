@@ -60,7 +60,7 @@ def _experiment(arguments: Sequence[str]) -> tuple[TrainConfig, ModelConfig, str
     config = parse_config(arguments)
     task = load_task(config)
     config = with_task(config, task)
-    tokenizer = load_tokenizer(config, config.policy.model)
+    tokenizer = load_tokenizer(config.data, config.policy.model)
     tables = [
         encode_prompts(tokenizer, prompts, config.data.prompt_tokens, "task")
         for prompts in (task.train, task.test)

@@ -59,18 +59,10 @@ def compile_run(
     if not config.devices.mesh:
         # float32: a parameter and its two moments, or the base of adapters; and a reference.
         beside = "reference_logp" in objective.reads or recipe.teacher is not None
-        held = (
-            4
-            if config.policy.lora_rank
-            else 12 + 4 * beside + 4 * bool(DIVERGENCES & objective.reads)
-        )
+        full = 12 + 4 * beside + 4 * bool(DIVERGENCES & objective.reads)
+        held = 4 if config.policy.lora_rank else full
         held += 12 * (recipe.critic is not None)
-        shaped = replace(
-            shape,
-            remat=config.policy.remat,
-            compute_dtype=config.policy.compute_dtype,
-            lora=config.lora(),
-        )
+        shaped = replace(shape, **config.policy.options())
         config = config.replace(mesh=train_mesh(shaped, topology, rows, length, held))
         if not config.devices.sample_mesh:
             chosen = sample_mesh(shaped, topology, config.sampling.prompts_per_step, held)

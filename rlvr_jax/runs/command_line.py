@@ -1,7 +1,6 @@
 """From a command line, a file of settings or an earlier run to the settings of a run."""
 
 import argparse
-import difflib
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import Any
 import tyro
 
 from rlvr_jax import methods
-from rlvr_jax.runs.config import SETTINGS, DataSettings, TrainConfig
+from rlvr_jax.runs.config import DataSettings, TrainConfig
 from rlvr_jax.runs.config_checks import check_config, check_setting
 from rlvr_jax.runs.help import described
 from rlvr_jax.runs.presets import preset
@@ -114,13 +113,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     values = values.get("settings", values) if isinstance(values, Mapping) else values
     if not isinstance(values, Mapping):
         raise ValueError(f"--config must hold settings by name, got {str(path)!r}")
-    for name in values:
-        if name not in SETTINGS:
-            close = difflib.get_close_matches(name, SETTINGS, n=3)
-            hint = f"; closest: {', '.join(close)}" if close else "; leave it out"
-            raise ValueError(f"--config: {path} has the unknown setting {name!r}{hint}")
-    return {
-        name: check_setting(name, value, f"--config {path}")
-        for name, value in values.items()
-        if name not in _OF_ONE_RUN
-    }
+    try:
+        return {n: check_setting(n, value) for n, value in values.items() if n not in _OF_ONE_RUN}
+    except ValueError as error:
+        raise ValueError(f"--config {path}: {error}") from None

@@ -44,6 +44,16 @@ class PolicySettings:
     """Values that the backward pass recomputes to save memory: none; layers, all within a layer;
     attention, all but the matrix products with weights."""
 
+    def lora(self) -> LoraConfig | None:
+        """Shape of the adapters; None: all weights are trained."""
+        if not self.lora_rank:
+            return None
+        return LoraConfig(self.lora_rank, self.lora_alpha, self.lora_targets)
+
+    def options(self) -> dict[str, Any]:
+        """Fields of a model's shape that a run sets."""
+        return dict(compute_dtype=self.compute_dtype, remat=self.remat, lora=self.lora())
+
 
 @dataclass(frozen=True)
 class DataSettings:
@@ -76,6 +86,19 @@ class DataSettings:
     unsafe_local: bool = False
     """Run generated code also on a machine without a sandbox (`python -m rlvr_jax.sandbox` lists
     the available ones); off: such responses are ungraded."""
+
+    def template_arguments(self) -> dict[str, Any]:
+        """Arguments of the chat template; true, false and numbers as such."""
+        found = {}
+        for pair in self.chat_template_kwargs:
+            name, equals, text = pair.partition("=")
+            if not (name.isidentifier() and equals):
+                raise ValueError(f"--chat-template-kwargs must be name=value, got {pair!r}")
+            try:
+                found[name] = json.loads(text)
+            except ValueError:
+                found[name] = text
+        return found
 
 
 @dataclass(frozen=True)
@@ -266,10 +289,7 @@ class TrainConfig:
         own: dict[str, Any] = {}
         groups: dict[str, dict[str, Any]] = {}
         for name, value in settings.items():
-            if name not in SETTINGS:
-                close = ", ".join(difflib.get_close_matches(name, SETTINGS, n=3)) or "none"
-                raise ValueError(f"TrainConfig: {name!r} is no setting; closest: {close}")
-            group = SETTINGS[name].group
+            group = setting_of(name).group
             (groups.setdefault(group, {}) if group else own)[name] = value
         for group, values in groups.items():
             own[group] = dataclasses.replace(getattr(self, group), **values)
@@ -306,12 +326,6 @@ class TrainConfig:
                 )
         return dataclasses.replace(own, **prescribed)
 
-    def lora(self) -> LoraConfig | None:
-        """Shape of the adapters; None: all weights are trained."""
-        if not self.policy.lora_rank:
-            return None
-        return LoraConfig(self.policy.lora_rank, self.policy.lora_alpha, self.policy.lora_targets)
-
     def wave(self, samples: int = 0) -> tuple[int, int]:
         """Prompts, and samples of each, of one sampling batch.
 
@@ -332,19 +346,6 @@ class TrainConfig:
                 f" {prompts} prompts x {samples} samples with rows in {shards} parts, got {wanted}"
             )
         return known[wanted]
-
-    def template_arguments(self) -> dict[str, Any]:
-        """Arguments of the chat template; true, false and numbers as such."""
-        found = {}
-        for pair in self.data.chat_template_kwargs:
-            name, equals, text = pair.partition("=")
-            if not (name.isidentifier() and equals):
-                raise ValueError(f"--chat-template-kwargs must be name=value, got {pair!r}")
-            try:
-                found[name] = json.loads(text)
-            except ValueError:
-                found[name] = text
-        return found
 
     def seats(self) -> int | None:
         """Rows that a call of the sampler computes at the same time; None: all of the call."""
@@ -382,6 +383,19 @@ class TrainConfig:
         values = self.flat()
         lists = {name: list(value) for name, value in values.items() if isinstance(value, tuple)}
         return {**values, **lists, "run_dir": str(self.run_dir)}
+
+
+def setting_of(name: str) -> "Setting":
+    """The setting of a name.
+
+    Raises:
+      ValueError: there is none (closest names).
+    """
+    if name not in SETTINGS:
+        close = difflib.get_close_matches(name, SETTINGS, n=3)
+        hint = f"; closest: {', '.join(close)}" if close else ""
+        raise ValueError(f"{name!r} is not a setting{hint}")
+    return SETTINGS[name]
 
 
 def flag(name: str) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_jax.parallel import row_shards
-from rlvr_jax.runs.config import SETTINGS, TrainConfig, flag
+from rlvr_jax.runs.config import TrainConfig, flag, setting_of
 from rlvr_jax.runs.hyperparameters import parse_hyperparameters
 from rlvr_jax.runs.trackers import check_trackers
 from rlvr_jax.types.parts import checked
@@ -19,7 +19,7 @@ def check_config(config: TrainConfig) -> None:
     """
     for name, value in config.flat().items():
         check_setting(name, value)
-    if config.template_arguments() and not config.data.chat_template:
+    if config.data.template_arguments() and not config.data.chat_template:
         raise ValueError(
             "--chat-template-kwargs must be left out with --no-chat-template, got"
             f" {' '.join(config.data.chat_template_kwargs)}"
@@ -46,7 +46,7 @@ def check_config(config: TrainConfig) -> None:
             f"--micro-batches must divide the {rows} rollouts of an update,"
             f" got {update.micro_batches}"
         )
-    config.lora()
+    config.policy.lora()
     check_trackers(config.log_to)
     _check_meshes(config, rows)
     config.wave()
@@ -54,18 +54,14 @@ def check_config(config: TrainConfig) -> None:
     parse_hyperparameters(config.method, config.hyperparameters)
 
 
-def check_setting(name: str, value: Any, file: str = "") -> Any:
+def check_setting(name: str, value: Any) -> Any:
     """The value of one setting as its type: a list as a tuple, a text as a path.
 
-    Args:
-      file: that has the value, for errors; "": a flag.
     Raises:
-      ValueError: a value of another type or out of range.
+      ValueError: no such setting, a value of another type or out of range.
     """
-    hint = SETTINGS[name].type
-    if hint is Path:
-        return Path(value)
-    return checked(*((file, name) if file else (flag(name), "value")), value, hint)
+    hint = setting_of(name).type
+    return Path(value) if hint is Path else checked(flag(name), "value", value, hint)
 
 
 def _check_meshes(config: TrainConfig, rows: int) -> None:

@@ -86,7 +86,7 @@ def load_policy(
     """
     mesh, sample_mesh = make_meshes(config.devices.mesh, config.devices.sample_mesh)
     # Prompts first: errors in them or the tokenizer are raised before weights are read.
-    tokenizer = load_tokenizer(config, path)
+    tokenizer = load_tokenizer(config.data, path)
     tables = {"plain": encode_prompts(tokenizer, task.train, config.data.prompt_tokens, "train")}
     check_readable(tables["plain"], _with_messages(task.train), "train")
     budget = config.sampling.response_tokens
@@ -102,9 +102,7 @@ def load_policy(
         tables[view.label] = table
     test_table = encode_prompts(tokenizer, task.test, config.data.prompt_tokens, "test")
     check_readable(test_table, _with_messages(task.test), "test")
-    options = dict(
-        compute_dtype=config.policy.compute_dtype, remat=config.policy.remat, lora=config.lora()
-    )
+    options = config.policy.options()
     every = [*tables.values(), test_table]
     width = max(table.tokens.shape[1] for table in every)
     samples = samples or config.sampling.samples_per_prompt

@@ -224,7 +224,7 @@ class Run:
                 f" and the run has {taken}, so it never reaches {optimizer.learning_rate:g};"
                 " --warmup-updates or --steps changes that."
             )
-        if config.lora() is None and idle:
+        if config.policy.lora() is None and idle:
             found.append(f"{', '.join(idle)}: lora_rank is 0, so all weights are trained.")
         asked = optimizer.critic_learning_rate or config.update.critic_epochs > 1
         if asked and self.recipe.critic is None:

@@ -285,13 +285,13 @@ def test_a_second_system_message_is_refused(model, tmp_path):
 def test_arguments_of_the_template_are_read_as_json(model):
     line = ["--task", "training_runs:sums", "--chat-template-kwargs", "a=false", "b=2", "c=dark"]
     config = parse_config(line)
-    assert config.template_arguments() == {"a": False, "b": 2, "c": "dark"}
+    assert config.data.template_arguments() == {"a": False, "b": 2, "c": "dark"}
     with pytest.raises(ValueError, match="chat-template-kwargs must be name=value, got 'a'"):
         parse_config([*line[:3], "a"])
-    with pytest.raises(ValueError, match="must be empty without a chat template, got a=1"):
+    with pytest.raises(ValueError, match="must be left out with --no-chat-template, got a=1"):
         parse_config([*line[:3], "a=1", "--no-chat-template"])
     with pytest.raises(ValueError, match="got a, and there is no template"):
-        load_tokenizer(parse_config([*line[:3], "a=1"]), str(model))
+        load_tokenizer(parse_config([*line[:3], "a=1"]).data, str(model))
 
 
 def test_the_first_prompt_is_told_token_by_token(model):

@@ -47,44 +47,45 @@ def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str
     Raises:
       ValueError: a judge that cannot be made, or settings of one where there is none.
     """
-    if not config.judging.judge:
+    settings = config.judging
+    if not settings.judge:
         for name in ("judge_rubric", "judge_prompt", "judge_options", "judge_budget"):
-            if given := getattr(config.judging, name):
+            if given := getattr(settings, name):
                 raise ValueError(f"{flag(name)} needs a --judge, got {given!r} alone")
         return None
     options = _options_of(config)
-    budget = _read(_budget, "judge_budget", config.judging.judge_budget)
-    if config.judging.judge_rubric and config.judging.judge_prompt:
+    budget = _read(_budget, "judge_budget", settings.judge_budget)
+    if settings.judge_rubric and settings.judge_prompt:
         raise ValueError(
             "--judge-prompt must be empty where a rubric says what is asked, got"
-            f" {config.judging.judge_prompt!r}"
+            f" {settings.judge_prompt!r}"
         )
-    if config.judging.judge == "policy" and config.judging.judge_budget:
+    if settings.judge == "policy" and settings.judge_budget:
         raise ValueError(
             "--judge-budget must be empty where the policy is the judge, whose words are"
-            f" among the run's drawn_tokens, got {config.judging.judge_budget}"
+            f" among the run's drawn_tokens, got {settings.judge_budget}"
         )
     names, prompt_of, without = ["judge"], question(), float("nan")
     parse = as_shares(number(0, options["highest"]), [options["highest"]])
-    if config.judging.judge_rubric:
-        rubric = read_rubric(Path(config.judging.judge_rubric))
+    if settings.judge_rubric:
+        rubric = read_rubric(Path(settings.judge_rubric))
         names = [f"judge/{criterion.name}" for criterion in rubric]
         prompt_of = rubric_question(rubric)
         parse = as_shares(points(rubric), [criterion.maximum for criterion in rubric])
-    elif config.judging.judge_prompt == _CONSTRAINTS:
+    elif settings.judge_prompt == _CONSTRAINTS:
         # Like the hard ones, soft constraints are those of the text after the thinking.
         prompt_of = shown_by(constraints_question(), lambda text: behind_thought(text) or "")
         parse, without = yes_or_no(), 1.0
-    elif config.judging.judge_prompt:
-        pairs = config.judging.judge_prompt == _PAIRS
-        template = COMPARE if pairs else _text(Path(config.judging.judge_prompt))
+    elif settings.judge_prompt:
+        pairs = settings.judge_prompt == _PAIRS
+        template = COMPARE if pairs else _text(Path(settings.judge_prompt))
         prompt_of = question(template)
         if "{other}" in template:
             names, parse = TWO, two_numbers(1, options["highest"])
     if options["visible"]:
         prompt_of = shown_by(prompt_of, visible)
     sampling = {"temperature": options["temperature"]} if options["temperature"] else {"top_k": 1}
-    if config.judging.judge == "policy" and options["tokens"]:
+    if settings.judge == "policy" and options["tokens"]:
         sampling["tokens"] = options["tokens"]
     asked = Judge(
         call_of(config, options, sampling),
@@ -102,22 +103,24 @@ def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str
 
 def asked_by_files(config: TrainConfig) -> dict[str, str]:
     """The texts of the files with a judge's prompt, by the setting that names them."""
-    named = {name: getattr(config.judging, name) for name in ("judge_rubric", "judge_prompt")}
+    settings = config.judging
+    named = {name: getattr(settings, name) for name in ("judge_rubric", "judge_prompt")}
     return {
         name: _text(Path(path))
         for name, path in named.items()
-        if config.judging.judge and path not in ("", AGAIN, _PAIRS, _CONSTRAINTS)
+        if settings.judge and path not in ("", AGAIN, _PAIRS, _CONSTRAINTS)
     }
 
 
 def _options_of(config: TrainConfig) -> dict[str, Any]:
     """The `judge_options`, all of them."""
-    options = _read(_options, "judge_options", config.judging.judge_options)
-    wanted = [*options_of_call(config.judging.judge), "tries", "highest", "visible"]
-    given = [pair.partition("=")[0] for pair in config.judging.judge_options]
+    settings = config.judging
+    options = _read(_options, "judge_options", settings.judge_options)
+    wanted = [*options_of_call(settings.judge), "tries", "highest", "visible"]
+    given = [pair.partition("=")[0] for pair in settings.judge_options]
     if idle := [name for name in given if name not in wanted]:
         raise ValueError(
-            f"--judge-options of judge {config.judging.judge!r} must be among"
+            f"--judge-options of judge {settings.judge!r} must be among"
             f" {', '.join(wanted)}, got {', '.join(idle)}"
         )
     if options["tokens"] is not None and options["tokens"] < 1:

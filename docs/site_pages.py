@@ -15,8 +15,8 @@ from mkdocs.structure.files import File
 
 from rlvr_jax.analysis.evidence.method_section import method_section
 from rlvr_jax.analysis.evidence.rows import read_rows
+from rlvr_jax.boards import BOARDS
 from rlvr_jax.methods import names
-from rlvr_jax.runs.boards import BOARDS
 
 ROOT = Path(__file__).parents[1]
 PAGES = {

@@ -139,7 +139,7 @@ def _measure_step(size: str, profile: int) -> dict[str, Any]:
         operations = profiled(step) if profile else []
     warm = {name: _middle(part[name] for part in timings) for name in timings[0]}
     tokens = _middle(rollouts.length.sum() for rollouts in drawn)
-    machine = Machine(_matmul_rate(run.config.compute_dtype), _bandwidth())
+    machine = Machine(_matmul_rate(run.config.policy.compute_dtype), _bandwidth())
     least = _middle(sum(_floor(machine, run, rollouts, shared=True)) for rollouts in drawn)
     floors = [_floor(machine, run, rollouts) for rollouts in drawn]
     sampling, updating = (_middle(part) for part in zip(*floors, strict=True))
@@ -149,8 +149,8 @@ def _measure_step(size: str, profile: int) -> dict[str, Any]:
     parts = ("sample", "verify", "update")
     return {
         "size": size,
-        "prompts": run.config.prompts_per_step,
-        "rollouts": run.config.samples_per_prompt,
+        "prompts": run.config.sampling.prompts_per_step,
+        "rollouts": run.config.sampling.samples_per_prompt,
         "prompt_len": _middle(rollouts.prompt_length.mean() for rollouts in drawn),
         "new_tokens": _middle(rollouts.length.mean() for rollouts in drawn),
         **{f"{part}_s": warm[f"{part}_s"] for part in parts},
@@ -182,7 +182,7 @@ def _measure_update(size: str, micro_batches: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         run = prepared(size, folder, "clip_cov", micro_batches)
         taken = take_step(run, run.initial_state(), 0)
-        state, rows = taken.state, len(taken.batch.grades) // run.config.minibatches
+        state, rows = taken.state, len(taken.batch.grades) // run.config.update.minibatches
         rollouts = jax.tree.map(lambda x: x[:rows], taken.batch.rollouts)
         key = run.key("objective", 0, 0)
 
@@ -228,7 +228,7 @@ def _floor(
     """
     config = run.start.model.config
     asked, responses = rollouts.prompt_length.astype(float), rollouts.length.astype(float)
-    prompts = asked[:: run.config.samples_per_prompt]
+    prompts = asked[:: run.config.sampling.samples_per_prompt]
     unembedding = config.vocab_size * config.width
     queries, keys = (n * config.head_size for n in (config.num_heads, config.num_kv_heads))
     layer = config.width * (2 * queries + 2 * keys + 3 * config.mlp_width)
@@ -259,7 +259,9 @@ def _floor(
     forward = heads + tails + np.sum(responses) * 2 * unembedding
     # Adam reads a gradient, a parameter and two moments, and writes three of them.
     adam = run.config.updates_per_step() * 7 * 4 * weights / machine.bandwidth
-    return float(prefill + decode), float(3 * run.config.epochs * forward / machine.rate + adam)
+    return float(prefill + decode), float(
+        3 * run.config.update.epochs * forward / machine.rate + adam
+    )
 
 
 def _matmul_rate(dtype: str) -> float:

@@ -17,13 +17,13 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from rlvr_jax import methods, tasks
+from rlvr_jax import tasks
 from rlvr_jax.experience import RunActor, SampleRequest
 from rlvr_jax.experience.actor import calls_of
 from rlvr_jax.experience.views import hint
 from rlvr_jax.runs import described, guarded
-from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.presets import preset
+from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.run import make_run
 
 TASK = "hinted_brackets:train=512"
@@ -72,15 +72,14 @@ def _actor() -> tuple[RunActor, list[SampleRequest]]:
     """The actor of a run of GHPO at its start, and the asks of a batch with a hint."""
     task = tasks.load(TASK)
     config = preset(TASK, "ghpo")
-    recipe = compose(config, task, methods.recipe("ghpo"))
-    run = make_run(config, task, recipe, task.base_model)
+    run = make_run(resolve(config, task))
     state = run.initial_state()
     start = run.start
     params = run.sampler_params(state)
     actor = RunActor(start.sampler, params, start.tables, 0, run.scorer(state))
     view = hint(0.25)
-    prompts = list(enumerate(task.train))[: config.prompts_per_step]
-    samples = config.samples_per_prompt
+    prompts = list(enumerate(task.train))[: config.sampling.prompts_per_step]
+    samples = config.sampling.samples_per_prompt
     return actor, [SampleRequest(prompt, number, samples, view) for number, prompt in prompts]
 
 

@@ -25,7 +25,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from rlvr_jax import methods, policy
+from rlvr_jax import policy
 from rlvr_jax.experience import RunActor, SampleRequest, StepContext, turns
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.draws.trees import Pieces
@@ -39,7 +39,7 @@ from rlvr_jax.rollout import (
     sample,
 )
 from rlvr_jax.runs import TrainConfig, described, guarded
-from rlvr_jax.runs.composition import compose
+from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.run import Run, make_run
 from rlvr_jax.tasks.sums.calculations import BASE_MODEL, VOCABULARY, calculations
 from rlvr_jax.tools import Reply
@@ -119,7 +119,7 @@ def _run(config: Config, folder: str) -> Run:
     model = policy.Model(shape)
     params = jax.jit(model.init)(jax.random.key(0))
     policy.save(folder, model, params, policy.tokenizer(BASE_MODEL))
-    settings = TrainConfig(
+    settings = TrainConfig.of(
         task="calculations",
         model=folder,
         prompts_per_step=2,
@@ -127,8 +127,7 @@ def _run(config: Config, folder: str) -> Run:
         response_tokens=192,
         micro_batches=1,
     )
-    task = calculations()
-    return make_run(settings, task, compose(settings, task, methods.recipe("grpo")), folder)
+    return make_run(resolve(settings, calculations()))
 
 
 def _actor(run: Run) -> RunActor:

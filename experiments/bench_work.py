@@ -24,7 +24,7 @@ from rlvr_jax import methods, policy, tasks
 from rlvr_jax.keys import plain_key
 from rlvr_jax.policy import ModelConfig, shipped_weights
 from rlvr_jax.runs import TrainConfig, preset
-from rlvr_jax.runs.composition import compose
+from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.run import Run, make_run
 from rlvr_jax.tasks import Prompt, Task, graded_one_by_one
 
@@ -93,11 +93,8 @@ def prepared(size: str, folder: str, method: str = "", micro_batches: int | None
     task_name, first = _PROGRAMS[size]
     task, method = tasks.load(task_name), method or first
     path = str(shipped_weights()) if size == "SmolLM2" else task.base_model
-    config = dataclasses.replace(preset(task.name, method), model=path, **pieces)
-    budget = config.response_tokens or task.response_tokens
-    recipe = methods.recipe(method, **config.method_arguments(budget))
-    recipe = compose(config, task, recipe)
-    return make_run(config, task, recipe, path)
+    config = preset(task.name, method).replace(model=path, **pieces)
+    return make_run(resolve(config, task))
 
 
 def _prepared(work: Work, folder: str, method: str, pieces: dict[str, int]) -> Run:
@@ -108,7 +105,7 @@ def _prepared(work: Work, folder: str, method: str, pieces: dict[str, int]) -> R
     params = jax.jit(model.init)(plain_key(0))
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=plain, eos_token=_word(0))
     policy.save(folder, model, params, tokenizer)
-    config = TrainConfig(
+    config = TrainConfig.of(
         method=method,
         task="bench",
         model=folder,
@@ -122,8 +119,7 @@ def _prepared(work: Work, folder: str, method: str, pieces: dict[str, int]) -> R
     )
     hyperparameters = {"kl_coefficient": 0.0} if method == "grpo" else {}
     recipe = methods.recipe(method, **hyperparameters)
-    task = _task(work)
-    run = make_run(config, task, compose(config, task, recipe), folder)
+    run = make_run(resolve(config, _task(work), recipe))
     sampler = dataclasses.replace(run.start.sampler, stop_tokens=())
     return dataclasses.replace(run, start=dataclasses.replace(run.start, sampler=sampler))
 

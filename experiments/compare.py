@@ -17,13 +17,13 @@ from rich.console import Console
 
 from rlvr_jax.analysis.comparison import compare_runs
 from rlvr_jax.analysis.run_directory import load_run
+from rlvr_jax.boards import entry_config
 from rlvr_jax.runs import (
     RunsFailed,
     TrainConfig,
     check_directory,
     check_together,
     described,
-    entry_config,
     guarded,
     train_together,
 )

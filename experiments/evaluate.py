@@ -42,6 +42,7 @@ from rlvr_jax.runs import TrainConfig, described, guarded
 from rlvr_jax.runs.held_out import HeldOut, evaluation_settings, load_held_out
 from rlvr_jax.runs.judging import check_asked, scoring_judge
 from rlvr_jax.runs.loading import load_policy
+from rlvr_jax.runs.resolved import with_task
 
 SCORERS = ("logp", "verdict", "judge", "implicit_prm")
 
@@ -208,6 +209,7 @@ def _scorer(config: Config, settings: TrainConfig, asked: HeldOut) -> Score:
     if config.scorer == "verdict":
         return by_verdict(actor, *own, config.question, (config.yes, config.no))
     if config.scorer == "implicit_prm":
+        settings = with_task(settings, sampler.task)
         reward = load_policy(settings, sampler.task, config.reward_model)
         reference = own
         if config.reference:

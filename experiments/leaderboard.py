@@ -5,7 +5,7 @@
     python -m experiments.leaderboard --page
     python -m experiments.leaderboard --check
 
-Runs what a board (`rlvr_jax.runs.boards`) still lacks, seed after seed, each run on one core, and
+Runs what a board (`rlvr_jax.boards`) still lacks, seed after seed, each run on one core, and
 adds a line to `results.jsonl` and one to `curves.jsonl` as each ends; so it may be stopped at any
 time and goes on where it was. Lines tell the commit, the processor and JAX's version: runs in which
 one of them is another are compared with the baseline of their own alone. The code must be as it was
@@ -16,7 +16,6 @@ code of its commit, and compares: on the same processor and version of JAX every
 step, elsewhere what it came to with the interval in which one more run of this method is expected.
 """
 
-import dataclasses
 import os
 import random
 import shutil
@@ -43,17 +42,16 @@ from rlvr_jax.analysis.evidence.rows import (
     read_rows,
     run_row,
 )
+from rlvr_jax.boards import BOARDS, Board, entry_config
 from rlvr_jax.policy import shipped_weights
 from rlvr_jax.runs import (
     RunsFailed,
     TrainConfig,
     check_together,
     described,
-    entry_config,
     guarded,
     train_together,
 )
-from rlvr_jax.runs.boards import BOARDS, Board
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -312,7 +310,7 @@ def run_config(config: Config, board: Board, entry: str, seed: int) -> TrainConf
     if board.steps:
         shared["steps"] = board.steps
     read = entry_config(board.entries.get(entry, entry), shared)
-    return dataclasses.replace(read, samples_kept=1)
+    return read.replace(samples_kept=1)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,8 @@ from rlvr_jax.experience import held_out_indices
 from rlvr_jax.objectives import Spec
 from rlvr_jax.rollout import Sampling, named_key, sample
 from rlvr_jax.runs import TrainConfig, check_directory, guarded, parse_config, preset
-from rlvr_jax.tasks import Batches, Prompt, Response, Task, grades_of, load
+from rlvr_jax.runs.resolved import resolve
+from rlvr_jax.tasks import Batches, Prompt, Response, Task, grades_of
 from rlvr_jax.training import objective_gradient
 from rlvr_jax.types import Recipe, Rollouts, is_correct
 
@@ -113,22 +114,22 @@ def update(model, objective, optimizer, state, rollouts, key, fresh, samples, mi
 
 def _take_step(config, actor, objective, optimizer, state, numbers, step):
     """One step: rollouts of the given prompts, their advantages, and updates of whole groups."""
-    seed, size = config.seed, config.samples_per_prompt
+    seed, size = config.seed, config.sampling.samples_per_prompt
     key = named_key(seed, "sampler", step, 0)
     rollouts = actor.answer(state["params"], actor.task.train, numbers, key, size)
-    if config.mask_truncated:
+    if config.sampling.mask_truncated:
         rollouts = rollouts.replace(mask=rollouts.mask & ~rollouts.truncated[:, None])
     key = named_key(seed, "decide_once", step)
     rollouts, state = decide(actor.model, objective, state, rollouts, key, size)
     parts = []
-    for epoch in range(config.epochs):
+    for epoch in range(config.update.epochs):
         random = np.random.default_rng([seed, zlib.crc32(b"minibatches"), step, epoch])
-        parts += np.split(random.permutation(len(numbers)), config.minibatches)
+        parts += np.split(random.permutation(len(numbers)), config.update.minibatches)
     for number, groups in enumerate(parts):
         rows = (np.sort(groups)[:, None] * size + np.arange(size)).reshape(-1)
         part = jax.tree.map(lambda x, rows=rows: x[rows], rollouts)
         key = named_key(seed, "objective", step, number)
-        arguments = state, part, key, number == 0, size, config.micro_batches or 1
+        arguments = state, part, key, number == 0, size, config.update.micro_batches or 1
         state, loss, norm = update(actor.model, objective, optimizer, *arguments)
         if not np.isfinite([loss, norm]).all():
             raise FloatingPointError(f"step {step + 1}: loss {loss}, gradient norm {norm}")
@@ -137,8 +138,8 @@ def _take_step(config, actor, objective, optimizer, state, numbers, step):
 
 def evaluate(config: TrainConfig, actor: _Actor, params: Any, step: int) -> dict[str, float]:
     """Held-out pass@1, pass@k and entropy (nats per token)."""
-    numbers = held_out_indices(actor.task, config.evaluation_prompts)
-    n, key = config.evaluation_samples, named_key(config.seed, "evaluation", step)
+    numbers = held_out_indices(actor.task, config.evaluation.evaluation_prompts)
+    n, key = config.evaluation.evaluation_samples, named_key(config.seed, "evaluation", step)
     rollouts = actor.answer(params, actor.task.test, numbers, key, n)
     correct = np.sum(np.reshape(is_correct(rollouts.outcome), (-1, n)), axis=1)
     # Each kind of prompt counts by its fraction of the task's mixture.
@@ -154,8 +155,8 @@ def evaluate(config: TrainConfig, actor: _Actor, params: Any, step: int) -> dict
 
 def check(config: TrainConfig, recipe: Recipe) -> None:
     """Refuses a setting or a method that needs more than this loop has, by a `ValueError`."""
-    start = preset(config.task, config.method)
-    changed = {name for name in vars(start) if getattr(config, name) != getattr(start, name)}
+    start = preset(config.data.task, config.method).flat()
+    changed = {name for name, value in config.flat().items() if value != start[name]}
     for name in sorted(changed - SETTINGS):
         raise ValueError(f"loop: --{name.replace('_', '-')} must be left out, as it has no effect")
     parts = {name: part for name, part in vars(recipe).items() if part is not None}
@@ -174,43 +175,41 @@ def check(config: TrainConfig, recipe: Recipe) -> None:
 
 def train(config: TrainConfig) -> dict[str, float]:
     """Trains from the first step or from the last checkpoint; returns the last evaluation."""
-    task = load(config.task)
-    budget = config.response_tokens or task.response_tokens
-    recipe = methods.recipe(config.method, **config.method_arguments(budget))
+    run = resolve(config)
+    recipe = methods.recipe(config.method, **run.hyperparameters)
     check(config, recipe)
-    folder = config.model or task.base_model
-    if not folder:
-        raise ValueError(f"loop: --model must be given for task {task.name!r}, got none")
+    config, task, sampling, adam = run.config, run.task, run.config.sampling, run.config.optimizer
+    folder = config.policy.model
     (model, params), tokenizer = policy.load(folder), policy.tokenizer(folder)
     if tokenizer.chat_template or any(prompt.messages for prompt in task.train):
         raise ValueError("loop: --model must have no chat template; experiments.train applies it")
-    objective, size = recipe.objective, config.samples_per_prompt
+    objective, size = recipe.objective, sampling.samples_per_prompt
     options = dict(
-        response_tokens=budget,
-        sampling=Sampling(temperature=config.temperature),
+        response_tokens=sampling.response_tokens,
+        sampling=Sampling(temperature=sampling.temperature),
         stop_tokens={tokenizer.eos_token_id, *model.stop_tokens},
-        at_once=config.prompts_per_step * size,
+        at_once=sampling.prompts_per_step * size,
     )
     actor = _Actor(model, tokenizer, task, options)
-    order = Batches(task, config.prompts_per_step, config.seed)
+    order = Batches(task, sampling.prompts_per_step, config.seed)
 
-    rate, warmup = config.rate(), config.warmup_updates
+    rate, warmup = adam.learning_rate, adam.warmup_updates
     schedule = optax.linear_schedule(0.0, rate, warmup) if warmup else rate
     optimizer = optax.chain(
-        optax.clip_by_global_norm(config.max_gradient_norm),
-        optax.adamw(schedule, config.adam_b1, config.adam_b2, weight_decay=config.weight_decay),
+        optax.clip_by_global_norm(adam.max_gradient_norm),
+        optax.adamw(schedule, adam.adam_b1, adam.adam_b2, weight_decay=adam.weight_decay),
     )
-    rows = config.prompts_per_step * size // config.minibatches
-    method_state = objective.init(Spec(len(task.train), rows, budget))
+    rows = sampling.prompts_per_step * size // config.update.minibatches
+    method_state = objective.init(Spec(len(task.train), rows, sampling.response_tokens))
     state = {"params": params, "optimizer": optimizer.init(params), "method": method_state}
 
-    checkpoints = open_checkpoints(config)
+    checkpoints = open_checkpoints(run.given)
     first = checkpoints.latest_step() or 0
     if first:
         leaves, structure = jax.tree.flatten(state)
         leaves = checkpoints.restore(first, args=ocp.args.StandardRestore(leaves))
         state = jax.tree.unflatten(structure, leaves)
-    interval = config.evaluation_interval()
+    interval = config.evaluation.evaluate_every
     for step in range(first, config.steps + 1):
         last = step == config.steps
         if step % interval == 0 or last:

@@ -8,7 +8,6 @@ model already does and loses the rarer strategy that the hard prompts need; Clip
 keeps and learns it. One seed is one draw: `python -m experiments.compare` shows several.
 """
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,8 +65,7 @@ def main(arguments: Sequence[str]) -> None:
     console = Console()
     check_directory(config.run_dir, config.resume)
     runs = {
-        method: dataclasses.replace(
-            preset("brackets", method),
+        method: preset("brackets", method).replace(
             run_dir=config.run_dir / method,
             steps=config.steps,
             seed=config.seed,
@@ -97,17 +95,18 @@ MINUTES = 3.5
 def _begin(config: Config, runs: Mapping[str, TrainConfig]) -> list[str]:
     """Who trains what, and for how long."""
     one = next(iter(runs.values()))
+    prompts, samples = one.sampling.prompts_per_step, one.sampling.samples_per_prompt
     minutes = MINUTES * config.steps / 300 * max(1.0, len(runs) / default_jobs())
     hyperparameters = [
         f"{method}: {', '.join(run.hyperparameters) or 'as published'}"
         for method, run in runs.items()
     ]
     return [
-        f"{' and '.join(runs)} train one small base model on the task {one.task}, side by side,"
-        f" seed {config.seed} each",
+        f"{' and '.join(runs)} train one small base model on the task {one.data.task}, side by"
+        f" side, seed {config.seed} each",
         "task    equations are to be completed; a rarer strategy solves the hard third of them",
-        f"step    {one.prompts_per_step} prompts × {one.samples_per_prompt} samples,"
-        f" {one.updates_per_step()} updates at {one.rate():g}; {config.steps} steps",
+        f"step    {prompts} prompts × {samples} samples, {one.updates_per_step()} updates at"
+        f" {one.optimizer.learning_rate:g}; {config.steps} steps",
         f"method  {'; '.join(hyperparameters)}",
         f"where   {config.run_dir}: a run directory each, with every setting in its config.json",
         f"time    about {_minutes(minutes)} on a laptop; each line says how much is left",

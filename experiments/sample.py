@@ -101,13 +101,13 @@ Ask = Callable[[Prompt], tuple[Rollouts, list]]
 def _asker(config: Config, console: Console) -> tuple[Ask, bool]:
     """A function that draws the answers to a prompt and prints them, and whether a chat template
     writes the prompts."""
-    settings = TrainConfig(
+    settings = TrainConfig.of(
         model=str(config.model),
         chat_template=config.chat_template,
         chat_template_kwargs=config.chat_template_kwargs,
     )
     check_config(settings)
-    tokenizer = load_tokenizer(settings, str(config.model))
+    tokenizer = load_tokenizer(settings.data, str(config.model))
     sampling = Sampling(config.temperature, config.top_k, config.top_p)
     model, params = policy.load(config.model, dtype=config.dtype)
     stops = stop_tokens(tokenizer, model.stop_tokens, config.stop)

@@ -12,7 +12,6 @@ trains any other policy in the same way; all settings of experiments.train can b
 """
 
 import argparse
-import dataclasses
 from collections.abc import Sequence
 
 from rlvr_jax.policy import shipped_weights
@@ -34,8 +33,8 @@ def main(arguments: Sequence[str]) -> None:
     if "--resume" not in others:  # which takes the settings of the run
         start += ["--task", task, "--method", method]
     config = parse_config([*start, *others], __doc__)
-    if not config.model:
-        config = dataclasses.replace(config, model=str(shipped_weights()))
+    if not config.policy.model:
+        config = config.replace(model=str(shipped_weights()))
     print(describe_end(config, train(config)))
 
 

@@ -7,7 +7,6 @@ the statistics are those of the policy after them. So the file is what a loss me
 update of one batch: ratios differ from 1. Same seed, same machine: same file.
 """
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +15,10 @@ import jax
 import numpy as np
 import tyro
 
-from rlvr_jax import methods, policy, tasks
+from rlvr_jax import policy, tasks
 from rlvr_jax.rollout import save_rollouts
 from rlvr_jax.runs import check_config, described, guarded, preset
-from rlvr_jax.runs.composition import compose
+from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.run import make_run
 from rlvr_jax.runs.step import collect
 from rlvr_jax.training.learning import learn
@@ -51,8 +50,7 @@ def main(arguments: Sequence[str]) -> None:
     for name in ("prompts", "samples", "updates"):
         if getattr(config, name) < 1:
             raise ValueError(f"{name} must be at least 1, got {getattr(config, name)}")
-    settings = dataclasses.replace(
-        preset(config.task, "grpo"),
+    settings = preset(config.task, "grpo").replace(
         seed=config.seed,
         prompts_per_step=config.prompts,
         samples_per_prompt=config.samples,
@@ -64,10 +62,8 @@ def main(arguments: Sequence[str]) -> None:
     task = tasks.load(config.task)
     if not task.base_model:
         raise ValueError(f"task must have a base model of its own, got {config.task!r}")
-    hyperparameters = settings.method_arguments(task.response_tokens)
     config.out.parent.mkdir(parents=True, exist_ok=True)
-    recipe = compose(settings, task, methods.recipe("grpo", **hyperparameters))
-    run = make_run(settings, task, recipe, task.base_model)
+    run = make_run(resolve(settings, task))
     state = run.initial_state()
     batch = collect(run, state, step=0).batch
     state, _, records = learn(run.learner, state, batch.rollouts, step=0)

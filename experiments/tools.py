@@ -12,7 +12,7 @@ wrote last. Prints held-out accuracy and calls of both; reports show samples tur
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +167,7 @@ def main(arguments: Sequence[str]) -> None:
 def _common(config: Config, arm: str) -> TrainConfig:
     options = {"calls": config.calls if arm == "calculator" else 0.0, "train": config.traces}
     options["test"] = config.evaluation_prompts
-    return TrainConfig(
+    return TrainConfig.of(
         task="experiments.tools:questions",
         task_options=tuple(f"{name}={value}" for name, value in options.items()),
         seed=config.seed,
@@ -181,8 +181,7 @@ def _common(config: Config, arm: str) -> TrainConfig:
 def _warm(config: Config, arm: str, model: str) -> TrainConfig:
     prompts = 2 * config.prompts_per_step
     steps = -(-config.traces // prompts)
-    return replace(
-        _common(config, arm),
+    return _common(config, arm).replace(
         method="experiments.tools:warm_start",
         model=model,
         run_dir=config.run_dir / arm / "warm",
@@ -195,8 +194,7 @@ def _warm(config: Config, arm: str, model: str) -> TrainConfig:
 
 
 def _reinforced(config: Config, arm: str) -> TrainConfig:
-    return replace(
-        _common(config, arm),
+    return _common(config, arm).replace(
         **METHODS[arm],
         model=str(config.run_dir / arm / "warm" / "policy"),
         run_dir=config.run_dir / arm / "rl",

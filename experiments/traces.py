@@ -8,7 +8,6 @@ different answers alone. `solution` of a row is the shortest of them, in tokens,
 `solutions` are all. A line says how many prompts have a trace, and how many answers were right.
 """
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from rlvr_jax.experience.evaluation import answered, evaluation_sampler
 from rlvr_jax.keys import plain_key
 from rlvr_jax.runs import check_config, described, guarded, preset
 from rlvr_jax.runs.loading import load_policy
+from rlvr_jax.runs.resolved import with_task
 from rlvr_jax.runs.task import load_task
 from rlvr_jax.tasks.synthesis.lines import write_lines
 from rlvr_jax.tasks.traces import trace_row
@@ -66,21 +66,21 @@ def main(arguments: Sequence[str]) -> None:
         if getattr(config, name) < least:
             raise ValueError(f"{name} must be at least {least}, got {getattr(config, name)}")
     start = preset(config.task, "grpo")
-    settings = dataclasses.replace(
-        start,
+    settings = start.replace(
         model=str(config.model),
         task_options=config.task_options,
         columns=config.columns,
         seed=config.seed,
         temperature=config.temperature,
-        response_tokens=config.response_tokens or start.response_tokens,
+        response_tokens=config.response_tokens or start.sampling.response_tokens,
         mesh=config.mesh,
         minibatches=1,
         micro_batches=0,
     )
     check_config(settings)
     task = load_task(settings)
-    loaded = load_policy(settings, task, settings.model)
+    settings = with_task(settings, task)
+    loaded = load_policy(settings, task, settings.policy.model)
     count = min(config.prompts or len(task.train), len(task.train))
     sampler = evaluation_sampler(
         loaded.sampler, count, config.samples, mesh_given=bool(config.mesh)

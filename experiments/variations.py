@@ -12,7 +12,7 @@ of the steps; the report shows the problems.
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -122,7 +122,7 @@ def main(arguments: Sequence[str]) -> None:
 
 def stages(config: Config) -> tuple[TrainConfig, TrainConfig]:
     """The warm start, and RL from its policy."""
-    common = TrainConfig(
+    common = TrainConfig.of(
         seed=config.seed,
         response_tokens=HARD.response_tokens,
         evaluation_prompts=config.evaluation_prompts,
@@ -132,8 +132,7 @@ def stages(config: Config) -> tuple[TrainConfig, TrainConfig]:
     )
     at_once = 2 * config.prompts_per_step
     steps = -(-config.traces // at_once)
-    warm = replace(
-        common,
+    warm = common.replace(
         method="critique_ft",  # imitation of worked solutions, whatever they are
         task="experiments.variations:traces",
         task_options=(f"count={config.traces}", f"seed={config.seed}"),
@@ -145,8 +144,7 @@ def stages(config: Config) -> tuple[TrainConfig, TrainConfig]:
         evaluate_every=steps,
         learning_rate=3 * config.learning_rate,
     )
-    rl = replace(
-        common,
+    rl = common.replace(
         method="svs",
         hyperparameters=(f"sources={config.sources}", f"most={config.most}"),
         task="arithmetic:hard",

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # for type checkers, in place of `__getattr__`
     from rlvr_jax import (
         analysis as analysis,
+        boards as boards,
+        diagnosis as diagnosis,
         experience as experience,
         judges as judges,
         kernels as kernels,
         methods as methods,
         objectives as objectives,
         parallel as parallel,
+        pods as pods,
         policy as policy,
         rollout as rollout,
         runs as runs,
@@ -54,12 +57,15 @@ _PUBLIC = {
 }
 _ROOMS = (
     "analysis",
+    "boards",
+    "diagnosis",
     "experience",
     "judges",
     "kernels",
     "methods",
     "objectives",
     "parallel",
+    "pods",
     "policy",
     "rollout",
     "runs",

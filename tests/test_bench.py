@@ -11,7 +11,7 @@ from rich.console import Console
 
 from experiments import bench, bench_work
 from rlvr_jax.experiments.bench_profile import profiled
-from rlvr_jax.runs import loop
+from rlvr_jax.runs import TrainConfig, loop
 
 
 def test_the_step_is_that_of_the_training_loop():
@@ -50,7 +50,7 @@ def test_smollm2_is_left_out_where_its_weights_are_not_installed(monkeypatch, ca
 def test_the_floor_counts_the_tokens_that_were_drawn(short):
     """Two groups of four; by hand, for a rate and a bandwidth of 1; `short` rows have one token."""
     shape = bench_work._FIXED["S"].model
-    config = SimpleNamespace(samples_per_prompt=4, epochs=1, updates_per_step=lambda: 2)
+    config = TrainConfig.of(samples_per_prompt=4, minibatches=2)
     model, sampler = SimpleNamespace(config=shape), SimpleNamespace(opening=4)
     run = SimpleNamespace(config=config, start=SimpleNamespace(model=model, sampler=sampler))
     lengths = np.array([3] * (8 - short) + [1] * short, np.int32)

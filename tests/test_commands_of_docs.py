@@ -17,7 +17,8 @@ import tyro
 from experiments import compare
 from rlvr_jax import __main__
 from rlvr_jax.parallel.topologies import describe
-from rlvr_jax.runs import papers, parse_config
+from rlvr_jax.pods import papers
+from rlvr_jax.runs import parse_config
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

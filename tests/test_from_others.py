@@ -1,6 +1,5 @@
 """The pages for users of TRL, verl and Tunix name what there is, and whose versions they mean."""
 
-import dataclasses
 import importlib
 import inspect
 import re
@@ -9,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rlvr_jax import experience, methods, objectives, tasks
-from rlvr_jax.runs import TrainConfig
+from rlvr_jax.runs.config import SETTINGS
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = {
@@ -19,7 +18,6 @@ PAGES = {
 }
 OF_EXAMPLES = {"module", "function", "wandb", "trackio", "python", "calculator"}
 OF_EXAMPLES |= {"beta", "weights", "estimator", "params", "rows"}
-SETTINGS = {field.name for field in dataclasses.fields(TrainConfig)}
 
 
 def ours(page):

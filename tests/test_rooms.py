@@ -39,14 +39,16 @@ TABLE = {
 TABLE["experience"] = {*TABLE} - {"kernels", "own", "pipes"}
 TABLE["methods"] = {*TABLE} - {"analysis", "public", "sandbox"}
 TABLE["runs"] = set(TABLE)
+# What is done with runs; none imports another.
+TABLE |= {room: set(TABLE) for room in ("boards", "diagnosis", "pods")}
 EXPERIMENTS = set(TABLE)
 # They are a room of the package, too, so that the wheel has them.
 TABLE["experiments"] = EXPERIMENTS
 TABLE["__main__"] = {"methods", "pipes", "tasks"}
 # Documented names of commands that stand elsewhere; nothing imports them.
 COMMANDS = {
-    "rlvr_jax/analysis/diagnose.py": {"runs"},
-    "rlvr_jax/parallel/compile.py": {"runs"},
+    "rlvr_jax/analysis/diagnose.py": {"diagnosis"},
+    "rlvr_jax/parallel/compile.py": {"pods"},
 }
 
 

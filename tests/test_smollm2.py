@@ -1,6 +1,5 @@
 """The experiment on a real language model: what it says when it cannot start, and a run of it."""
 
-import dataclasses
 import importlib.machinery
 import importlib.util
 import json
@@ -75,10 +74,12 @@ def test_a_method_that_is_given_stands_in_the_place_of_the_first_one(tmp_path):
 def test_a_run_of_another_task_goes_on_with_its_own_settings(tmp_path, monkeypatch):
     run_dir = tmp_path / "run"
     run_dir.mkdir()
-    begun = TrainConfig(task="countdown", method="rloo", model="policy", run_dir=run_dir, steps=7)
+    begun = TrainConfig.of(
+        task="countdown", method="rloo", model="policy", run_dir=run_dir, steps=7
+    )
     write_json(run_dir / "config.json", {"settings": begun.to_json()})
     asked = []
     monkeypatch.setattr(smollm2, "train", lambda config: asked.append(config))
     monkeypatch.setattr(smollm2, "describe_end", lambda *_: "")
     smollm2.main(["--resume", "--run-dir", str(run_dir)])
-    assert asked == [dataclasses.replace(begun, resume=True)]
+    assert asked == [begun.replace(resume=True)]

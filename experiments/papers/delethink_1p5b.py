@@ -3,8 +3,8 @@ examples/delethink_template.sh."""
 
 import sys
 
+from rlvr_jax.pods import Paper, Setting, run_paper
 from rlvr_jax.runs import guarded
-from rlvr_jax.runs.papers import Paper, Setting, run_paper
 
 PAPER = Paper(
     name="delethink_1p5b",

@@ -2,8 +2,8 @@
 
 import sys
 
+from rlvr_jax.pods import Paper, Setting, run_paper
 from rlvr_jax.runs import guarded
-from rlvr_jax.runs.papers import Paper, Setting, run_paper
 
 PAPER = Paper(
     name="skywork_or1_7b",

@@ -1,8 +1,8 @@
-"""The documented name of `rlvr_jax.runs.diagnose`."""
+"""The documented name of `rlvr_jax.diagnosis.diagnose`."""
 
 import sys
 
-from rlvr_jax.runs.diagnose import main
+from rlvr_jax.diagnosis.diagnose import main
 
 __all__ = ["main"]
 

@@ -15,10 +15,10 @@ from rlvr_jax import policy
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.evaluation import Answer
 from rlvr_jax.experience.parts import Actor
+from rlvr_jax.experience.rewards.choice import choose, lower_bound, own_score, vote_count, vote_sum
 from rlvr_jax.experience.stages.grading.judge import asked_about
 from rlvr_jax.experience.stages.grading.verdicts import asked_rows
 from rlvr_jax.judges import Judge
-from rlvr_jax.objectives import choose, lower_bound, own_score, vote_count, vote_sum
 from rlvr_jax.policy import Model, Params, products
 from rlvr_jax.policy.scoring import run_in_pieces
 from rlvr_jax.training.statistics import verdicts

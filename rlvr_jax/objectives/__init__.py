@@ -18,18 +18,13 @@ model. A file's folder is its place in the chain; each imports only those before
     advantages/    signed credit, and the critics of some of them
     transforms/    changes of a signal between advantage and surrogate
 
-`compositions` names the compositions common to many papers. At the root there are also networks
-that are fitted to rollouts (`scorers`), votes over answers (`choice`), and values of written
-dialogues (`offline_values`).
+`compositions` names the compositions common to many papers.
 """
 
 from rlvr_jax.objectives.advantages import *
 from rlvr_jax.objectives.algebra import *
-from rlvr_jax.objectives.choice import *
 from rlvr_jax.objectives.compositions import *
-from rlvr_jax.objectives.offline_values import *
 from rlvr_jax.objectives.regularizers import *
-from rlvr_jax.objectives.scorers import *
 from rlvr_jax.objectives.statistics import *
 from rlvr_jax.objectives.surrogates import *
 from rlvr_jax.objectives.transforms import *

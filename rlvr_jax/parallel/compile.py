@@ -1,8 +1,8 @@
-"""The documented name of `rlvr_jax.runs.compile`."""
+"""The documented name of `rlvr_jax.pods.compile`."""
 
 import sys
 
-from rlvr_jax.runs.compile import main
+from rlvr_jax.pods.compile import main
 
 __all__ = ["main"]
 

@@ -1,15 +1,14 @@
-"""Runs: settings, command line, loop, run directories, checkpoints. Only experiments import it.
+"""Runs: settings, command line, loop, run directories, checkpoints.
 
 `train(config)` runs one `TrainConfig` to its end, `train_together` several side by side, which
 `check_together` tries before the first begins;
-`parse_config` reads one from a command line; `guarded` wraps a command. `compile` compiles the
-programs of a run for a pod.
+`parse_config` reads one from a command line; `guarded` wraps a command.
 """
 
-from rlvr_jax.runs.command import RunsFailed, check_directory, describe_end, parse_config, train
+from rlvr_jax.runs.command import RunsFailed, check_directory, describe_end, train
+from rlvr_jax.runs.command_line import parse_config
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.config_checks import check_config
-from rlvr_jax.runs.entries import entry_config
 from rlvr_jax.runs.guard import guarded
 from rlvr_jax.runs.help import described
 from rlvr_jax.runs.presets import preset
@@ -24,7 +23,6 @@ __all__ = [
     "default_jobs",
     "describe_end",
     "described",
-    "entry_config",
     "guarded",
     "parse_config",
     "preset",

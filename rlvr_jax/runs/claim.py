@@ -33,10 +33,10 @@ def claimed(directory: Path) -> Iterator[None]:
             file = _held(directory / LOCK)
         except BlockingIOError:
             user = (directory / LOCK).read_text()
-            error = f"run_dir must be free, got {str(directory)!r}, which {user} is using"
+            error = f"--run-dir must be free, got {str(directory)!r}, which {user} is using"
         except OSError as problem:
             reason = problem.strerror or str(problem)
-            error = f"run_dir must be a directory to write in, got {str(directory)!r}: {reason}"
+            error = f"--run-dir must be a directory to write in, got {str(directory)!r}: {reason}"
     refused = next(filter(None, parallel.gather(error)), "")
     try:
         if refused:

@@ -1,24 +1,21 @@
-"""From a command line to a finished run directory."""
+"""From the settings of a run to its finished directory."""
 
 import contextlib
 import dataclasses
 import json
 import textwrap
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
-import tyro
 from rich.console import Console
 from rich.markup import escape
 
-import rlvr_jax
-from rlvr_jax import methods, parallel, policy, tasks
+from rlvr_jax import parallel, policy, tasks
 from rlvr_jax.analysis.run_directory import load_run
-from rlvr_jax.experience import experience
 from rlvr_jax.experience.prompts import shown_prompt, tokens_fingerprint
 from rlvr_jax.experience.told import Told
 from rlvr_jax.runs.checkpoints import Checkpoints, latest_step
@@ -26,25 +23,19 @@ from rlvr_jax.runs.checks.computed_with import check_computed_with, computed_wit
 from rlvr_jax.runs.checks.forecast import check_forecast
 from rlvr_jax.runs.checks.learnable import check_known_answers
 from rlvr_jax.runs.claim import LOCK, claimed
-from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.config_checks import check_config
-from rlvr_jax.runs.help import print_help
-from rlvr_jax.runs.judging import asked_by_files
 from rlvr_jax.runs.loop import stop_requests, train_steps
 from rlvr_jax.runs.policy_card import policy_card
-from rlvr_jax.runs.presets import preset
 from rlvr_jax.runs.progress import RunProgress, print_settings, progress_bar
+from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.run import Run, make_run
 from rlvr_jax.runs.run_writer import NoWriter, RunWriter, write_json
 from rlvr_jax.runs.screen import run_lines
-from rlvr_jax.runs.settings import begun, check_same_run, plain, resolved, shown_settings
-from rlvr_jax.runs.task import Load, load_task
+from rlvr_jax.runs.settings import check_same_run, resolved_settings, shown_settings
 from rlvr_jax.runs.trackers import make_trackers
-from rlvr_jax.tasks import Task
 from rlvr_jax.tools.slips import sentence
 from rlvr_jax.training.layout import describe_layout
-from rlvr_jax.types import Recipe
 
 
 class RunsFailed(RuntimeError):
@@ -63,46 +54,6 @@ class RunsFailed(RuntimeError):
 
 TOLD = "replies.jsonl"
 """File of a run directory with the replies of environments since the last checkpoint."""
-
-
-def parse_config(
-    arguments: Sequence[str], description: str | None = None, start: TrainConfig | None = None
-) -> TrainConfig:
-    """Reads a command line; it starts from the preset of its task and method.
-
-    With `--resume` it starts from the settings of the run in `--run-dir`.
-
-    Args:
-      description: the beginning of `--help`; None: that of the settings.
-      start: in the place of the preset.
-    Raises:
-      ValueError: an unknown method (closest names), or a setting that cannot work.
-    """
-    given = {}
-    for index, argument in enumerate(arguments):
-        option, equals, value = argument.partition("=")
-        if option in ("--task", "--method", "--run-dir") and (equals or arguments[index + 1 :]):
-            given[option] = value if equals else arguments[index + 1]
-    directory = Path(given.pop("--run-dir", start.run_dir if start else TrainConfig.run_dir))
-    stored = begun(directory) if "--resume" in arguments else None
-    # Where one differs the run is another, which is refused when its settings are compared.
-    own = {"--task": stored.task, "--method": stored.method} if stored else {}
-    if stored and {**own, **given} == own:
-        start = stored
-    elif start is None:
-        method = given.get("--method", TrainConfig.method)
-        methods.method(method)
-        start = preset(given.get("--task", TrainConfig.task), method)
-    if {"-h", "--help"} & {*arguments}:
-        print_help(start, description or TrainConfig.__doc__ or "", Console())
-        raise SystemExit(0)
-    config = tyro.cli(TrainConfig, args=list(arguments), default=start, description=description)
-    if config.hyperparameters != start.hyperparameters:
-        merged = {pair.partition("=")[0]: pair for pair in start.hyperparameters}
-        merged |= {pair.partition("=")[0]: pair for pair in config.hyperparameters}
-        config = dataclasses.replace(config, hyperparameters=tuple(merged.values()))
-    check_config(config)
-    return config
 
 
 Watch = Callable[[str, int, int], Callable[..., None]]
@@ -129,7 +80,7 @@ def train(
     """
     console = console or Console()
     check_config(config)
-    if not config.compile_cache:
+    if not config.devices.compile_cache:
         jax.config.update("jax_enable_compilation_cache", False)
     directory = config.run_dir
     check_directory(directory, config.resume)
@@ -142,22 +93,23 @@ def train(
 def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -> dict[str, Any]:
     directory = config.run_dir
     if config.resume and not (directory / "config.json").is_file():
-        raise ValueError(f"resume: run_dir must hold a run, got {str(directory)!r}")
-    card, task, recipe = run_card(config)
+        raise ValueError(f"resume: --run-dir must hold a run, got {str(directory)!r}")
+    resolved = resolve(config)
+    card = resolved.card()
     if len(set(held := parallel.gather(card["task_fingerprint"]))) > 1:
         raise ValueError(
-            f"task {config.task!r} must have the same prompts in all processes, got fingerprints"
-            f" {held}"
+            f"task {config.data.task!r} must have the same prompts in all processes, got"
+            f" fingerprints {held}"
         )
     stored, first_step = {}, 0
     if config.resume:
         stored = json.loads((directory / "config.json").read_text())
         check_same_run(stored, card)
         first_step = _first_step(config)
-    run = make_run(config, task, recipe, card["model"])
-    card["computed_with"] = computed_with(config, recipe, card["model"])
+    run = make_run(resolved)
+    card["computed_with"] = computed_with(config, run.recipe, card["model"])
     check_computed_with(stored.get("computed_with", {}), card["computed_with"])
-    card["resolved"] = resolved(run)
+    card["resolved"] = resolved_settings(run)
     card["prompts"] = tokens_fingerprint([*run.start.tables.values(), run.start.test_table])
     if stored.get("prompts", card["prompts"]) != card["prompts"]:
         raise ValueError(
@@ -188,7 +140,7 @@ def _say(run: Run, card: dict[str, Any], console: Console, alone: bool) -> None:
         check_known_answers(check)
     plainly = dict(highlight=False, markup=False, soft_wrap=True)
     if config.verbose:
-        print_settings(console, f"{config.method} on {config.task}", shown_settings(card))
+        print_settings(console, f"{config.method} on {config.data.task}", shown_settings(card))
         console.print(str(check), highlight=False, markup=False)
     if alone or config.verbose:
         for line in run_lines(run, card, check):
@@ -198,44 +150,10 @@ def _say(run: Run, card: dict[str, Any], console: Console, alone: bool) -> None:
     if near := check_forecast(run):
         console.print(f"[yellow]warning:[/] {escape(near)}", highlight=False)
     where = "" if alone else f"{config.method} seed {config.seed}: "
-    told = [f"task {config.task}: {note}" for note in run.task.notes] if alone else []
+    told = [f"task {config.data.task}: {note}" for note in run.task.notes] if alone else []
     told += [f"self-check: {problem}" for problem in check.problems if not config.verbose]
     for remark in [*run.remarks(), *told]:
         console.print(f"[yellow]note:[/] {escape(where + remark)}", highlight=False)
-
-
-def run_card(
-    config: TrainConfig, load: Load = tasks.load_as_written
-) -> tuple[dict[str, Any], Task, Recipe]:
-    """Content of a run's `config.json`, with its task and its method."""
-    task = load_task(config, load)
-    model = config.model or task.base_model
-    if not model:
-        raise ValueError(f"model must be a policy folder: task {config.task!r} has none of its own")
-    budget = config.response_tokens or task.response_tokens
-    hyperparameters = config.method_arguments(budget)
-    recipe = compose(config, task, methods.recipe(config.method, **hyperparameters))
-    terms, usual = list(recipe.objective.labels), experience().labels
-    if recipe.critic is not None:
-        terms.append(f"critic: {recipe.critic.label}")
-    terms += [f"experience: {name}" for name in recipe.experience.labels if name not in usual]
-    card = {
-        "method": config.method,
-        "task": config.task,
-        "seed": config.seed,
-        "model": model,
-        "loss_terms": terms,
-        "settings": config.to_json(),
-        "hyperparameters": {name: plain(value) for name, value in hyperparameters.items()},
-        "task_fingerprint": task.fingerprint(),
-        "task_notes": list(task.notes),
-        "mixture": dict(task.mixture),
-        "response_tokens": budget,
-        "versions": {"rlvr_jax": rlvr_jax.__version__, "jax": jax.__version__},
-    }
-    if files := asked_by_files(config):
-        card["judge_files"] = files
-    return card, task, recipe
 
 
 def describe_end(config: TrainConfig, summary: dict[str, Any]) -> str:
@@ -256,10 +174,12 @@ def check_directory(directory: Path, resume: bool) -> None:
       ValueError: no directory, or one that is not empty and `resume` is not given.
     """
     if directory.exists() and not directory.is_dir():
-        raise ValueError(f"run_dir must be a directory, got the file {str(directory)!r}")
+        raise ValueError(f"--run-dir must be a directory, got the file {str(directory)!r}")
     held = directory.exists() and any(path.name != LOCK for path in directory.iterdir())
     if held and not resume:
-        raise ValueError(f"run_dir must be new or empty (or give --resume), got {str(directory)!r}")
+        raise ValueError(
+            f"--run-dir must be new or empty (or give --resume), got {str(directory)!r}"
+        )
 
 
 def _first_step(config: TrainConfig) -> int:
@@ -287,10 +207,10 @@ def _train(
     checkpoints = Checkpoints(directory / "checkpoints", state)
     if first_step:
         state = checkpoints.restore(first_step, state)
-    if run.config.mesh:
+    if run.config.devices.mesh:
         said = describe_layout(
-            run.config.mesh,
-            run.config.sample_mesh,
+            run.config.devices.mesh,
+            run.config.devices.sample_mesh,
             run.policy_params(state),
             state,
             run.programs.reshard,

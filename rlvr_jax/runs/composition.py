@@ -1,7 +1,7 @@
 """A run's recipe: the objective of one method, the experience of it or of another, own stages."""
 
 import inspect
-from collections.abc import Sequence, Sized
+from collections.abc import Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,44 +19,46 @@ from rlvr_jax.experience.stages.rewards.tournament import Compare, compare_by
 from rlvr_jax.judges import read_rubric
 from rlvr_jax.own import own_function
 from rlvr_jax.runs.config import TrainConfig
-from rlvr_jax.runs.hyperparameters import read_arguments, resolve_hyperparameters
+from rlvr_jax.runs.hyperparameters import method_arguments, read_arguments
 from rlvr_jax.runs.judging import check_criteria, judging
 from rlvr_jax.tasks import Task
 from rlvr_jax.tools import World
 from rlvr_jax.types import Recipe, replace
 
 
-def compose(config: TrainConfig, task: Task, recipe: Recipe) -> Recipe:
+def compose(
+    config: TrainConfig, task: Task, recipe: Recipe, hyperparameters: Mapping[str, Any]
+) -> Recipe:
     """The recipe of a run: with the experience that its settings ask for.
 
+    Args:
+      config: its response_tokens is the budget of a response, not 0.
+      recipe, hyperparameters: of the method.
     Raises:
       ValueError: stages that cannot be made; an experience that needs what the task's prompts lack;
         dynamic sampling beside another refill.
     """
-    budget = config.response_tokens or task.response_tokens
     first, compare = judging(config)
     compare = compare or _by_number(config, first)
-    if config.experience or compare is not None or config.judge_rubric:
+    if config.experience or compare is not None or config.judging.judge_rubric:
         whose = config.experience or config.method
-        own = config.method_arguments(budget)
-        if config.experience:
-            own = resolve_hyperparameters(whose, (), budget, config.steps)
-        check_criteria(config.judge_rubric, whose, own)
-        if config.judge_rubric and own.get("criteria") == ():
-            rubric = read_rubric(Path(config.judge_rubric))
+        own = method_arguments(config, whose) if config.experience else dict(hyperparameters)
+        check_criteria(config.judging.judge_rubric, whose, own)
+        if config.judging.judge_rubric and own.get("criteria") == ():
+            rubric = read_rubric(Path(config.judging.judge_rubric))
             own["criteria"] = tuple(criterion.text or criterion.name for criterion in rubric)
         recipe = replace(recipe, experience=_compared(whose, own, compare).experience)
     chain = recipe.experience or experience()
-    if config.dynamic_sampling:
+    if config.sampling.dynamic_sampling:
         if any(name.startswith("refill") for name in chain.stages):
             raise ValueError(
-                f"TrainConfig: dynamic_sampling must be 0 for method"
+                f"--dynamic-sampling must be 0 for method"
                 f" {config.experience or config.method!r}, which refills batches by itself, got"
-                f" {config.dynamic_sampling}"
+                f" {config.sampling.dynamic_sampling}"
             )
-        first += [refill(stage_room.uniform, config.dynamic_sampling)]
+        first += [refill(stage_room.uniform, config.sampling.dynamic_sampling)]
     last = [own_stage(name) for name in config.stage]
-    if config.mask_truncated:
+    if config.sampling.mask_truncated:
         last.append(mask_truncated())
     curricula = list(chain.curricula.values())
     stages = [*first, *chain.stages.values(), *last]
@@ -75,7 +77,7 @@ def _by_number(config: TrainConfig, asked: Sequence[Stage]) -> Compare | None:
         return None
     if len(asked[0].rewards) > 1:
         raise ValueError(
-            f"TrainConfig: judge_rubric must have one criterion for method {method!r}, which"
+            f"--judge-rubric must have one criterion for method {method!r}, which"
             f" compares answers by one number, got {len(asked[0].rewards)}; judge_prompt pairs has"
             " the judge compare them"
         )
@@ -92,7 +94,7 @@ def _compared(method: str, hyperparameters: dict[str, Any], compare: Compare | N
     if compare is not None:
         if not _compares(method):
             raise ValueError(
-                "TrainConfig: judge_prompt must show one answer for method"
+                "--judge-prompt must show one answer for method"
                 f" {method!r}, which compares none with another, got one that shows two"
             )
         hyperparameters = {**hyperparameters, "compare": compare}
@@ -119,10 +121,10 @@ def setting_of(
     """What the parts of an experience may know of a run."""
     return RunInfo(
         task,
-        config.prompts_per_step,
-        config.samples_per_prompt,
-        chain.drawn_samples(config.samples_per_prompt),
-        config.response_tokens or task.response_tokens,
+        config.sampling.prompts_per_step,
+        config.sampling.samples_per_prompt,
+        chain.drawn_samples(config.sampling.samples_per_prompt),
+        config.sampling.response_tokens,
         config.seed,
         config.steps,
         chain.rounds,

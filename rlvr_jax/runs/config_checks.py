@@ -1,15 +1,14 @@
 """Settings of a run that cannot work, independent of model and task."""
 
 import math
+from pathlib import Path
+from typing import Any
 
 from rlvr_jax.parallel import row_shards
-from rlvr_jax.policy import REMAT_POLICIES
-from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.config import TrainConfig, flag, setting_of
 from rlvr_jax.runs.hyperparameters import parse_hyperparameters
 from rlvr_jax.runs.trackers import check_trackers
-from rlvr_jax.types.parts import check_arguments
-
-_DTYPES = ("float32", "bfloat16")
+from rlvr_jax.types.parts import checked
 
 
 def check_config(config: TrainConfig) -> None:
@@ -18,44 +17,36 @@ def check_config(config: TrainConfig) -> None:
     Raises:
       ValueError: names the setting, the value and the requirement.
     """
-    check_arguments(TrainConfig, vars(config))
-    if config.template_arguments() and not config.chat_template:
+    for name, value in config.flat().items():
+        check_setting(name, value)
+    if config.data.template_arguments() and not config.data.chat_template:
         raise ValueError(
-            "TrainConfig: chat_template_kwargs must be empty without a chat template, got"
-            f" {' '.join(config.chat_template_kwargs)}"
+            "--chat-template-kwargs must be left out with --no-chat-template, got"
+            f" {' '.join(config.data.chat_template_kwargs)}"
         )
-    if config.drop_long_prompts and not config.prompt_tokens:
-        raise ValueError("TrainConfig: drop_long_prompts needs prompt_tokens, got 0")
-    if not (rate := config.rate()) > 0 or math.isinf(rate):
+    if config.data.drop_long_prompts and not config.data.prompt_tokens:
+        raise ValueError("--drop-long-prompts needs --prompt-tokens, got 0")
+    rate = config.optimizer.learning_rate
+    if rate is not None and (not rate > 0 or math.isinf(rate)):
         wanted = "finite" if rate > 0 else "positive"
-        raise ValueError(f"TrainConfig: learning_rate must be {wanted}, got {rate}")
+        raise ValueError(f"--learning-rate must be {wanted}, got {rate}")
     if config.seed >= 2**32:
         # JAX would take the rest of a division by 2^32.
-        raise ValueError(f"TrainConfig: seed must be below 2**32, got {config.seed}")
-    config.sampling()
-    if config.prompts_per_step % config.minibatches:
+        raise ValueError(f"--seed must be below 2**32, got {config.seed}")
+    config.sampler()
+    prompts, update = config.sampling.prompts_per_step, config.update
+    if prompts % update.minibatches:
         raise ValueError(
-            "TrainConfig: minibatches must divide prompts_per_step ="
-            f" {config.prompts_per_step} (an update takes whole groups), got {config.minibatches}"
+            f"--minibatches must divide --prompts-per-step {prompts} (an update takes"
+            f" whole groups), got {update.minibatches}"
         )
     rows = config.plan().rows
-    if config.micro_batches and rows % config.micro_batches:
+    if update.micro_batches and rows % update.micro_batches:
         raise ValueError(
-            f"TrainConfig: micro_batches must divide the {rows} rollouts of an update,"
-            f" got {config.micro_batches}"
+            f"--micro-batches must divide the {rows} rollouts of an update,"
+            f" got {update.micro_batches}"
         )
-    of_few = {
-        "compute_dtype": _DTYPES,
-        "remat": REMAT_POLICIES,
-        "failed_grades": ("raise", "no_verdict"),
-    }
-    for name, choices in of_few.items():
-        if getattr(config, name) not in choices:
-            raise ValueError(
-                f"TrainConfig: {name} must be {', '.join(choices[:-1])} or {choices[-1]},"
-                f" got {getattr(config, name)!r}"
-            )
-    config.lora()
+    config.policy.lora()
     check_trackers(config.log_to)
     _check_meshes(config, rows)
     config.wave()
@@ -63,22 +54,32 @@ def check_config(config: TrainConfig) -> None:
     parse_hyperparameters(config.method, config.hyperparameters)
 
 
+def check_setting(name: str, value: Any) -> Any:
+    """The value of one setting as its type: a list as a tuple, a text as a path.
+
+    Raises:
+      ValueError: no such setting, a value of another type or out of range.
+    """
+    hint = setting_of(name).type
+    return Path(value) if hint is Path else checked(flag(name), "value", value, hint)
+
+
 def _check_meshes(config: TrainConfig, rows: int) -> None:
     """Both meshes can be read, have the same devices and divide the rows that they get."""
-    if config.sample_mesh and not config.mesh:
+    if config.devices.sample_mesh and not config.devices.mesh:
         raise ValueError(
-            f"TrainConfig: sample_mesh needs a mesh to train on, got {config.sample_mesh!r} alone"
+            f"--sample-mesh needs a --mesh to train on, got {config.devices.sample_mesh!r} alone"
         )
-    sampled = config.prompts_per_step * config.samples_per_prompt
-    split = {"mesh": rows // max(1, config.micro_batches), "sample_mesh": sampled}
+    sampled = config.sampling.prompts_per_step * config.sampling.samples_per_prompt
+    split = {"mesh": rows // max(1, config.update.micro_batches), "sample_mesh": sampled}
     for name, count in split.items():
         try:
-            parts = row_shards(getattr(config, name))
+            parts = row_shards(getattr(config.devices, name))
         except ValueError as error:
-            raise ValueError(f"TrainConfig: {name}: {error}") from None
+            raise ValueError(f"{flag(name)}: {error}") from None
         if count % parts:
             what = "a step" if count == sampled else "a micro-batch"
             raise ValueError(
-                f"TrainConfig: {name} must divide the {count} rollouts of {what} by data x fsdp,"
-                f" got {getattr(config, name)!r}"
+                f"{flag(name)} must divide the {count} rollouts of {what} by data x fsdp,"
+                f" got {config.flat()[name]!r}"
             )

@@ -1,6 +1,5 @@
 """A policy folder and a task's held-out prompts, as an evaluation samples them."""
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +13,7 @@ from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.config_checks import check_config
 from rlvr_jax.runs.loading import LoadedPolicy, load_policy
 from rlvr_jax.runs.presets import preset
+from rlvr_jax.runs.resolved import with_task
 from rlvr_jax.runs.task import load_task
 from rlvr_jax.tasks import Task
 from rlvr_jax.training.layout import make_reshard
@@ -48,9 +48,8 @@ def evaluation_settings(task: str, response_tokens: int = 0, **changes: Any) -> 
       ValueError: a setting that cannot work.
     """
     start = preset(task, "grpo")
-    settings = dataclasses.replace(
-        start,
-        response_tokens=response_tokens or start.response_tokens,
+    settings = start.replace(
+        response_tokens=response_tokens or start.sampling.response_tokens,
         # The mesh splits the rollouts of a step.
         minibatches=1,
         micro_batches=0,
@@ -69,13 +68,14 @@ def load_held_out(settings: TrainConfig, task: Task | None = None) -> HeldOut:
       ValueError: as `load_task` and `load_policy`.
     """
     task = load_task(settings) if task is None else task
-    loaded = load_policy(settings, task, settings.model)
-    indices = held_out_indices(task, settings.evaluation_prompts)
+    settings = with_task(settings, task)
+    loaded = load_policy(settings, task, settings.policy.model)
+    indices = held_out_indices(task, settings.evaluation.evaluation_prompts)
     sampler = evaluation_sampler(
         loaded.sampler,
         len(indices),
-        settings.evaluation_samples,
-        mesh_given=bool(settings.mesh),
+        settings.evaluation.evaluation_samples,
+        mesh_given=bool(settings.devices.mesh),
     )
     return HeldOut(
         loaded, sampler, make_reshard(loaded.model, sampler.model)(loaded.params), indices

@@ -3,6 +3,7 @@
 import ast
 import difflib
 import inspect
+import re
 import sys
 from collections.abc import Callable, Sequence
 from types import NoneType, UnionType
@@ -11,6 +12,9 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from rlvr_jax import experience, methods, objectives
 from rlvr_jax.objectives import Aggregation
 from rlvr_jax.own import own
+from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.types.hyperparameters import OfRun
+from rlvr_jax.types.parts import annotations_of
 
 # Parameters that take any number of arguments.
 _MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -23,28 +27,30 @@ AGGREGATIONS = {
 """Those that a command line can name: the ones without arguments of their own."""
 
 
-def resolve_hyperparameters(
-    method: str, pairs: tuple[str, ...], response_tokens: int, steps: int
-) -> dict[str, Any]:
-    """All hyperparameters of a run's method: given ones, and the method's defaults.
+def method_arguments(config: TrainConfig, method: str | None = None) -> dict[str, Any]:
+    """All hyperparameters of a run's method: given ones, the run's, and the method's defaults.
 
-    Hyperparameters that a run already has are the run's own unless they are given: `max_length` its
-    budget of response tokens, `cache_length` a fifth of that (DAPO's 4096 of 20480), `total_steps`
-    its steps.
+    A parameter whose type carries `OfRun`, such as `MaxLength`, takes the value of the run.
 
     Args:
-      pairs: the given ones, as name=value.
+      config: its response_tokens is the budget of a response, not 0.
+      method: another method, of which none is given; None: that of the run.
+    Raises:
+      ValueError: one that has no default is not given.
     """
-    given = parse_hyperparameters(method, pairs)
-    parameters = inspect.signature(methods.method(method).recipe).parameters
-    values = {name: each.default for name, each in parameters.items() if each.kind not in _MANY}
-    if "max_length" in values:
-        values["max_length"] = response_tokens
-        if "cache_length" in values:
-            values["cache_length"] = max(1, response_tokens // 5)
-    if "total_steps" in values:
-        values["total_steps"] = steps
-    values |= given
+    pairs = config.hyperparameters if method is None else ()
+    method = config.method if method is None else method
+    recipe = methods.method(method).recipe
+    values = {
+        name: each.default
+        for name, each in inspect.signature(recipe).parameters.items()
+        if each.kind not in _MANY
+    }
+    for name in values:
+        for known in annotations_of(recipe, name):
+            if isinstance(known, OfRun):
+                values[name] = max(1, config.flat()[known.setting] // known.divisor)
+    values |= parse_hyperparameters(method, pairs)
     for name, value in values.items():
         if value is inspect.Parameter.empty:
             raise ValueError(
@@ -193,3 +199,18 @@ def _object_of(owner: str, recipe: Callable, name: str) -> Any:
         " rlvr_jax.experience, or module:name of your own"
         f"{f'; closest: {close}' if close else ''}, got {name!r}"
     )
+
+
+def plain(value: Any) -> Any:
+    """The value if JSON knows it, else its text; of a function its name, because its text has its
+    address in this process."""
+    if isinstance(value, (bool, int, float, str, type(None))):
+        return value
+    return plain_text(str(value))
+
+
+def plain_text(value: Any) -> Any:
+    """A text without the addresses of functions; other values do not change."""
+    if not isinstance(value, str):
+        return value
+    return re.sub(r"<function (\S+) at 0x[0-9a-f]+>", r"\1", value)

@@ -73,6 +73,7 @@ def load_policy(
     of the settings'.
 
     Args:
+      config: its response_tokens is the budget of a response, not 0 (`with_task`).
       sampling: settings of the sampler; as in `config` if None.
       optimizer, frozen, critic: needs of memory besides the weights; see
         `least_bytes`.
@@ -83,12 +84,12 @@ def load_policy(
         budget or with a token that the model does not embed, a view whose responses begin with so
         much that nothing can follow, or sequences longer than the model was made for.
     """
-    mesh, sample_mesh = make_meshes(config.mesh, config.sample_mesh)
+    mesh, sample_mesh = make_meshes(config.devices.mesh, config.devices.sample_mesh)
     # Prompts first: errors in them or the tokenizer are raised before weights are read.
-    tokenizer = load_tokenizer(config, path)
-    tables = {"plain": encode_prompts(tokenizer, task.train, config.prompt_tokens, "train")}
+    tokenizer = load_tokenizer(config.data, path)
+    tables = {"plain": encode_prompts(tokenizer, task.train, config.data.prompt_tokens, "train")}
     check_readable(tables["plain"], _with_messages(task.train), "train")
-    budget = config.response_tokens or task.response_tokens
+    budget = config.sampling.response_tokens
     for view in views:
         seen = [view.show(prompt, task) for prompt in task.train]
         shown, where = [one.text for one in seen], f"train, view {view.label}"
@@ -96,15 +97,15 @@ def load_policy(
         if shown == [prompt.text for prompt in task.train]:
             tables[view.label] = tables["plain"]
             continue
-        table = encode_prompts(tokenizer, task.train, config.prompt_tokens, where, shown)
+        table = encode_prompts(tokenizer, task.train, config.data.prompt_tokens, where, shown)
         check_readable(table, shown, where)
         tables[view.label] = table
-    test_table = encode_prompts(tokenizer, task.test, config.prompt_tokens, "test")
+    test_table = encode_prompts(tokenizer, task.test, config.data.prompt_tokens, "test")
     check_readable(test_table, _with_messages(task.test), "test")
-    options = dict(compute_dtype=config.compute_dtype, remat=config.remat, lora=config.lora())
+    options = config.policy.options()
     every = [*tables.values(), test_table]
     width = max(table.tokens.shape[1] for table in every)
-    samples = samples or config.samples_per_prompt
+    samples = samples or config.sampling.samples_per_prompt
 
     def shardings(shape):
         # Asked for once the shape is known, before weights are read.
@@ -113,7 +114,7 @@ def load_policy(
         if width + budget > shape.max_positions:
             room = shape.max_positions - width
             raise ValueError(
-                f"response_tokens must be at most {room} for this model (max_positions"
+                f"--response-tokens must be at most {room} for this model (max_positions"
                 f" {shape.max_positions}, prompts of {width}), got {budget}"
                 if room > 0
                 else f"prompts must be shorter than the {shape.max_positions} positions of this"
@@ -122,11 +123,11 @@ def load_policy(
         for view in views:
             shown, parts = int(tables[view.label].length.max()), view.responses + 1
             if shown + parts * budget > shape.max_positions:
+                most = (shape.max_positions - shown) // parts
                 raise ValueError(
-                    f"response_tokens must be at most {(shape.max_positions - shown) // parts} for"
-                    f" this method, which shows {view.responses} responses behind prompts of"
-                    f" {shown} tokens ({view.label}) in {shape.max_positions} positions, got"
-                    f" {budget}"
+                    f"--response-tokens must be at most {most} for this method, which shows"
+                    f" {view.responses} responses behind prompts of {shown} tokens"
+                    f" ({view.label}) in {shape.max_positions} positions, got {budget}"
                 )
         parameter_shardings(shape, sample_mesh)
         shaped = Model(replace(shape, **options), mesh=mesh)
@@ -140,12 +141,12 @@ def load_policy(
         replace(model, mesh=sample_mesh),
         tokenizer,
         task,
-        config.prompts_per_step,
+        config.sampling.prompts_per_step,
         samples,
         config.wave(samples),
         budget,
-        sampling or config.sampling(),
-        stop_tokens=stop_tokens(tokenizer, model.stop_tokens, config.stop),
+        sampling or config.sampler(),
+        stop_tokens=stop_tokens(tokenizer, model.stop_tokens, config.sampling.stop),
         opening=shared_opening(every),
         at_once=config.seats(),
     )

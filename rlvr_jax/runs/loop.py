@@ -61,7 +61,7 @@ def evaluate_run(run: Run, state: TrainState, step: int) -> Evaluation:
             params,
             table,
             run.held_out,
-            run.config.evaluation_samples,
+            run.config.evaluation.evaluation_samples,
             run.key("evaluation", step),
             kl,
             answer,
@@ -72,8 +72,8 @@ def _rows_of_update(run: Run) -> np.ndarray:
     """As many rows of an evaluation's call as an update has, groups of one prompt each, from as
     many prompts as there are, at equal distances, since prompts of one kind are adjacent. Rows come
     twice where a stage makes groups of fewer rows than they have."""
-    size = run.config.samples_per_prompt
-    groups = np.arange(run.config.prompts_per_step // run.config.minibatches)
+    size = run.config.sampling.samples_per_prompt
+    groups = np.arange(run.config.sampling.prompts_per_step // run.config.update.minibatches)
     there = min(run.evaluator.num_prompts, len(run.held_out))
     times, prompts = np.divmod(groups, there)
     if len(groups) < there:
@@ -106,7 +106,7 @@ def train_steps(
         step there is none.
     """
     config = run.config
-    interval = config.evaluation_interval()
+    interval = config.evaluation.evaluate_every
     saved_at = time.perf_counter()
     if first_step == 0:
         started = time.perf_counter()

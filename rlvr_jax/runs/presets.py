@@ -1,11 +1,11 @@
 """Settings that differ by task and method, all in one place.
 
 A command line starts from `TrainConfig`, then the task's preset, then the method's on that task;
-settings of the command line win. The published token quotas (2e-4 of a batch) are made for
+settings of the command line win, and
+`--no-preset` leaves both out. The published token quotas (2e-4 of a batch) are made for
 millions of tokens; on a task with a few thousand per update they choose nothing.
 """
 
-import dataclasses
 from typing import Any
 
 from rlvr_jax.runs.config import TrainConfig
@@ -106,13 +106,14 @@ _METHODS: dict[tuple[str, str], dict[str, Any]] = {
 def preset(task: str, method: str) -> TrainConfig:
     """The settings with which a command line for this task and method starts.
 
-    Options in a task's name change nothing: `brackets:train=512` has the settings of `brackets`.
+    They name it (`TrainConfig.preset`): "brackets/grpo" has settings for the task and others for
+    the method. Options in a task's name change nothing: `brackets:train=512` has the settings of
+    `brackets`.
     """
     plain = without_options(task)
     known = _ALIKE.get(plain, plain)
-    settings = {
-        **_TASKS.get(known, {}),
-        **_EVERYWHERE.get(method, {}),
-        **_METHODS.get((known, method), {}),
-    }
-    return dataclasses.replace(TrainConfig(task=task, method=method), **settings)
+    of_task = _TASKS.get(known, {})
+    of_method = {**_EVERYWHERE.get(method, {}), **_METHODS.get((known, method), {})}
+    name = "/".join([known] * bool(of_task) + [method] * bool(of_method))
+    settings = {**of_task, **of_method, "preset": name}
+    return TrainConfig.of(task=task, method=method, **settings)

@@ -21,7 +21,7 @@ from rlvr_jax.parallel import distribute, replicated
 from rlvr_jax.policy import Params, lora
 from rlvr_jax.rollout import Sampling, named_key
 from rlvr_jax.runs.composition import setting_of, with_environment, writers_of
-from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.config import OptimizerSettings, PolicySettings, TrainConfig
 from rlvr_jax.runs.judging import check_asked
 from rlvr_jax.runs.loading import (
     LoadedPolicy,
@@ -31,6 +31,7 @@ from rlvr_jax.runs.loading import (
     teacher_decay,
 )
 from rlvr_jax.runs.memory_check import cache_bytes, least_bytes
+from rlvr_jax.runs.resolved import ResolvedRun
 from rlvr_jax.tasks import Task
 from rlvr_jax.training.critic import initial_critic
 from rlvr_jax.training.layout import sampling_mesh, state_shardings
@@ -48,6 +49,7 @@ class Run:
     """All that one run is made of, ready to step.
 
     Fields:
+      config: the settings of `ResolvedRun`, with the width of the prompts and the micro-batches.
       start: the initial policy. Its weights are stored in memory only if the objective
         needs a reference or adapters are trained on them; else `start.params` is None.
       weights: of `start`, where it stores none.
@@ -202,7 +204,9 @@ class Run:
 
     def remarks(self) -> list[str]:
         """What of the method cannot act with these settings, a sentence each."""
-        plan = UpdatePlan(self.config.updates_per_step(), self.config.samples_per_prompt)
+        config, stages = self.config, self.experience.stages
+        optimizer, updates = config.optimizer, config.updates_per_step()
+        plan = UpdatePlan(updates, config.sampling.samples_per_prompt)
         found = self.recipe.objective.remarks(plan)
         sampling = self.start.sampler.sampling
         cut = _cuts(sampling)
@@ -212,25 +216,26 @@ class Run:
                 " and gradients are of all of it; sampler_ratio says which mass the part has."
             )
         names = ("lora_alpha", "lora_targets")
-        idle = [n for n in names if getattr(self.config, n) != getattr(TrainConfig, n)]
-        taken = self.config.steps * self.config.updates_per_step()
-        if self.config.warmup_updates > taken:
+        idle = [n for n in names if getattr(config.policy, n) != getattr(PolicySettings, n)]
+        taken = config.steps * updates
+        if optimizer.warmup_updates > taken:
             found.append(
-                f"warmup_updates: the learning rate rises over {self.config.warmup_updates} updates"
-                f" and the run has {taken}, so it never reaches {self.config.rate():g};"
+                f"warmup_updates: the learning rate rises over {optimizer.warmup_updates} updates"
+                f" and the run has {taken}, so it never reaches {optimizer.learning_rate:g};"
                 " --warmup-updates or --steps changes that."
             )
-        if self.config.lora() is None and idle:
+        if config.policy.lora() is None and idle:
             found.append(f"{', '.join(idle)}: lora_rank is 0, so all weights are trained.")
-        asked = self.config.critic_learning_rate or self.config.critic_epochs > 1
+        asked = optimizer.critic_learning_rate or config.update.critic_epochs > 1
         if asked and self.recipe.critic is None:
-            found.append(
-                f"critic_learning_rate, critic_epochs: {self.config.method} has no critic."
-            )
-        config, stages = self.config, self.experience.stages
+            found.append(f"critic_learning_rate, critic_epochs: {config.method} has no critic.")
         judged = [name for stage in stages.values() for name in stage.rewards]
         # Stages that the method brings, or the user, may read them in their own way.
-        of_settings = (config.judge, config.dynamic_sampling, config.mask_truncated)
+        of_settings = (
+            config.judging.judge,
+            config.sampling.dynamic_sampling,
+            config.sampling.mask_truncated,
+        )
         others = config.stage or len(stages) > sum(map(bool, of_settings))
         if judged and not others and "component_rewards" not in self.recipe.objective.reads:
             found.append(
@@ -246,27 +251,25 @@ def _cuts(sampling: Sampling) -> list[str]:
     return [name for name in names if getattr(sampling, name) != getattr(Sampling(), name)]
 
 
-def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -> Run:
+def make_run(resolved: ResolvedRun) -> Run:
     """Loads the policy and builds the programs.
 
-    Args:
-      config: checked already.
     Raises:
-      ValueError: as `load_policy`, `check_needs`, `check_grades_suffice`, `check_group_size`,
-        `check_asked` and `TrainConfig.sampling`; a method that reads the log-probs of a sampler
-        that cuts its distribution.
+      ValueError: as `load_policy`, `check_needs`, `check_grades_suffice`, `check_group_size` and
+        `check_asked`; a method that reads the log-probs of a sampler that cuts its distribution.
     """
+    config, recipe = resolved.config, resolved.recipe
     chain = recipe.experience
-    task = chain.graded(with_environment(task, chain.draw[1].environment))
+    task = chain.graded(with_environment(resolved.task, chain.draw[1].environment))
     check_needs(recipe, config.method, config.updates_per_step(), chain.writes, writers_of)
     check_group_size(config, recipe)
     check_grades_suffice(task, recipe.objective, config.method)
-    held_out = held_out_indices(task, config.evaluation_prompts)
-    optimizer = make_optimizer(config, config.rate())
-    critic_optimizer = make_optimizer(config, config.critic_rate())
-    frozen = config.lora_rank > 0 or "reference_logp" in recipe.objective.reads
+    held_out = held_out_indices(task, config.evaluation.evaluation_prompts)
+    optimizer = make_optimizer(config.optimizer, config.optimizer.learning_rate)
+    critic_optimizer = make_optimizer(config.optimizer, config.optimizer.critic_learning_rate)
+    frozen = config.policy.lora_rank > 0 or "reference_logp" in recipe.objective.reads
     frozen |= recipe.teacher == "start" or bool(scorer_needs(recipe.critic))
-    sampling = config.sampling(chain.draw[1].sampling)
+    sampling = config.sampler(chain.draw[1].sampling)
     if _cuts(sampling) and "behaviour_logp" in recipe.objective.reads:
         raise ValueError(
             f"{', '.join(_cuts(sampling))} must be off for method {config.method!r}: by how far"
@@ -276,38 +279,39 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
     start = load_policy(
         config,
         task,
-        model_path,
+        config.policy.model,
         sampling,
         optimizer,
         frozen,
         fitted,
         chain.views,
-        chain.drawn_samples(config.samples_per_prompt),
+        chain.drawn_samples(config.sampling.samples_per_prompt),
     )
     check_asked(config, start)
     setting = setting_of(
         config, task, chain, start.model.config.vocab_size, start.model.config.width
     )
     sampler = start.sampler
-    if not config.mesh:
+    if not config.devices.mesh:
         # Devices share the prompts of a call, and the rows that it computes at the same time.
         parts = math.gcd(sampler.wave[0], sampler.at_once or 0)
         mesh = sampling_mesh(sampler.model, parts)
         start = replace(start, sampler=replace(sampler, model=replace(sampler.model, mesh=mesh)))
-    if not config.micro_batches:
-        width = start.train_table.tokens.shape[1]
-        group = width + config.samples_per_prompt * start.sampler.response_tokens
-        config = replace(config, micro_batches=usual_pieces(config.plan(), start.model.mesh, group))
+    width = start.train_table.tokens.shape[1]
+    config = config.replace(prompt_tokens=width)
+    if not config.update.micro_batches:
+        group = width + config.sampling.samples_per_prompt * start.sampler.response_tokens
+        config = config.replace(micro_batches=usual_pieces(config.plan(), start.model.mesh, group))
     evaluator = start.sampler
     if not chain.draw[1].of_policy:
         evaluator = evaluation_sampler(
             start.sampler,
             len(held_out),
-            config.evaluation_samples,
-            waves=config.sample_waves,
-            mesh_given=bool(config.mesh),
+            config.evaluation.evaluation_samples,
+            waves=config.sampling.sample_waves,
+            mesh_given=bool(config.devices.mesh),
         )
-    base = start.params if config.lora_rank else None
+    base = start.params if config.policy.lora_rank else None
     models = start.model, start.sampler.model, evaluator.model
 
     @functools.cache
@@ -338,7 +342,7 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
 
 def check_group_size(config: TrainConfig, recipe: Recipe) -> None:
     """Refuses groups of one where a part of the method cannot act on them."""
-    if config.samples_per_prompt > 1:
+    if config.sampling.samples_per_prompt > 1:
         return
     of_one, of_two = (
         recipe.objective.remarks(UpdatePlan(config.updates_per_step(), size)) for size in (1, 2)
@@ -346,18 +350,18 @@ def check_group_size(config: TrainConfig, recipe: Recipe) -> None:
     for sentence in of_one:
         if sentence not in of_two:
             raise ValueError(
-                f"TrainConfig: samples_per_prompt must be at least 2 for method {config.method!r}"
+                f"--samples-per-prompt must be at least 2 for method {config.method!r}"
                 f" ({sentence.rstrip('.')}), got 1"
             )
 
 
-def make_optimizer(config: TrainConfig, learning_rate: float) -> optax.GradientTransformation:
+def make_optimizer(settings: OptimizerSettings, rate: float) -> optax.GradientTransformation:
     """Gradient clipping, Adam with decoupled weight decay, linear warm-up to the rate.
 
     The same one for the same numbers, or the next run in a process would compile its programs anew.
     """
-    numbers = config.warmup_updates, config.max_gradient_norm, config.adam_b1, config.adam_b2
-    return _optimizer(learning_rate, *numbers, config.weight_decay)
+    numbers = settings.warmup_updates, settings.max_gradient_norm, settings.adam_b1
+    return _optimizer(rate, *numbers, settings.adam_b2, settings.weight_decay)
 
 
 @functools.cache

@@ -9,9 +9,9 @@ import jax
 from rlvr_jax import methods, tasks
 from rlvr_jax.experience.prompts import told_tokens
 from rlvr_jax.policy.parameters import parameter_shapes
+from rlvr_jax.runs.hyperparameters import plain
 from rlvr_jax.runs.memory_check import describe_memory
 from rlvr_jax.runs.run import Run
-from rlvr_jax.runs.settings import plain
 
 
 def differences(card: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
@@ -36,30 +36,32 @@ def run_lines(run: Run, card: Mapping[str, Any], check: tasks.SelfCheck) -> list
     config, start = run.config, run.start
     shapes = parameter_shapes(start.model.config)
     size = sum(leaf.size for leaf in jax.tree.leaves(shapes))
-    trained = f"adapters of rank {config.lora_rank}" if run.adapts else "all weights"
+    trained = f"adapters of rank {config.policy.lora_rank}" if run.adapts else "all weights"
     sampler, updates = start.sampler, config.updates_per_step()
+    prompts, samples = config.sampling.prompts_per_step, config.sampling.samples_per_prompt
     source = "published" if card["method"] in methods.names() else "default"
     told = [
         f"{name}={own} ({source}: {theirs})" for name, (own, theirs) in differences(card).items()
     ]
+    preset = f"preset {config.preset} (--no-preset: none); " if config.preset else ""
     usual = "as published" if source == "published" else "its defaults"
-    interval, warmup = config.evaluation_interval(), "without warm-up"
-    if config.warmup_updates:
-        warmup = f"behind a warm-up of {config.warmup_updates} updates"
+    interval, warmup = config.evaluation.evaluate_every, "without warm-up"
+    if config.optimizer.warmup_updates:
+        warmup = f"behind a warm-up of {config.optimizer.warmup_updates} updates"
     return [
-        f"{config.method} on {config.task}, seed {config.seed}, {config.steps}"
+        f"{config.method} on {config.data.task}, seed {config.seed}, {config.steps}"
         f" step{'s' * (config.steps > 1)} → {config.run_dir}",
         f"policy  {card['model']}, {size / 1e6:.3g}M parameters; trained: {trained};"
         f" {describe_memory(run.memory())}",
         f"data    {len(run.task.train):,} prompts, {len(run.held_out)} of {len(run.task.test):,}"
         f" held out; {_paid(check)}; {told_tokens(start.train_table)}",
-        f"step    {config.prompts_per_step} prompts × {config.samples_per_prompt} samples of at"
-        f" most {sampler.response_tokens} tokens at temperature {sampler.sampling.temperature:g};"
-        f" {updates} update{'s' * (updates > 1)} at {config.rate():g},"
+        f"step    {prompts} prompts × {samples} samples of at most"
+        f" {sampler.response_tokens} tokens at temperature {sampler.sampling.temperature:g};"
+        f" {updates} update{'s' * (updates > 1)} at {config.optimizer.learning_rate:g},"
         f" {warmup}; evaluated every"
         f" {f'{interval} steps' if interval > 1 else 'step'}",
         f"loss    {' · '.join(card['loss_terms'])}",
-        f"method  {', '.join(told) if told else usual}; every setting is in config.json",
+        f"method  {', '.join(told) if told else usual}; {preset}every setting is in config.json",
     ]
 
 

@@ -1,21 +1,20 @@
 """Settings of a run: their resolved values, their display, and their comparison."""
 
-import dataclasses
 import inspect
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 from rlvr_jax import methods
-from rlvr_jax.rollout import Sampling
-from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.config import SETTINGS, TrainConfig
+from rlvr_jax.runs.hyperparameters import plain, plain_text
 from rlvr_jax.runs.run import Run
 
 # At which value settings stood before there were any, where that is not their default.
 _BEFORE = {"mask_truncated": False}
 # What may differ between a run and its continuation.
 _FREE = {
+    "preset",
     "run_dir",
     "resume",
     "steps",
@@ -40,28 +39,18 @@ def begun(directory: Path) -> TrainConfig | None:
         stored = dict(json.loads((directory / "config.json").read_text())["settings"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    known = {field.name for field in dataclasses.fields(TrainConfig)}
-    values = {name: value for name, value in (_BEFORE | stored).items() if name in known}
+    values = {name: value for name, value in (_BEFORE | stored).items() if name in SETTINGS}
     lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-    return TrainConfig(**{**values, **lists, "run_dir": directory})
+    return TrainConfig.of(**{**values, **lists, "run_dir": directory})
 
 
-def resolved(run: Run) -> dict[str, Any]:
+def resolved_settings(run: Run) -> dict[str, Any]:
     """Resolved values of settings that mean a rule, and those that the method prescribes."""
-    config, sampler = run.config, run.start.sampler
-    names = [f.name for f in dataclasses.fields(Sampling) if f.name not in ("processor", "stops")]
-    found = {name: getattr(sampler.sampling, name) for name in names}
-    found |= {
-        "learning_rate": config.rate(),
-        "sample_waves": config.sample_waves or 1,
-        "micro_batches": config.micro_batches,
-        "response_tokens": sampler.response_tokens,
-        "prompt_tokens": run.start.train_table.tokens.shape[1],
-        "evaluate_every": config.evaluation_interval(),
-    }
-    if run.recipe.critic is not None:
-        found["critic_learning_rate"] = config.critic_rate()
-    return found
+    names = ["temperature", "top_k", "top_p", "min_p", "learning_rate", "sample_waves"]
+    names += ["micro_batches", "response_tokens", "prompt_tokens", "evaluate_every"]
+    names += ["critic_learning_rate"] * (run.recipe.critic is not None)
+    values = run.config.flat()
+    return {name: values[name] for name in names}
 
 
 def shown_settings(card: dict[str, Any]) -> dict[str, Any]:
@@ -95,8 +84,9 @@ def check_same_run(stored: dict[str, Any], now: dict[str, Any]) -> None:
     """Refuses to take a run for one with other settings, another method or other data.
 
     Args:
-      stored, now: cards (`run_card`) of the run and of the request. Values that the run's version
-        did not write are not compared; a hyperparameter that it did not have had its default.
+      stored, now: cards (`ResolvedRun.card`) of the run and of the request. Values that the run's
+        version did not write are not compared; a hyperparameter that it did not have had its
+        default.
     """
     needed = {"settings", "hyperparameters", "model", "task_fingerprint"}
     if not needed <= stored.keys():
@@ -121,7 +111,7 @@ def check_same_run(stored: dict[str, Any], now: dict[str, Any]) -> None:
                 f" {got[:80]!r}"
             )
     # Runs of older versions have the places of functions in their texts.
-    told = {name: _plain_text(value) for name, value in stored["hyperparameters"].items()}
+    told = {name: plain_text(value) for name, value in stored["hyperparameters"].items()}
     stored = {**stored, "hyperparameters": told}
     missing = now["hyperparameters"].keys() - stored["hyperparameters"].keys()
     if missing and stored["settings"].get("method") == now["settings"]["method"]:
@@ -130,18 +120,3 @@ def check_same_run(stored: dict[str, Any], now: dict[str, Any]) -> None:
         stored = {**stored, "hyperparameters": defaults | stored["hyperparameters"]}
     cards = (dict(card, resolved={}) for card in (stored, now))
     check_settings(*map(shown_settings, cards))
-
-
-def plain(value: Any) -> Any:
-    """The value if JSON knows it, else its text; of a function its name, because its text has its
-    address in this process."""
-    if isinstance(value, (bool, int, float, str, type(None))):
-        return value
-    return _plain_text(str(value))
-
-
-def _plain_text(value: Any) -> Any:
-    """A text without the addresses of functions; other values do not change."""
-    if not isinstance(value, str):
-        return value
-    return re.sub(r"<function (\S+) at 0x[0-9a-f]+>", r"\1", value)

@@ -125,7 +125,7 @@ def sample_rows(
     run: Run, batch: Batch, records: Mapping[str, np.ndarray], step: int
 ) -> list[dict[str, Any]]:
     """The stored responses of a step with their tokens: the first one of each stored group."""
-    rows = np.array([rows[0] for rows in batch.groups][: run.config.samples_kept], int)
+    rows = np.array([rows[0] for rows in batch.groups][: run.config.evaluation.samples_kept], int)
     known = _known_records(batch, records)
     # What an answer goes on from in another row ends with no stop token.
     goes_on = batch.last_of_trace != np.arange(len(batch))

@@ -9,7 +9,7 @@ from typing import Any
 
 from rlvr_jax import policy, sandbox, tasks
 from rlvr_jax.experience.prompts import prompt_lengths
-from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.config import DataSettings, TrainConfig
 from rlvr_jax.tasks import Prompt, Task
 
 Load = Callable[..., Task]
@@ -28,53 +28,54 @@ def load_task(config: TrainConfig, load: Load = tasks.load_as_written) -> Task:
       ValueError: as `tasks.load_as_written`; messages that cannot be read, or a second system
         message.
     """
-    if config.unsafe_local:
+    data = config.data
+    if data.unsafe_local:
         sandbox.allow_unsafe_local()
-    task = _behind(_messages(config), load(config.task, config.task_options, config.columns))
-    if config.failed_grades == "no_verdict":
+    task = _behind(_messages(data), load(data.task, data.task_options, data.columns))
+    if data.failed_grades == "no_verdict":
         task = replace(task, verify=tasks.no_verdict_on_error(task.verify))
-    path = config.model or task.base_model
-    if not config.drop_long_prompts or not path:
+    path = config.policy.model or task.base_model
+    if not data.drop_long_prompts or not path:
         return task
-    tokenizer, kept, said = load_tokenizer(config, path), {}, []
+    tokenizer, kept, said = load_tokenizer(data, path), {}, []
     for split in ("train", "test"):
         prompts = getattr(task, split)
         lengths = prompt_lengths(tokenizer, prompts)
         own = zip(prompts, lengths, strict=True)
-        kept[split] = tuple(prompt for prompt, length in own if length <= config.prompt_tokens)
+        kept[split] = tuple(prompt for prompt, length in own if length <= data.prompt_tokens)
         said.append(f"{len(prompts) - len(kept[split])} of {len(prompts)} {split} prompts")
     if len(kept["train"]) + len(kept["test"]) < len(task.train) + len(task.test):
         warnings.warn(
-            f"{config.task}: {' and '.join(said)} have more than prompt_tokens ="
-            f" {config.prompt_tokens} tokens and were left out",
+            f"{data.task}: {' and '.join(said)} have more than prompt_tokens ="
+            f" {data.prompt_tokens} tokens and were left out",
             stacklevel=2,
         )
     return replace(task, **kept)
 
 
-def load_tokenizer(config: TrainConfig, path: str) -> Any:
+def load_tokenizer(data: DataSettings, path: str) -> Any:
     """The tokenizer of a policy folder, with the chat template as the settings want it.
 
     Raises:
       ValueError: as `policy.tokenizer` and `policy.templated`.
     """
     loaded = policy.tokenizer(path)
-    return policy.templated(loaded, config.chat_template, **config.template_arguments())
+    return policy.templated(loaded, data.chat_template, **data.template_arguments())
 
 
-def _messages(config: TrainConfig) -> tuple[Mapping[str, str], ...]:
+def _messages(data: DataSettings) -> tuple[Mapping[str, str], ...]:
     """Messages before every prompt."""
-    first = ({"role": "system", "content": config.system_prompt},) if config.system_prompt else ()
-    if not config.few_shot:
+    first = ({"role": "system", "content": data.system_prompt},) if data.system_prompt else ()
+    if not data.few_shot:
         return first
     try:
-        turns = json.loads(Path(config.few_shot).expanduser().read_text())
+        turns = json.loads(Path(data.few_shot).expanduser().read_text())
         # `Prompt` refuses values that are not messages.
         return Prompt("", messages=(*first, *turns)).messages
     except (OSError, ValueError, TypeError) as error:
         raise ValueError(
             "few_shot must be a JSON file with a list of messages, each with role and content, got"
-            f" {config.few_shot!r} ({error})"
+            f" {data.few_shot!r} ({error})"
         ) from None
 
 

@@ -14,7 +14,6 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -24,14 +23,15 @@ from rich.progress import Progress
 
 from rlvr_jax import tasks
 from rlvr_jax.parallel import has_accelerator, keep_programs, num_cores
-from rlvr_jax.runs.command import RunsFailed, run_card, train
+from rlvr_jax.runs.command import RunsFailed, train
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.config_checks import check_config
 from rlvr_jax.runs.loop import Stopped, handled
 from rlvr_jax.runs.progress import RunProgress, progress_bar
+from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.run import make_run
 from rlvr_jax.runs.settings import check_same_run, check_settings
-from rlvr_jax.runs.task import Load
+from rlvr_jax.runs.task import Load, load_task
 
 _MOST_JOBS = 8
 
@@ -84,7 +84,7 @@ def train_together(
             ended(config, finished)
         else:
             begun = (config.run_dir / "config.json").is_file()
-            waiting.insert(0, (number, replace(config, resume=begun)))
+            waiting.insert(0, (number, config.replace(resume=begun)))
     failures: dict[Path, BaseException] = {}
 
     def stop_all() -> None:
@@ -137,14 +137,13 @@ def check_together(configs: Sequence[TrainConfig]) -> None:
 
 
 def _refusals(configs: Sequence[TrainConfig]) -> list[str]:
-    plain = {replace(config, seed=0, run_dir=Path(), resume=False): config for config in configs}
+    plain = {config.replace(seed=0, run_dir=Path(), resume=False): config for config in configs}
     load = functools.cache(tasks.load_as_written)
     found = []
     for config in plain.values():
         try:
             check_config(config)
-            card, task, recipe = run_card(config, load)
-            make_run(config, task, recipe, card["model"])
+            make_run(resolve(config, load_task(config, load)))
         except ValueError as error:
             found.append(f"{config.run_dir}: {error}")
     return found
@@ -248,7 +247,7 @@ def _summary(config: TrainConfig, load: Load) -> dict[str, Any] | None:
     stored = json.loads(card.read_text())
     # Settings first, which need no task to be loaded.
     check_settings(stored.get("settings", {}), config.to_json())
-    check_same_run(stored, run_card(config, load)[0])
+    check_same_run(stored, resolve(config, load_task(config, load)).card())
     found = json.loads(summary.read_text())
     if found["steps"] > config.steps:
         raise ValueError(

@@ -37,12 +37,12 @@ def check_trackers(names: Sequence[str]) -> None:
             own_function("log_to", name)
         elif name not in _PACKAGES:
             raise ValueError(
-                f"TrainConfig: log_to must be among {', '.join(_PACKAGES)}, or module:function of"
+                f"--log-to must be among {', '.join(_PACKAGES)}, or module:function of"
                 f" your own, got {name!r}"
             )
         elif importlib.util.find_spec(name) is None:
             raise ValueError(
-                f"TrainConfig: log_to {name} needs the package {name}, which is not installed: run"
+                f"--log-to {name} needs the package {name}, which is not installed: run"
                 f" `pip install {name}`"
             )
 

@@ -8,7 +8,8 @@ description.
 """
 
 from collections.abc import Sequence
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from rlvr_jax.ranges import (
     AtLeastOne as AtLeastOne,
@@ -25,6 +26,20 @@ from rlvr_jax.ranges import (
     Unit as Unit,
 )
 
+
+@dataclass(frozen=True)
+class OfRun:
+    """Annotation of a hyperparameter that takes a value of the run, unless it is given.
+
+    Fields:
+      setting: of the run.
+      divisor: the value is the setting's divided by it, at least 1.
+    """
+
+    setting: Literal["response_tokens", "steps"]
+    divisor: int = 1
+
+
 HalfWidth = Annotated[float, Range(0, finite=False)]
 ClipLow = Annotated[HalfWidth, "half-width of the trust region below a ratio of 1 (ε_low)"]
 ClipHigh = Annotated[HalfWidth, "half-width of the trust region above a ratio of 1 (ε_high)"]
@@ -33,8 +48,13 @@ DualClip = Annotated[
     "bound of the loss of a token with negative advantage, in units of -A (c)",
 ]
 Epsilon = Annotated[Positive, "added to a denominator"]
-MaxLength = Annotated[Count, "budget of response tokens (L)"]
-CacheLength = Annotated[Count, "last tokens of the budget, over which the length penalty grows"]
+MaxLength = Annotated[Count, "budget of response tokens (L)", OfRun("response_tokens")]
+CacheLength = Annotated[
+    Count,
+    "last tokens of the budget, over which the length penalty grows (L_cache)",
+    OfRun("response_tokens", 5),
+]
+TotalSteps = Annotated[Count, "steps of the run", OfRun("steps")]
 OverlongFactor = Annotated[NonNegative, "length penalty at the full budget (f)"]
 MaxRounds = Annotated[Count, "batches sampled at most to fill one update"]
 KLCoefficient = Annotated[NonNegative, "weight of the KL divergence (β)"]

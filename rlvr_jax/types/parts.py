@@ -234,6 +234,11 @@ def described(function: Callable[..., Any]) -> dict[str, str]:
     return found
 
 
+def annotations_of(function: Callable[..., Any], name: str) -> tuple[Any, ...]:
+    """The annotations of a parameter's type: ranges, descriptions, and others."""
+    return _extras(_hints(function).get(name, Any))
+
+
 def _extras(hint: Any) -> tuple[Any, ...]:
     """The annotations of a type, and of the members of a union."""
     if get_origin(hint) is Annotated:
@@ -331,7 +336,8 @@ def checked(function: str, name: str, value: Any, hint: Any) -> Any:
     if origin is Mapping and isinstance(value, Mapping):
         kind = get_args(hint)[1]
         return {k: checked(function, f"{k} of {name}", one, kind) for k, one in value.items()}
-    if origin is Sequence and not isinstance(value, Sequence | np.ndarray | Tracer):
+    listed = tuple if origin is tuple else Sequence | np.ndarray | Tracer
+    if origin in (Sequence, tuple) and not isinstance(value, listed):
         raise ValueError(f"{function}: {name} must be a list or tuple, got {label_of(value)}")
     if isinstance(value, Tracer):
         return value
@@ -339,6 +345,8 @@ def checked(function: str, name: str, value: Any, hint: Any) -> Any:
         return _as_float(function, name, value)
     if hint is int and not is_whole(value):
         raise ValueError(f"{function}: {name} must be a whole number, got {value!r}")
+    if hint is str and not isinstance(value, str):
+        raise ValueError(f"{function}: {name} must be a text, got {value!r}")
     if hint is bool and not isinstance(value, bool | np.bool_):
         raise ValueError(f"{function}: {name} must be True or False, got {value!r}")
     return value

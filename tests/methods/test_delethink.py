@@ -228,7 +228,7 @@ def test_it_trains_to_the_end(run, tmp_path):
 
 def test_samples_show_every_token_of_a_chunk_that_is_gone_on_from(run):
     taken = take_step(run, run.initial_state(), 0)
-    batch, whole = taken.batch, replace(run, config=replace(run.config, samples_kept=99))
+    batch, whole = taken.batch, replace(run, config=run.config.replace(samples_kept=99))
     shown = sample_rows(whole, batch, taken.records, 1)
     assert len(shown) == len(batch.groups)
     first = [rows[0] for rows in batch.groups]

@@ -88,7 +88,7 @@ def test_a_share_of_nothing_is_refused():
     ],
 )
 def test_training_learns_from_rows_of_another_policy(name, hyperparameters, acted, tmp_path):
-    config = TrainConfig(
+    config = TrainConfig.of(
         task="brackets:train=96",
         method=name,
         hyperparameters=hyperparameters,

@@ -136,7 +136,7 @@ def test_recoveries_from_a_tools_error_call_it_again(tmp_path, monkeypatch):
         collected = collect(run, state, step)
         state = replace(state, data=collected.state)
         rollouts, groups = collected.batch.rollouts, collected.batch.groups
-        for rows in groups[config.prompts_per_step :]:
+        for rows in groups[config.sampling.prompts_per_step :]:
             for row in rows:
                 given = rollouts.records["origin"][row] == GIVEN
                 begins = collected.batch.tokenizer.decode(rollouts.tokens[row][given])

@@ -88,7 +88,7 @@ def test_demonstrations_stand_in_groups_that_are_solved_too_seldom():
 
 @pytest.mark.parametrize("name", everyday(["luffy_mixed", "hpt"], "hpt"))
 def test_training_learns_from_solutions(name, tmp_path):
-    config = TrainConfig(
+    config = TrainConfig.of(
         task="brackets:train=64",
         method=name,
         run_dir=tmp_path,

@@ -11,6 +11,7 @@ from rlvr_jax.methods import recipe
 from rlvr_jax.methods.judges.rgr_grpo import refine
 from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.hyperparameters import method_arguments
 from rlvr_jax.types import Criterion
 
 RUBRIC = [Criterion("0"), Criterion("1", text="It ends by itself.")]
@@ -54,14 +55,15 @@ def test_the_texts_of_a_judges_rubric_are_told(tmp_path):
     rubric.write_text(
         '[{"name": "long", "kind": "factual", "text": "Ten words."}, {"name": "kind"}]'
     )
-    config = TrainConfig(
+    config = TrainConfig.of(
         method="rgr_grpo",
         hyperparameters=("weights=1,1", "factual=0"),
         judge="own_judges:fair",
         judge_rubric=str(rubric),
     )
-    own = recipe("rgr_grpo", **config.method_arguments(8))
-    chain = compose(config, numbered_task(), own).experience
+    arguments = method_arguments(config)
+    own = recipe("rgr_grpo", **arguments)
+    chain = compose(config, numbered_task(), own, arguments).experience
     (stage,) = [stage for name, stage in chain.stages.items() if name == "refine"]
     wanted = recipe(
         "rgr_grpo", weights=(1.0, 1.0), factual=(0,), criteria=("Ten words.", "kind")

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from golden_vectors import array, assert_agrees
 
+from rlvr_jax.experience import first_of_largest
 from rlvr_jax.methods.baselines.w_grpo_pairing import penalized_outcome
 from rlvr_jax.methods.entropy.lp_reg import low_probability_candidates, min_p_proxy
 from rlvr_jax.methods.judges.cgpo import (
@@ -13,7 +14,6 @@ from rlvr_jax.methods.judges.cgpo import (
     feasible_preference_choice,
     where_judged,
 )
-from rlvr_jax.objectives import first_of_largest
 from rlvr_jax.types import Rollouts
 
 GROUP = array([4, 4, 4, 1, 1], np.int32)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rlvr_jax.objectives.offline_values import (
+from rlvr_jax.objectives.advantages.offline_values import (
     implicit_q_losses,
     moved_targets,
     next_action,

@@ -10,9 +10,14 @@ from rlvr_jax.experience import (
     Moment,
     agreement,
     by_rubric,
+    choose,
     counted_calls,
+    lower_bound,
+    own_score,
     reached_share,
     share_of_rubric,
+    vote_count,
+    vote_sum,
 )
 from rlvr_jax.methods.exploration.rep_exploration import (
     leave_one_out_leverage,
@@ -27,7 +32,6 @@ from rlvr_jax.methods.rewards.longrlvr import f_score, grounded
 from rlvr_jax.methods.rewards.medgrpo import by_start_quartiles
 from rlvr_jax.methods.rewards.rlsp import decoupled_exploration
 from rlvr_jax.methods.rewards.salu import confident_abstention
-from rlvr_jax.objectives import choose, lower_bound, own_score, vote_count, vote_sum
 from rlvr_jax.types import Criterion, Rollouts
 
 NOW = Moment(0, jax.random.key(0), np.zeros(4, np.int32))

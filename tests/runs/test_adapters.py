@@ -1,7 +1,6 @@
 """Runs that train low-rank adapters, compute in bfloat16 or recompute: what moves, what is left."""
 
 import json
-from dataclasses import replace
 
 import jax
 import numpy as np
@@ -96,7 +95,7 @@ def test_adapters_in_bfloat16_go_on_where_they_were(model, tmp_path):
     training_runs.quietly(config("killed", resume=True))
     assert training_runs.contents(tmp_path / "killed") == training_runs.contents(tmp_path / "whole")
     with pytest.raises(ValueError, match="lora_alpha must be 4\\.0 as in the run"):
-        training_runs.quietly(replace(config("killed", resume=True), lora_alpha=8.0))
+        training_runs.quietly(config("killed", resume=True).replace(lora_alpha=8.0))
 
 
 def test_what_computes_in_bfloat16_is_trained_in_float32(model):

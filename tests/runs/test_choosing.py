@@ -8,6 +8,7 @@ import pytest
 import training_runs
 
 from experiments.evaluate import main
+from rlvr_jax.diagnosis import policy_pair
 from rlvr_jax.experience import RunActor
 from rlvr_jax.experience.choosing import (
     RULES,
@@ -21,14 +22,14 @@ from rlvr_jax.experience.choosing import (
 )
 from rlvr_jax.experience.evaluation import answered
 from rlvr_jax.policy import products
-from rlvr_jax.runs import policy_pair
 from rlvr_jax.runs.loading import load_policy
+from rlvr_jax.runs.resolved import with_task
 
 
 @pytest.fixture(scope="module")
 def loaded(model):
     config = training_runs.settings(model, "unused")
-    return load_policy(config, training_runs.sums(), str(model))
+    return load_policy(with_task(config, training_runs.sums()), training_runs.sums(), str(model))
 
 
 def table(prompts=5, samples=13, seed=0):
@@ -129,7 +130,11 @@ def test_a_policy_beside_itself_has_no_opinion_and_another_one_has(loaded, tmp_p
     rollouts = batch.rollouts
     assert tokens == 2 * (rollouts.prompt_length.sum() + rollouts.length.sum())
     folder = training_runs.write_policy(tmp_path, seed=1)
-    other = load_policy(training_runs.settings(folder, "unused"), training_runs.sums(), str(folder))
+    other = load_policy(
+        with_task(training_runs.settings(folder, "unused"), training_runs.sums()),
+        training_runs.sums(),
+        str(folder),
+    )
     score, _ = by_implicit_reward((other.model, other.params), own, 0.05)(batch)
     assert len(np.unique(score)) > 8 and (score > 0).all() and (score < 1).all()
     with pytest.raises(ValueError, match="scale must be positive, got 0"):
@@ -204,8 +209,8 @@ def test_curves_are_printed_for_every_rule(model, more, capsys, tmp_path):
         (["--choose", "best"], "choose must be among majority, .* got 'best'"),
         (["--scorer", "verifier"], "scorer must be among logp, .* got 'verifier'"),
         (["--choose", "weighted", "--scorer", "judge"], "judge must be given"),
-        ([*JUDGED, "--judge-prompt", "pairs"], "judge_prompt must ask a judge about one answer"),
-        ([*JUDGED, "--judge-prompt", "again"], "judge_prompt must ask .* got 'again'"),
+        ([*JUDGED, "--judge-prompt", "pairs"], "judge-prompt must ask a judge about one answer"),
+        ([*JUDGED, "--judge-prompt", "again"], "judge-prompt must ask .* got 'again'"),
         (["--choose", "weighted", "--scorer", "implicit_prm"], "reward_model must be given"),
     ],
 )

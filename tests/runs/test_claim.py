@@ -36,7 +36,7 @@ def holder(folder):
 
 def test_a_directory_that_another_job_uses_is_refused_until_it_is_gone(tmp_path):
     with holder(tmp_path / "run") as process:
-        wanted = f"run_dir must be free, got .*run', which process {process.pid} on .* is using"
+        wanted = f"run-dir must be free, got .*run', which process {process.pid} on .* is using"
         with pytest.raises(ValueError, match=wanted), claimed(tmp_path / "run"):
             pass
     with claimed(tmp_path / "run"):
@@ -47,7 +47,7 @@ def test_a_run_does_not_mix_with_one_that_lives(tmp_path):
     policy = training_runs.write_policy(tmp_path / "policy")
     with holder(tmp_path / "run"):
         config = training_runs.settings(policy, tmp_path / "run")
-        with pytest.raises(ValueError, match="run_dir must be free"):
+        with pytest.raises(ValueError, match="run-dir must be free"):
             training_runs.quietly(config)
     training_runs.quietly(config)
     assert not (tmp_path / "run" / LOCK).exists()
@@ -65,7 +65,7 @@ def test_a_directory_made_for_nothing_is_taken_away(tmp_path):
 
 def test_a_directory_below_a_file_is_refused(tmp_path):
     (tmp_path / "file").write_text("mine")
-    wanted = "run_dir must be a directory to write in, got .*file/run': Not a directory"
+    wanted = "run-dir must be a directory to write in, got .*file/run': Not a directory"
     with pytest.raises(ValueError, match=wanted), claimed(tmp_path / "file" / "run"):
         pass
 

@@ -58,7 +58,7 @@ def line(model, tmp_path):
 
     def with_options(*options, **changes):
         working = training_runs.settings(model, tmp_path / "run")
-        config = dataclasses.replace(working, **changes)
+        config = working.replace(**changes)
         return [*training_runs.arguments(config), *options]
 
     return with_options
@@ -80,11 +80,11 @@ WRONG = {
     ),
     "minibatches that do not divide": (
         dict(minibatches=3),
-        "minibatches must divide prompts_per_step = 4 (an update takes whole groups), got 3",
+        "--minibatches must divide --prompts-per-step 4 (an update takes whole groups), got 3",
     ),
     "micro-batches that do not divide": (
         dict(micro_batches=3),
-        "micro_batches must divide the 16 rollouts of an update, got 3",
+        "micro-batches must divide the 16 rollouts of an update, got 3",
     ),
     "prompt over the budget": (
         dict(prompt_tokens=3),
@@ -113,7 +113,7 @@ WRONG = {
         dict(model="nowhere"),
         "path must be a folder with a tokenizer.json, or a .gguf file, got 'nowhere'",
     ),
-    "nothing to resume": (dict(resume=True), "resume: run_dir must hold a run, got"),
+    "nothing to resume": (dict(resume=True), "resume: --run-dir must hold a run, got"),
     "reward that is no number": (
         dict(task="training_runs:with_nan"),
         "reward_of_nothing: reward must be a finite number, got nan for prompt '",
@@ -172,16 +172,16 @@ def test_a_directory_that_holds_something_is_refused(line, tmp_path, monkeypatch
     (tmp_path / "run").mkdir()
     (tmp_path / "run/notes.txt").write_text("mine")
     said = said_by(line(), monkeypatch, capsys)
-    assert said.startswith("error: run_dir must be new or empty (or give --resume), got")
+    assert said.startswith("error: --run-dir must be new or empty (or give --resume), got")
     said = said_by(line(resume=True), monkeypatch, capsys)
-    assert said.startswith("error: resume: run_dir must hold a run, got")
+    assert said.startswith("error: resume: --run-dir must hold a run, got")
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["notes.txt"]
 
 
 def test_a_file_in_the_place_of_the_directory_is_refused(line, tmp_path, monkeypatch, capsys):
     (tmp_path / "run").write_text("mine")
     said = said_by(line(), monkeypatch, capsys)
-    assert said.startswith("error: run_dir must be a directory, got the file")
+    assert said.startswith("error: --run-dir must be a directory, got the file")
 
 
 def test_a_policy_folder_is_no_run_to_resume(line, model, monkeypatch, capsys):
@@ -250,7 +250,7 @@ def test_a_run_goes_on_without_being_told_its_settings_again(begun, model):
     began = training_runs.settings(model, begun, method="siren", resume=True)
     line = ["--resume", "--run-dir", str(begun)]
     assert parse_config(line) == began
-    longer = dataclasses.replace(began, steps=9)
+    longer = began.replace(steps=9)
     assert parse_config([*line, "--steps", "9", "--method=siren"]) == longer
 
 

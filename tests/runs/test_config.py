@@ -8,55 +8,64 @@ from collections.abc import Sequence
 import pytest
 import training_runs
 
-from rlvr_jax import methods
+from rlvr_jax import methods, tasks
 from rlvr_jax.runs import (
     TrainConfig,
     check_config,
     parse_config,
     preset,
 )
+from rlvr_jax.runs.hyperparameters import method_arguments
+from rlvr_jax.runs.resolved import settle, with_task
+from rlvr_jax.runs.run_writer import write_json
 
+BUDGET = 100
 TASKS = ("brackets", "operators", "arithmetic", "arithmetic:hard")
+
+
+def arguments(config):
+    """Hyperparameters of a run with a budget of `BUDGET` tokens."""
+    return method_arguments(config.replace(response_tokens=BUDGET))
 
 
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"steps": 0}, "steps must be at least 1, got 0"),
-        ({"samples_per_prompt": -1}, "samples_per_prompt must be at least 1, got -1"),
-        ({"response_tokens": -4}, "response_tokens must be at least 0, got -4"),
-        ({"seed": -1}, "seed must be at least 0, got -1"),
-        ({"learning_rate": 0.0}, "learning_rate must be positive, got 0.0"),
-        ({"learning_rate": float("nan")}, "learning_rate must be positive, got nan"),
-        ({"adam_b2": 1.0}, r"adam_b2 must be in \[0, 1\), got 1.0"),
+        ({"steps": 0}, "--steps: value must be at least 1, got 0"),
+        ({"samples_per_prompt": -1}, "--samples-per-prompt: value must be at least 1, got -1"),
+        ({"response_tokens": -4}, "--response-tokens: value must be at least 0, got -4"),
+        ({"seed": -1}, "--seed: value must be at least 0, got -1"),
+        ({"learning_rate": 0.0}, "--learning-rate must be positive, got 0.0"),
+        ({"learning_rate": float("nan")}, "--learning-rate must be positive, got nan"),
+        ({"adam_b2": 1.0}, r"--adam-b2: value must be in \[0, 1\), got 1.0"),
         ({"temperature": 0.0}, "temperature must be at least 1e-06, which is greedy, got 0.0"),
         ({"top_p": 1.5}, r"top_p must be in \(0, 1\], got 1.5"),
-        ({"minibatches": 3}, "minibatches must divide prompts_per_step = 16 .*, got 3"),
-        ({"micro_batches": 5}, "micro_batches must divide the 128 rollouts of an update, got 5"),
-        ({"sample_waves": -1}, "sample_waves must be at least 0, got -1"),
+        ({"minibatches": 3}, "--minibatches must divide --prompts-per-step 16 .*, got 3"),
+        ({"micro_batches": 5}, "micro-batches must divide the 128 rollouts of an update, got 5"),
+        ({"sample_waves": -1}, "--sample-waves: value must be at least 0, got -1"),
         (
             {"sample_waves": 3},
-            "sample_waves must be one of 1, 2, 4, 8, 16, 32, 64, 128 for 16 prompts x 8 samples"
+            "sample-waves must be one of 1, 2, 4, 8, 16, 32, 64, 128 for 16 prompts x 8 samples"
             " with rows in 1 parts, got 3",
         ),
         (
             {"sample_waves": 32, "mesh": "fsdp=8", "sample_mesh": "data=4,fsdp=2"},
             "one of 1, 2, 4, 8, 16 for .* with rows in 8 parts, got 32",
         ),
-        ({"rows_at_once": -1}, "rows_at_once must be at least 0, got -1"),
+        ({"rows_at_once": -1}, "--rows-at-once: value must be at least 0, got -1"),
         (
             {"rows_at_once": 12, "mesh": "data=8"},
-            "rows_at_once must be a multiple of the 8 devices that sample, got 12",
+            "rows-at-once must be a multiple of the 8 devices that sample, got 12",
         ),
         (
             {"rows_at_once": 16, "mesh": "data=4,fsdp=2"},
-            "rows_at_once must be 0 on a sample_mesh of other axes than data, got 16 on data=4,fs",
+            "rows-at-once must be 0 on a --sample-mesh of other axes than data, got 16 on data",
         ),
         ({"method": "gropo"}, "closest: grpo.*'gropo'"),
         ({"hyperparameters": ("clip_low",)}, "must be name=value, got 'clip_low'"),
-        ({"learning_rate": math.inf}, "learning_rate must be finite, got inf"),
-        ({"temperature": math.inf}, "temperature must be finite, got inf"),
-        ({"seed": 2**32}, "seed must be below 2\\*\\*32, got 4294967296"),
+        ({"learning_rate": math.inf}, "--learning-rate must be finite, got inf"),
+        ({"temperature": math.inf}, "--temperature: value must be finite, got inf"),
+        ({"seed": 2**32}, "--seed must be below 2\\*\\*32, got 4294967296"),
         ({"hyperparameters": ("clip_lo=0.1",)}, "closest: clip_low.*'clip_lo'"),
         ({"hyperparameters": ("clip_low=wide",)}, "must be float like 0.2, got 'wide'"),
         (
@@ -67,7 +76,7 @@ TASKS = ("brackets", "operators", "arithmetic", "arithmetic:hard")
 )
 def test_settings_that_cannot_work_are_refused_in_a_sentence(changes, sentence):
     with pytest.raises(ValueError, match=sentence):
-        check_config(TrainConfig(**changes))
+        check_config(TrainConfig.of(**changes))
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -75,24 +84,86 @@ def test_settings_that_cannot_work_are_refused_in_a_sentence(changes, sentence):
 def test_every_preset_is_a_working_configuration(task, name):
     config = preset(task, name)
     check_config(config)
-    methods.recipe(name, **config.method_arguments(40))
+    methods.recipe(name, **arguments(config))
 
 
 @pytest.mark.parametrize(
     "task", ("brackets:train=512", "hinted_brackets", "hinted_brackets:train=9")
 )
 def test_the_tasks_of_brackets_have_its_presets(task):
-    assert preset(task, "kl_cov") == dataclasses.replace(preset("brackets", "kl_cov"), task=task)
+    assert preset(task, "kl_cov") == preset("brackets", "kl_cov").replace(task=task)
 
 
 def test_a_command_line_starts_from_the_preset_of_its_task_and_method():
     line = ["--method", "clip_cov", "--task=brackets", "--seed", "7"]
-    assert parse_config(line) == dataclasses.replace(preset("brackets", "clip_cov"), seed=7)
+    assert parse_config(line) == preset("brackets", "clip_cov").replace(seed=7)
+
+
+def test_a_preset_is_named_and_can_be_left_out():
+    line = ["--method", "clip_cov"]
+    assert parse_config(line).preset == "brackets/clip_cov"
+    assert preset("brackets", "ppo").preset == "brackets"
+    assert preset("gsm8k", "dapo").preset == "dapo"
+    assert parse_config([*line, "--no-preset"]) == TrainConfig.of(method="clip_cov")
+
+
+@pytest.mark.parametrize("stored", ["config.json", "settings.json", "settings.toml"])
+def test_a_run_starts_from_the_settings_of_a_file_and_flags_win(stored, tmp_path):
+    first = parse_config(["--method", "gspo", "--steps", "7", "--no-preset", "--stop", "."])
+    path = tmp_path / stored
+    if stored == "config.json":
+        write_json(path, {"settings": first.to_json(), "versions": {}})
+    elif stored == "settings.json":
+        write_json(path, first.to_json())
+    else:
+        path.write_text('method = "gspo"\nsteps = 7\nstop = ["."]\n')
+    other = ["--config", str(path), "--no-preset", "--run-dir", str(tmp_path / "other")]
+    assert parse_config(other) == first.replace(run_dir=tmp_path / "other")
+    given = parse_config([*other, "--steps=9", "--hyperparameters", "clip_low=0.1"])
+    assert (given.steps, given.hyperparameters) == (9, ("clip_low=0.1",))
+
+
+def test_another_method_does_not_get_the_hyperparameters_of_the_file(tmp_path):
+    write_json(tmp_path / "config.json", parse_config(["--method", "gspo"]).to_json())
+    config = parse_config(["--config", str(tmp_path / "config.json"), "--method", "clip_cov"])
+    assert config == preset("brackets", "clip_cov")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("stepz = 3", "'stepz' is not a setting; closest: steps"),
+        ('steps = "three"', "--steps: value must be a whole number, got 'three'"),
+        ("steps = 0", "--steps: value must be at least 1, got 0"),
+        ('stop = "a"', "--stop: value must be a list or tuple, got a"),
+        ("task = 3", "--task: value must be a text, got 3"),
+        ("verbose = 1", "--verbose: value must be True or False, got 1"),
+        ("seed = ", "--config must be JSON or TOML"),
+        ('method = "gropo"', "closest: grpo.*'gropo'"),
+    ],
+)
+def test_a_file_with_settings_that_cannot_work_is_refused_in_a_sentence(text, sentence, tmp_path):
+    (tmp_path / "settings.toml").write_text(text)
+    with pytest.raises(ValueError, match=sentence):
+        parse_config(["--config", str(tmp_path / "settings.toml")])
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        (["--config"], "--config must be a file of settings, got none"),
+        (["--config", "nowhere.json"], "--config must be a file, got 'nowhere.json'"),
+        (["--config", "a.json", "--resume"], "--config must be left out with --resume"),
+    ],
+)
+def test_a_file_of_settings_that_cannot_be_used_is_refused_in_a_sentence(line, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        parse_config(line)
 
 
 def test_given_hyperparameters_win_over_the_preset_and_leave_its_others():
     line = ["--method", "dapo", "--hyperparameters", "max_rounds=5", "clip_low=0.1"]
-    given = parse_config(line).method_arguments(40)
+    given = arguments(parse_config(line))
     assert given["max_rounds"] == 5 and given["clip_low"] == 0.1
     assert given["overlong_factor"] == 0
 
@@ -108,7 +179,7 @@ def my_loss(
     """A method of one's own: only the command line is looked at."""
 
 
-OWN = TrainConfig(method="training_runs:my_loss")
+OWN = TrainConfig.of(method="training_runs:my_loss")
 
 
 @pytest.fixture
@@ -119,8 +190,8 @@ def own(monkeypatch):
 
 def test_hyperparameters_are_read_by_their_annotations(own):
     given = ("strength=1", "low=.5", "high=None", "yes=false", "weights=1,.5")
-    config = dataclasses.replace(OWN, hyperparameters=given)
-    values = config.method_arguments(40)
+    config = OWN.replace(hyperparameters=given)
+    values = arguments(config)
     wanted = {"strength": 1.0, "low": 0.5, "high": None, "yes": False, "weights": (1.0, 0.5)}
     assert values == wanted
 
@@ -136,7 +207,7 @@ def test_hyperparameters_are_read_by_their_annotations(own):
 )
 def test_hyperparameters_that_are_missing_or_cannot_be_read_are_named(own, pairs, sentence):
     with pytest.raises(ValueError, match=sentence):
-        dataclasses.replace(OWN, hyperparameters=pairs).method_arguments(40)
+        arguments(OWN.replace(hyperparameters=pairs))
 
 
 @pytest.mark.parametrize(
@@ -150,13 +221,13 @@ def test_hyperparameters_that_are_missing_or_cannot_be_read_are_named(own, pairs
     ],
 )
 def test_hyperparameters_that_are_parts_are_found_by_their_names(own, method, pair, label):
-    config = TrainConfig(method=method, hyperparameters=(pair,))
-    assert label in str(config.method_arguments(40)[pair.partition("=")[0]])
+    config = TrainConfig.of(method=method, hyperparameters=(pair,))
+    assert label in str(arguments(config)[pair.partition("=")[0]])
 
 
 def test_a_part_that_is_named_decides_what_is_learned():
-    config = TrainConfig(method="length_rewards", hyperparameters=("form=linear",))
-    recipe = methods.recipe("length_rewards", **config.method_arguments(40))
+    config = TrainConfig.of(method="length_rewards", hyperparameters=("form=linear",))
+    recipe = methods.recipe("length_rewards", **arguments(config))
     assert any("excess" in label for label in recipe.experience.labels)
 
 
@@ -173,37 +244,65 @@ def test_a_part_that_is_named_decides_what_is_learned():
     ],
 )
 def test_parts_that_cannot_be_found_are_refused_in_a_sentence(pair, sentence):
-    config = TrainConfig(method="spurious_rewards", hyperparameters=(pair,))
+    config = TrainConfig.of(method="spurious_rewards", hyperparameters=(pair,))
     with pytest.raises(ValueError, match=sentence):
         check_config(config)
 
 
 def test_lengths_of_a_method_follow_the_budget_unless_they_are_given():
-    config = TrainConfig(method="dapo")
-    values = config.method_arguments(100)
-    assert (values["max_length"], values["cache_length"]) == (100, 20)
-    config = TrainConfig(method="dapo", hyperparameters=("max_length=50",))
-    assert config.method_arguments(100)["max_length"] == 50
+    config = TrainConfig.of(method="dapo")
+    values = arguments(config)
+    assert (values["max_length"], values["cache_length"]) == (BUDGET, 20)
+    config = TrainConfig.of(method="dapo", hyperparameters=("max_length=50",))
+    assert arguments(config)["max_length"] == 50
 
 
 def test_a_schedule_over_the_run_follows_its_steps_unless_it_is_given():
-    config = TrainConfig(method="d3s", steps=70)
-    assert config.method_arguments(100)["total_steps"] == 70
-    config = dataclasses.replace(config, hyperparameters=("total_steps=50",))
-    assert config.method_arguments(100)["total_steps"] == 50
+    config = TrainConfig.of(method="d3s", steps=70)
+    assert arguments(config)["total_steps"] == 70
+    config = config.replace(hyperparameters=("total_steps=50",))
+    assert arguments(config)["total_steps"] == 50
 
 
 def test_what_dapo_charges_cut_responses_is_learned_from():
-    assert not preset("gsm8k", "dapo").mask_truncated
-    assert preset("gsm8k", "grpo").mask_truncated
+    assert not preset("gsm8k", "dapo").sampling.mask_truncated
+    assert preset("gsm8k", "grpo").sampling.mask_truncated
 
 
-def test_updates_of_a_step_and_evaluations_are_counted_from_the_settings():
-    config = TrainConfig(minibatches=4, epochs=2, steps=300)
-    assert config.updates_per_step() == 8
-    assert config.evaluation_interval() == 30
-    assert TrainConfig(steps=5).evaluation_interval() == 1
-    assert TrainConfig(steps=300, evaluate_every=7).evaluation_interval() == 7
+def test_updates_of_a_step_are_counted_from_the_settings():
+    assert TrainConfig.of(minibatches=4, epochs=2, steps=300).updates_per_step() == 8
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "value"),
+    [
+        ({}, "learning_rate", 1e-6),
+        ({"lora_rank": 8}, "learning_rate", 2e-5),
+        ({"lora_rank": 8, "learning_rate": 3e-6}, "learning_rate", 3e-6),
+        ({"steps": 300}, "evaluate_every", 30),
+        ({"steps": 5}, "evaluate_every", 1),
+        ({"steps": 300, "evaluate_every": 7}, "evaluate_every", 7),
+        ({"method": "ppo", "learning_rate": 1e-3}, "critic_learning_rate", 5e-3),
+        ({"critic_learning_rate": 0.0}, "critic_learning_rate", 0.0),
+        ({}, "sample_waves", 1),
+    ],
+)
+def test_a_setting_that_is_a_rule_gets_its_value_once(given, name, value):
+    config = TrainConfig.of(**given)
+    assert settle(config, methods.recipe(config.method)).flat()[name] == value
+
+
+def test_a_task_gives_what_the_settings_leave_open():
+    task = tasks.load("brackets")
+    config = with_task(TrainConfig(), task)
+    assert (config.policy.model, config.sampling.response_tokens) == (
+        task.base_model,
+        task.response_tokens,
+    )
+    given = TrainConfig.of(model="elsewhere", response_tokens=7)
+    assert with_task(given, task) == given
+    with pytest.raises(ValueError, match="task 'brackets' has none of its own"):
+        with_task(TrainConfig(), dataclasses.replace(task, base_model=""))
 
 
 def test_a_run_that_may_run_programs_unguarded_says_so(monkeypatch, tmp_path):
@@ -212,6 +311,6 @@ def test_a_run_that_may_run_programs_unguarded_says_so(monkeypatch, tmp_path):
     policy = training_runs.write_policy(tmp_path / "policy")
     for unsafe in (False, True):
         config = training_runs.settings(policy, tmp_path / str(unsafe), unsafe_local=unsafe)
-        training_runs.quietly(dataclasses.replace(config, steps=1, evaluation_samples=1))
+        training_runs.quietly(config.replace(steps=1, evaluation_samples=1))
         stored = json.loads((tmp_path / str(unsafe) / "config.json").read_text())
         assert stored["settings"]["unsafe_local"] is unsafe and bool(allowed) is unsafe

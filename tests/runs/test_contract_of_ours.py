@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from part_cases import CASES
 
-from rlvr_jax import methods, tasks
 from rlvr_jax.experience import RunActor
 from rlvr_jax.runs import TrainConfig
-from rlvr_jax.runs.composition import compose, setting_of
+from rlvr_jax.runs.composition import setting_of
+from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.run import make_run
 
 pytestmark = pytest.mark.slow
@@ -36,7 +36,7 @@ ELSEWHERE = {
 @functools.cache
 def run_on(mesh):
     """A run with the whole actor, whose chain is exchanged below."""
-    config = TrainConfig(
+    config = TrainConfig.of(
         task="hinted_brackets:train=24",
         method="grpo",
         hyperparameters=("kl_coefficient=0",),
@@ -48,9 +48,7 @@ def run_on(mesh):
         mask_truncated=False,
         mesh=mesh,
     )
-    task = tasks.load(config.task)
-    recipe = compose(config, task, methods.recipe("grpo", kl_coefficient=0))
-    run = make_run(config, task, recipe, task.base_model)
+    run = make_run(resolve(config))
     return run, run.initial_state()
 
 

@@ -30,9 +30,9 @@ from rlvr_jax.objectives import (
 )
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.advantages.returns import discounted_returns
+from rlvr_jax.pods.abstract import abstract_run
 from rlvr_jax.policy import products
 from rlvr_jax.runs import run as run_module
-from rlvr_jax.runs.abstract import abstract_run
 from rlvr_jax.runs.checkpoints import Checkpoints
 from rlvr_jax.runs.step import collect
 from rlvr_jax.training.critic import CriticState, critic_values, fit_critic
@@ -330,8 +330,7 @@ def test_the_program_compiled_from_shapes_is_the_run_s(model):
 
     spying = replace(run, programs=replace(run.programs, fit_critic=fit))
     learn(spying.learner, run.initial_state(), collect(run, state, 1).batch.rollouts, 1)
-    config = replace(
-        run.config,
+    config = run.config.replace(
         mesh="data=1",
         prompt_tokens=run.start.train_table.tokens.shape[1],
         response_tokens=run.start.sampler.response_tokens,
@@ -353,7 +352,7 @@ def test_options_of_the_compiler_reach_the_programs_of_training(model, monkeypat
     run = training_runs.prepared(config)
     sampler = run.start.sampler
     given = dict(mesh="data=1", prompt_tokens=8, response_tokens=sampler.response_tokens)
-    config = replace(run.config, **given)
+    config = run.config.replace(**given)
     shape = run.start.model.config
     made = abstract_run(config, shape, run.recipe, jax.devices()[:1], sampler.opening)
     for lowered in (made.lower_score(), made.lower_update(), made.lower_fit()):

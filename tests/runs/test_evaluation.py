@@ -13,6 +13,7 @@ from rlvr_jax.experience.evaluation import evaluate, evaluation_sampler, held_ou
 from rlvr_jax.experience.sampling import Sampler
 from rlvr_jax.runs.loading import load_policy
 from rlvr_jax.runs.loop import evaluate_run
+from rlvr_jax.runs.resolved import with_task
 from rlvr_jax.runs.step import take_step
 from rlvr_jax.tasks import Grade, Prompt, Task
 from rlvr_jax.training.layout import make_reshard
@@ -65,7 +66,7 @@ def test_pass_at_k_is_given_for_k_up_to_half_of_the_samples():
 
 def evaluated(model, task, indices, samples, seed=0, **changes):
     config = training_runs.settings(model, "unused", **changes)
-    loaded = load_policy(config, task, str(model))
+    loaded = load_policy(with_task(config, task), task, str(model))
     key = jax.random.key(seed)
     return evaluate(loaded.sampler, loaded.params, loaded.test_table, indices, samples, key).metrics
 
@@ -124,8 +125,8 @@ def test_prompts_of_kinds_without_a_share_are_refused_before_any_is_drawn(model,
 def many(model, samples, **changes):
     """The sampler of a run for an evaluation of its five test prompts, and its parameters."""
     config = training_runs.settings(model, "unused", **changes)
-    loaded = load_policy(config, training_runs.sums(), str(model))
-    sampler = evaluation_sampler(loaded.sampler, 5, samples, waves=config.sample_waves)
+    loaded = load_policy(with_task(config, training_runs.sums()), training_runs.sums(), str(model))
+    sampler = evaluation_sampler(loaded.sampler, 5, samples, waves=config.sampling.sample_waves)
     return loaded, sampler, make_reshard(loaded.model, sampler.model)(loaded.params)
 
 
@@ -162,7 +163,9 @@ def test_a_run_finds_the_same_in_turn_also_the_way_from_its_start(model):
 
 def test_an_evaluation_of_very_many_rows_takes_several_calls(model):
     config = training_runs.settings(model, "unused")
-    sampler = load_policy(config, training_runs.sums(), str(model)).sampler
+    sampler = load_policy(
+        with_task(config, training_runs.sums()), training_runs.sums(), str(model)
+    ).sampler
     cores = jax.device_count()
     most = 32 * 16 * cores  # rows of a call
     large = evaluation_sampler(sampler, 12 * cores, most // (4 * cores))
@@ -233,7 +236,7 @@ def test_the_command_gives_the_same_numbers_on_a_mesh(model, capsys):
 def test_counts_are_prompt_by_prompt_and_give_the_rates(model):
     config = training_runs.settings(model, "unused")
     task = dataclasses.replace(training_runs.sums(), mixture={"small": 0.9, "large": 0.1})
-    loaded = load_policy(config, task, str(model))
+    loaded = load_policy(with_task(config, task), task, str(model))
     key = jax.random.key(3)
     asked = np.array([4, 0, 2])
     found = evaluate(loaded.sampler, loaded.params, loaded.test_table, asked, 12, key)
@@ -253,7 +256,7 @@ def test_ungraded_responses_are_not_correct_and_counted_prompt_by_prompt(model):
         ]
 
     task = dataclasses.replace(training_runs.sums(), verify=verify)
-    loaded = load_policy(config, task, str(model))
+    loaded = load_policy(with_task(config, task), task, str(model))
     asked = np.arange(len(task.test))
     key = jax.random.key(3)
     found = evaluate(loaded.sampler, loaded.params, loaded.test_table, asked, 12, key)

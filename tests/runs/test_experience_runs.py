@@ -32,7 +32,7 @@ KINDS = {
 
 def config(folder, name, **changes):
     own = {**SIZES, "method": name, "run_dir": folder, **changes}
-    return TrainConfig(**own)
+    return TrainConfig.of(**own)
 
 
 class Crash(Exception):

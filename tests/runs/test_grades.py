@@ -66,7 +66,7 @@ def test_several_rewards_are_weighed_by_the_method(model):
         state, batch = drawn(run)
         _, _, records = learn(run.learner, state, batch.rollouts, 0)
         advantages[weights] = records["advantage"][:, 0]
-    size = run.config.samples_per_prompt
+    size = run.config.sampling.samples_per_prompt
     assert batch.rollouts.mask[:, 0].all()
     for weights, rewards in zip(
         advantages, batch.rollouts.records["component_rewards"].T, strict=True
@@ -84,13 +84,13 @@ def test_groups_that_earn_the_same_are_neutral_and_come_last(model):
     update, given = run.programs.update, []
 
     def recorded(state, rollouts, *others):
-        given.append(rollouts.group[:: run.config.samples_per_prompt].tolist())
+        given.append(rollouts.group[:: run.config.sampling.samples_per_prompt].tolist())
         return update(state, rollouts, *others)
 
     run = replace(run, programs=replace(run.programs, update=recorded))
     state, batch = drawn(run)
     # All of the first group earn the same, of the second the same outcome, of the others neither.
-    size, number = run.config.samples_per_prompt, len(batch.grades)
+    size, number = run.config.sampling.samples_per_prompt, len(batch.grades)
     rewards = np.stack([np.arange(number) % 2, np.arange(number) % 3], axis=1).astype(np.float32)
     rewards[:size] = 1, 2
     rewards[size : 2 * size, 0] = 1
@@ -106,7 +106,7 @@ def test_groups_whose_answers_disagree_move_less(model):
     run = prepared(model, "seed_grpo", hyperparameters=("entropy_rate=1",))
     state, batch = drawn(run)
     # One answer in the first group, another of each response in the second.
-    size = run.config.samples_per_prompt
+    size = run.config.sampling.samples_per_prompt
     classes = np.arange(len(batch.grades), dtype=np.int32)
     classes[:size] = 0
     outcome = np.tile(np.float32([1, 0]), len(classes) // 2)
@@ -203,7 +203,7 @@ def with_verify(run, verify):
 
 def test_a_response_without_a_verdict_is_out_of_the_loss_and_of_its_group(model):
     run = prepared(model, "grpo", hyperparameters=("kl_coefficient=0",))
-    size = run.config.samples_per_prompt
+    size = run.config.sampling.samples_per_prompt
     outcomes = [None, 1.0, *[0.0] * (size - 2)]
     run = with_verify(
         run, lambda prompts, _: [Grade(outcomes[row % size]) for row in range(len(prompts))]
@@ -224,7 +224,7 @@ def test_a_response_without_a_verdict_is_out_of_the_loss_and_of_its_group(model)
 
 def test_a_selection_judges_a_group_by_its_verdicts(model):
     run = prepared(model, "dapo", hyperparameters=("max_rounds=1", "overlong_factor=0"))
-    size = run.config.samples_per_prompt
+    size = run.config.sampling.samples_per_prompt
     # Groups in turn: right but for no verdict, mixed beside one, no verdict at all.
     groups = [[None, *[1.0] * (size - 1)], [None, 0.0, *[1.0] * (size - 2)], [None] * size]
 
@@ -232,7 +232,7 @@ def test_a_selection_judges_a_group_by_its_verdicts(model):
         return [Grade(groups[row // size % 3][row % size]) for row in range(len(prompts))]
 
     metrics = collect(with_verify(run, verify), run.initial_state(), 0).metrics
-    number = run.config.prompts_per_step
+    number = run.config.sampling.prompts_per_step
     assert metrics["experience/refill/kept_share"] == pytest.approx(
         len(range(1, number, 3)) / number
     )

@@ -14,8 +14,10 @@ from training_runs import contents, metrics, quietly, settings, values
 
 from rlvr_jax.analysis.page import embedded_json
 from rlvr_jax.runs import parse_config
-from rlvr_jax.runs.command import run_card, train
+from rlvr_jax.runs.command import train
+from rlvr_jax.runs.hyperparameters import method_arguments
 from rlvr_jax.runs.judging import check_criteria, judge_of, judging
+from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.settings import check_same_run
 
 FAIR = "own_judges:fair"
@@ -175,16 +177,16 @@ def test_a_run_keeps_what_its_judge_was_asked_and_is_not_resumed_with_another_qu
     model, tmp_path, prompt
 ):
     config = judged(model, tmp_path / "run", "own_judges:longer", judge_prompt=prompt)
-    card, *_ = run_card(config)
+    card = resolve(config).card()
     assert card["judge_files"] == {"judge_prompt": SHORT}
-    check_same_run(card, run_card(config)[0])
+    check_same_run(card, resolve(config).card())
     (tmp_path / "prompt.txt").write_text("Is it good? {response}")
     with pytest.raises(ValueError, match="file of judge_prompt must hold what it held in the run"):
-        check_same_run(card, run_card(config)[0])
+        check_same_run(card, resolve(config).card())
     # Older runs kept no questions; those without a judge have none.
     del card["judge_files"]
-    check_same_run(card, run_card(config)[0])
-    assert "judge_files" not in run_card(settings(model, tmp_path / "plain"))[0]
+    check_same_run(card, resolve(config).card())
+    assert "judge_files" not in resolve(settings(model, tmp_path / "plain")).card()
 
 
 @pytest.mark.slow
@@ -265,7 +267,7 @@ def test_what_was_said_of_two_answers_stands_beside_the_samples(model, tmp_path)
 
 def test_two_answers_are_refused_where_none_are_compared(model, tmp_path):
     config = judged(model, tmp_path / "run", FAIR, judge_prompt="pairs")
-    with pytest.raises(ValueError, match="judge_prompt must show one answer for method 'rlbff'"):
+    with pytest.raises(ValueError, match="judge-prompt must show one answer for method 'rlbff'"):
         quietly(config)
 
 
@@ -296,7 +298,7 @@ def test_a_broken_judge_is_no_verdict_and_no_reward(model, tmp_path):
 )
 def test_answers_are_compared_by_what_a_judge_says_of_each(model, tmp_path, changes, by):
     config = settings(model, tmp_path / "run", **{"method": "think_rm", **changes})
-    _, _, recipe = run_card(config)
+    recipe = resolve(config).recipe
     (label,) = [label for label in recipe.experience.labels if label.startswith("tournament")]
     assert f"tournament(compare={by}" in label
 
@@ -305,7 +307,7 @@ def test_a_rubric_does_not_compare(model, tmp_path):
     rubric = tmp_path / "rubric.json"
     rubric.write_text('[{"name": "long"}, {"name": "kind"}]')
     config = judged(model, tmp_path / "run", FAIR, method="arena_rl", judge_rubric=str(rubric))
-    with pytest.raises(ValueError, match=r"judge_rubric must have one criterion .* got 2"):
+    with pytest.raises(ValueError, match=r"judge-rubric must have one criterion .* got 2"):
         quietly(config)
 
 
@@ -365,7 +367,7 @@ def test_a_rubric_says_what_the_method_does(tmp_path, method, hyperparameters, k
     config = training_runs.settings(
         "unused", tmp_path / "run", method=method, hyperparameters=hyperparameters
     )
-    arguments = config.method_arguments(6)
+    arguments = method_arguments(config)
     if not said:
         return check_criteria(str(path), method, arguments)
     with pytest.raises(ValueError, match=f"of {method} must fit the 2 criteria of .*{said}"):
@@ -396,12 +398,12 @@ def test_points_of_a_judge_are_shares_of_their_most(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"judge_rubric": "x"}, "judge_rubric needs a judge, got 'x' alone"),
+        ({"judge_rubric": "x"}, "--judge-rubric needs a --judge, got 'x' alone"),
         ({"judge": "gpt"}, "judge must be module:function, got 'gpt'"),
         ({"judge": "no_module:f"}, "judge: no module 'no_module'"),
         ({"judge": "folder:nowhere"}, "folder must be a policy folder, got 'nowhere'"),
         ({"judge": "server:m"}, "OPENAI_BASE_URL must be an address"),
-        ({"judge": "policy", "judge_prompt": "nowhere"}, "judge_prompt must be a file"),
+        ({"judge": "policy", "judge_prompt": "nowhere"}, "judge-prompt must be a file"),
         ({"judge": "policy", "judge_rubric": "nowhere"}, "rubric: must be a file"),
         ({"judge": "policy", "judge_options": ("hot=1",)}, "must be among temperature, tries"),
         ({"judge": "policy", "judge_options": ("tries=0",)}, "tries must be at least 1"),

@@ -54,7 +54,7 @@ def test_updates_without_tokens_measure_nothing(model):
     settings = training_runs.settings(model, "unused", method="rloo", minibatches=4)
     run = training_runs.prepared(settings)
     batch = collect(run, run.initial_state(), 0).batch
-    size = run.config.samples_per_prompt
+    size = run.config.sampling.samples_per_prompt
     kept = np.arange(len(batch.grades)) // size == 2
     mask = batch.rollouts.mask & kept[:, None]
     reward = np.arange(len(kept), dtype=np.float32) % 2

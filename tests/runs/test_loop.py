@@ -206,7 +206,7 @@ def recording(run):
 
 def scores(run, params, rollouts):
     """Log-probs of a whole step's rollouts, in parts of the size that is compiled."""
-    size = len(rollouts.group) // run.config.minibatches
+    size = len(rollouts.group) // run.config.update.minibatches
     parts = [
         jax.tree.map(lambda x, i=i: x[i : i + size], rollouts)
         for i in range(0, len(rollouts.group), size)

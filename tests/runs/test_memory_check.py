@@ -24,7 +24,7 @@ GIB = 2**30
 @pytest.fixture
 def loaded(model, tmp_path):
     config = training_runs.settings(model, tmp_path)
-    return config, load_policy(config, tasks.load(config.task), config.model).model
+    return config, load_policy(config, tasks.load(config.data.task), config.policy.model).model
 
 
 def size(tree):
@@ -35,7 +35,7 @@ def test_training_wants_weights_gradient_and_two_moments(loaded):
     config, model = loaded
     weights = size(parameter_shapes(model.config))
     assert least_bytes(model) == {"weights": weights}
-    least = least_bytes(model, make_optimizer(config, 1e-3), frozen=True)
+    least = least_bytes(model, make_optimizer(config.optimizer, 1e-3), frozen=True)
     moments = least.pop("optimizer") - 2 * weights
     assert 0 <= moments < 16  # counts of updates
     assert least == {"weights": weights, "gradient": weights, "frozen weights": weights}
@@ -44,14 +44,14 @@ def test_training_wants_weights_gradient_and_two_moments(loaded):
 def test_adapters_want_little_beside_their_base(loaded):
     config, model = loaded
     adapted = replace(model, config=replace(model.config, lora=LoraConfig(1, 1.0, ("query",))))
-    least = least_bytes(adapted, make_optimizer(config, 1e-3), frozen=True)
+    least = least_bytes(adapted, make_optimizer(config.optimizer, 1e-3), frozen=True)
     assert least["weights"] == least["gradient"] == size(trained_shapes(adapted))
     assert least["frozen weights"] == size(parameter_shapes(model.config))
 
 
 def test_a_critic_wants_weights_and_moments_of_its_own(loaded):
     config, model = loaded
-    optimizer = make_optimizer(config, 1e-3)
+    optimizer = make_optimizer(config.optimizer, 1e-3)
     critic = methods.recipe("ppo").critic
     alone, both = (least_bytes(model, optimizer, critic=c) for c in (None, (critic, optimizer)))
     head = 4 * (model.config.width + 1)
@@ -61,7 +61,7 @@ def test_a_critic_wants_weights_and_moments_of_its_own(loaded):
 
 def test_a_head_on_the_policys_hidden_states_wants_next_to_nothing(loaded):
     config, model = loaded
-    optimizer = make_optimizer(config, 1e-3)
+    optimizer = make_optimizer(config.optimizer, 1e-3)
     critic = methods.recipe("ppo", trunk="policy").critic
     least = least_bytes(model, optimizer, critic=(critic, optimizer))
     assert least["critic"] <= 3 * 4 * (model.config.width + 1) + 16  # and counts of updates

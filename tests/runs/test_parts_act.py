@@ -42,7 +42,7 @@ def test_a_run_of_it_acts(name, model, tmp_path):
     part, changes = ACTS[name]
     metric = f"experience/{part}"
     own = {"model": str(model), "method": name, **changes}
-    settings = replace(training_runs.settings(model, tmp_path / "run"), **own)
+    settings = training_runs.settings(model, tmp_path / "run").replace(**own)
     training_runs.quietly(settings)
     lines = training_runs.metrics(tmp_path / "run")
     steps = [line for line in lines if metric in line]

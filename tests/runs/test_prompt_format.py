@@ -15,7 +15,7 @@ from rlvr_jax.experience.prompts import encode_prompts, told_tokens
 from rlvr_jax.methods.agents.epo import turn_rows
 from rlvr_jax.methods.agents.supo import summarized_turns
 from rlvr_jax.runs import parse_config
-from rlvr_jax.runs.composition import compose
+from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.run import make_run
 from rlvr_jax.runs.step import collect
 from rlvr_jax.runs.task import load_task, load_tokenizer
@@ -183,7 +183,7 @@ def test_every_way_to_give_an_environment_shows_the_same_opening(tmp_path, draw,
         chain = experience(draw=draw(environment))
         recipe = replace(methods.recipe("grpo", kl_coefficient=0), experience=chain)
         config = training_runs.settings(model, "unused", method="grpo")
-        run = make_run(config, task, compose(config, task, recipe), config.model)
+        run = make_run(resolve(config, task, recipe))
         table = run.start.train_table
         return table.tokens[:, : int(table.length.max())].tolist(), table.prompts[0].messages
 
@@ -285,13 +285,13 @@ def test_a_second_system_message_is_refused(model, tmp_path):
 def test_arguments_of_the_template_are_read_as_json(model):
     line = ["--task", "training_runs:sums", "--chat-template-kwargs", "a=false", "b=2", "c=dark"]
     config = parse_config(line)
-    assert config.template_arguments() == {"a": False, "b": 2, "c": "dark"}
-    with pytest.raises(ValueError, match="chat_template_kwargs must be name=value, got 'a'"):
+    assert config.data.template_arguments() == {"a": False, "b": 2, "c": "dark"}
+    with pytest.raises(ValueError, match="chat-template-kwargs must be name=value, got 'a'"):
         parse_config([*line[:3], "a"])
-    with pytest.raises(ValueError, match="must be empty without a chat template, got a=1"):
+    with pytest.raises(ValueError, match="must be left out with --no-chat-template, got a=1"):
         parse_config([*line[:3], "a=1", "--no-chat-template"])
     with pytest.raises(ValueError, match="got a, and there is no template"):
-        load_tokenizer(parse_config([*line[:3], "a=1"]), str(model))
+        load_tokenizer(parse_config([*line[:3], "a=1"]).data, str(model))
 
 
 def test_the_first_prompt_is_told_token_by_token(model):

@@ -24,6 +24,7 @@ from rlvr_jax.experience.prompts import (
 )
 from rlvr_jax.methods import recipe
 from rlvr_jax.runs.loading import load_policy
+from rlvr_jax.runs.resolved import with_task
 from rlvr_jax.runs.step import collect
 from rlvr_jax.tasks import Prompt
 from rlvr_jax.training.learning import learn
@@ -94,9 +95,11 @@ def test_a_prompt_with_a_token_that_the_model_does_not_embed_is_named(model, tmp
     task = sums()
     task = replace(task, test=[*task.test, Prompt("1 + <image>")])
     config = training_runs.settings(tmp_path, "unused")
-    assert load_policy(config, sums(), str(tmp_path)).tokenizer.vocab_size == len(WORDS)
+    assert load_policy(
+        with_task(config, sums()), sums(), str(tmp_path)
+    ).tokenizer.vocab_size == len(WORDS)
     with pytest.raises(ValueError, match=f"below {len(WORDS)}, .* {len(WORDS)} in '1 . <image>"):
-        load_policy(config, task, str(tmp_path))
+        load_policy(with_task(config, task), task, str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -118,7 +121,7 @@ def test_solutions_that_leave_no_room_behind_them_are_counted_before_weights_are
         task_of = replace(task, train=[replace(first, solution=("1",) + (" 1",) * number), *others])
         chain = recipe(method).experience
         config = training_runs.settings(model, "unused", response_tokens=8)
-        return load_policy(config, task_of, str(model), views=chain.views)
+        return load_policy(with_task(config, task_of), task_of, str(model), views=chain.views)
 
     assert load_with(words - 2).tables.keys() > {"plain"}
     said = (
@@ -132,7 +135,11 @@ def test_a_response_ends_with_any_end_of_the_tokenizer_or_the_generation_config(
     policy.save(tmp_path, *policy.load(model), policy.tokenizer(model))
     (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": [5, EOS, 6]}))
     config = training_runs.settings(tmp_path, "unused")
-    assert load_policy(config, sums(), str(tmp_path)).sampler.stop_tokens == (EOS, 5, 6)
+    assert load_policy(with_task(config, sums()), sums(), str(tmp_path)).sampler.stop_tokens == (
+        EOS,
+        5,
+        6,
+    )
 
 
 def table_of(*rows):

@@ -1,6 +1,5 @@
 """What a run says before its first step and leaves beside its weights; where its curves go."""
 
-import dataclasses
 import importlib.util
 import io
 import json
@@ -12,10 +11,11 @@ import pytest
 import training_runs
 from rich.console import Console
 
+from docs.settings_page import PAGE, settings_page
 from experiments import quickstart
 from rlvr_jax.runs import parse_config, preset, train
-from rlvr_jax.runs.config import TrainConfig
-from rlvr_jax.runs.help import GROUPS, described
+from rlvr_jax.runs.config import GROUPS, SETTINGS
+from rlvr_jax.runs.help import described
 from rlvr_jax.runs.progress import RunProgress, progress_bar
 from rlvr_jax.runs.screen import differences
 
@@ -109,7 +109,7 @@ def test_defaults_of_a_method_of_ones_own_are_not_called_published(model, tmp_pa
 def test_a_resumed_run_says_behind_which_step_it_goes_on(model, tmp_path, steps):
     config = training_runs.settings(model, tmp_path / "run", steps=1, evaluate_every=1)
     assert "goes on" not in screen_of(config)
-    again = dataclasses.replace(config, steps=steps, resume=True)
+    again = config.replace(steps=steps, resume=True)
     assert f"grpo seed 0: goes on behind step 1, of {steps}\n" in screen_of(again)
 
 
@@ -211,15 +211,15 @@ def test_a_tracker_that_cannot_begin_is_told_and_the_run_begins_later(model, tmp
     wanted = "log_to: wandb must begin a run, got RuntimeError: No API key .* WANDB_MODE=offline"
     with pytest.raises(ValueError, match=wanted):
         training_runs.quietly(config)
-    training_runs.quietly(dataclasses.replace(config, log_to=(), resume=True))
+    training_runs.quietly(config.replace(log_to=(), resume=True))
     assert [row["step"] for row in training_runs.metrics(tmp_path / "run")] == [0, 1]
 
 
 def test_a_tracker_that_is_not_there_is_named_with_its_command(model, tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     for names, message in {
-        ("wandb",): "log_to wandb needs the package wandb, which is not installed: run `pip inst",
-        ("tensorbored",): r"log_to must be among trackio, wandb, or module:function .*'tensorb",
+        ("wandb",): "--log-to wandb needs the package wandb, which is not installed: run `pip inst",
+        ("tensorbored",): r"log-to must be among trackio, wandb, or module:function .*'tensorb",
         ("no_module:f",): "log_to: no module 'no_module' can be imported, got 'no_module:f'",
     }.items():
         with pytest.raises(ValueError, match=message):
@@ -254,9 +254,7 @@ def test_a_policy_has_a_card(finished):
     assert str(finished[0]) not in page
 
 
-def test_every_setting_stands_in_one_group_of_the_help(capsys):
-    grouped = [name for names in GROUPS.values() for name in names]
-    assert sorted(grouped) == sorted(field.name for field in dataclasses.fields(TrainConfig))
+def test_the_help_has_every_setting_by_group(capsys):
     for option in ("--help", "-h"):
         with pytest.raises(SystemExit) as ended:
             parse_config(["--task", "brackets", "--method", "clip_cov", option])
@@ -264,8 +262,17 @@ def test_every_setting_stands_in_one_group_of_the_help(capsys):
         shown = capsys.readouterr().out
         # Of the preset of what was named, and switches as what they do.
         assert "fraction=0.0075" in shown and "--no-chat-template" in shown
-        assert " --learning-rate " in shown and "0.0003" in shown
-        assert all(f"\n{title}" in shown for title in GROUPS)
+        assert " --learning-rate " in shown and "0.0003" in shown and "--config FILE" in shown
+        assert all(f" --{name.replace('_', '-')}" in shown for name in SETTINGS)
+        assert all(f" {group} options " in shown for group in GROUPS)
+
+
+def test_the_page_of_settings_is_that_of_the_dataclasses():
+    assert PAGE.read_text() == settings_page(), "run `python docs/settings_page.py`"
+    rows = re.findall(r"^\| `--([\w-]+)` \|", PAGE.read_text(), re.MULTILINE)
+    assert sorted(rows) == sorted(
+        "no-preset" if name == "preset" else name.replace("_", "-") for name in SETTINGS
+    )
 
 
 def test_what_a_program_says_of_itself_fits_and_commands_keep_their_lines():

@@ -13,15 +13,13 @@ import training_runs
 from rlvr_jax import methods
 from rlvr_jax.experience import experience, plain
 from rlvr_jax.runs import TrainConfig, settings
-from rlvr_jax.runs.command import run_card
-from rlvr_jax.runs.composition import compose
-from rlvr_jax.runs.config_checks import check_config
+from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.run import check_group_size, make_run
 from rlvr_jax.runs.settings import (
     check_same_run,
     check_settings,
     plain as as_text,
-    resolved,
+    resolved_settings,
     shown_settings,
 )
 from rlvr_jax.runs.step import collect
@@ -35,13 +33,13 @@ def made(model, recipe=None, **changes):
     config = training_runs.settings(model, "unused", **{**PLAIN, **changes})
     recipe = recipe or methods.recipe("grpo", kl_coefficient=0)
     task = training_runs.sums()
-    return make_run(config, task, compose(config, task, recipe), config.model)
+    return make_run(resolve(config, task, recipe))
 
 
 def test_the_docs_name_what_may_differ_in_a_resumed_run():
     page = (Path(__file__).parents[2] / "docs/pods.md").read_text()
     named = re.search(r"What may\s+differ: ([^.]*)\.", page)[1]
-    options = {f"--{name.replace('_', '-')}" for name in settings._FREE - {"resume"}}
+    options = {f"--{name.replace('_', '-')}" for name in settings._FREE - {"preset", "resume"}}
     assert set(re.findall(r"`([^`]+)`", named)) == options
 
 
@@ -51,7 +49,7 @@ def test_what_a_method_prescribes_is_sampled_with_and_shown(model):
     run = made(model, recipe, top_p=0.9)
     sampling = run.start.sampler.sampling
     assert (sampling.temperature, sampling.top_p) == (0.6, 0.9)
-    assert resolved(run)["temperature"] == 0.6
+    assert resolved_settings(run)["temperature"] == 0.6
 
 
 @pytest.mark.parametrize(
@@ -63,7 +61,7 @@ def test_what_a_method_prescribes_is_sampled_with_and_shown(model):
 )
 def test_what_a_method_cannot_prescribe_is_refused(prescribed, sentence):
     with pytest.raises(ValueError, match=sentence):
-        TrainConfig(method="grpo", temperature=0.9).sampling(prescribed)
+        TrainConfig.of(method="grpo", temperature=0.9).sampler(prescribed)
 
 
 def test_a_method_that_weighs_by_the_sampler_refuses_one_that_cuts(model):
@@ -80,21 +78,13 @@ def test_a_method_that_weighs_by_the_sampler_refuses_one_that_cuts(model):
 
 @pytest.mark.parametrize(("method", "refused"), [("grpo", True), ("ppo", False)])
 def test_groups_of_one_are_refused_where_a_method_compares_within_them(method, refused):
-    config, recipe = TrainConfig(method=method, samples_per_prompt=1), methods.recipe(method)
+    config, recipe = TrainConfig.of(method=method, samples_per_prompt=1), methods.recipe(method)
     if refused:
-        with pytest.raises(ValueError, match="samples_per_prompt must be at least 2 for method"):
+        with pytest.raises(ValueError, match="samples-per-prompt must be at least 2 for method"):
             check_group_size(config, recipe)
     else:
         check_group_size(config, recipe)
-    check_group_size(dataclasses.replace(config, samples_per_prompt=2), recipe)
-
-
-def test_the_learning_rate_follows_what_is_trained():
-    assert TrainConfig().rate() == 1e-6
-    assert TrainConfig(lora_rank=8).rate() == 2e-5
-    assert TrainConfig(lora_rank=8, learning_rate=3e-6).rate() == 3e-6
-    with pytest.raises(ValueError, match="learning_rate must be positive, got 0"):
-        check_config(TrainConfig(learning_rate=0.0))
+    check_group_size(config.replace(samples_per_prompt=2), recipe)
 
 
 def test_the_shown_settings_say_what_zeros_came_to(model, tmp_path):
@@ -112,7 +102,7 @@ def test_the_shown_settings_say_what_zeros_came_to(model, tmp_path):
 def test_a_run_from_before_there_was_the_setting_learned_from_cut_responses():
     stored = TrainConfig().to_json()
     del stored["mask_truncated"]
-    check_settings(stored, TrainConfig(mask_truncated=False).to_json())
+    check_settings(stored, TrainConfig.of(mask_truncated=False).to_json())
     with pytest.raises(ValueError, match="mask_truncated must be False as in the run, got True"):
         check_settings(stored, TrainConfig().to_json())
 
@@ -129,16 +119,16 @@ def test_responses_that_are_cut_teach_nothing_if_asked(model):
 
 def test_dynamic_sampling_is_one_setting(model):
     config = training_runs.settings(model, "unused", dynamic_sampling=2, **PLAIN)
-    card, task, recipe = run_card(config)
-    assert card["loss_terms"][-1] == "experience: refill(when=uniform, rounds=2)"
+    found = resolve(config)
+    assert found.card()["loss_terms"][-1] == "experience: refill(when=uniform, rounds=2)"
     # No group is mixed, so all batches are drawn.
-    equal = dataclasses.replace(task, verify=lambda prompts, _: [Grade(0.0) for _ in prompts])
-    run = make_run(config, equal, recipe, config.model)
+    equal = dataclasses.replace(found.task, verify=lambda asked, _: [Grade(0.0) for _ in asked])
+    run = make_run(dataclasses.replace(found, task=equal))
     assert collect(run, run.initial_state(), 0).metrics["experience/refill/rounds"] == 2
-    dapo = dataclasses.replace(config, method="dapo", hyperparameters=())
-    with pytest.raises(ValueError, match=r"dynamic_sampling must be 0 for method 'dapo'.*got 2"):
-        run_card(dapo)
-    terms = run_card(dataclasses.replace(dapo, dynamic_sampling=0))[0]["loss_terms"]
+    dapo = config.replace(method="dapo", hyperparameters=())
+    with pytest.raises(ValueError, match=r"dynamic-sampling must be 0 for method 'dapo'.*got 2"):
+        resolve(dapo)
+    terms = resolve(dapo.replace(dynamic_sampling=0)).card()["loss_terms"]
     shaping = "overlong_shaping(max_length=6, cache_length=1, base=signed_outcome)"
     assert terms[-1] == f"experience: shape(reward={shaping})"
     assert terms[-2].startswith("experience: refill(when=uniform")
@@ -153,7 +143,7 @@ def test_what_is_stored_of_a_method_is_the_same_in_every_process(name):
 
 def test_a_run_of_an_older_version_with_such_a_place_goes_on(model, tmp_path):
     config = training_runs.settings(model, tmp_path / "run")
-    card, _, _ = run_card(config)
+    card = resolve(config).card()
     functions = {"aggregation": "<function token_mean at 0x7f9f0d26efc0>"}
     now = {**card, "hyperparameters": {**card["hyperparameters"], "aggregation": "token_mean"}}
     check_same_run({**now, "hyperparameters": {**now["hyperparameters"], **functions}}, now)

@@ -9,7 +9,7 @@ import training_runs
 
 from experiments import compare, evaluate
 from rlvr_jax.runs import check_config, parse_config
-from rlvr_jax.runs.command import run_card
+from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.step import collect
 from rlvr_jax.runs.task import load_task
 from rlvr_jax.tasks import GradingError, Response, grades_of
@@ -34,7 +34,7 @@ def test_options_and_columns_of_a_command_line_reach_the_task(model, path):
     task = load_task(config)
     assert len(task.train) + len(task.test) == 21 and len(task.test) > 5
     assert all("boxed" not in prompt.text for prompt in task.train)
-    card, *_ = run_card(config)
+    card = resolve(config).card()
     assert card["task_notes"] == ["columns are read: prompt=ask, answer=sum"]
     assert card["settings"]["columns"] == ["prompt=ask,answer=sum"]
 
@@ -46,7 +46,7 @@ def test_prompts_over_the_budget_are_left_out_and_counted(model, path):
         task = load_task(config)
     assert len(task.train) + len(task.test) == 20
     assert load_task(config_of(model, path, "--prompt-tokens", "8", "--drop-long-prompts"))
-    with pytest.raises(ValueError, match="drop_long_prompts needs prompt_tokens, got 0"):
+    with pytest.raises(ValueError, match="--drop-long-prompts needs --prompt-tokens, got 0"):
         config_of(model, path, "--drop-long-prompts")
 
 
@@ -69,7 +69,10 @@ def test_a_run_learns_from_a_file_and_says_how_it_was_read(model, path, tmp_path
 def test_a_comparison_hands_them_to_every_run():
     options = compare.Config(task_options=("held_out=0.5",), columns=("prompt=ask,answer=sum",))
     settings = compare._settings(options, "grpo", 0)
-    assert (settings.task_options, settings.columns) == (options.task_options, options.columns)
+    assert (settings.data.task_options, settings.data.columns) == (
+        options.task_options,
+        options.columns,
+    )
     with pytest.raises(ValueError, match="settings that this command does not set itself"):
         compare._settings(options, "grpo:columns=x", 0)
 
@@ -115,8 +118,10 @@ def test_a_reward_that_raises_ends_the_run_or_is_no_verdict(model, tmp_path):
     task = load_task(config, load)
     with pytest.raises(GradingError, match=r"raised KeyError.*--failed-grades no_verdict"):
         grades_of(task, task.train[:3], responses)
-    task = load_task(replace(config, failed_grades="no_verdict"), load)
+    task = load_task(config.replace(failed_grades="no_verdict"), load)
     outcomes = [grade.outcome for grade in grades_of(task, task.train[:3], responses)]
     assert outcomes[1] is None and None not in (outcomes[0], outcomes[2])
-    with pytest.raises(ValueError, match="failed_grades must be raise or no_verdict, got 'skip'"):
-        check_config(replace(config, failed_grades="skip"))
+    with pytest.raises(
+        ValueError, match="--failed-grades: value must be one of 'raise', 'no_verdict', got 'skip'"
+    ):
+        check_config(config.replace(failed_grades="skip"))

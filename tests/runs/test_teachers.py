@@ -10,7 +10,7 @@ import training_runs
 
 from rlvr_jax import methods, policy
 from rlvr_jax.policy.scoring import score_vocabulary
-from rlvr_jax.runs.composition import compose
+from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.run import make_run
 from rlvr_jax.runs.step import take_step
 from rlvr_jax.training.statistics import statistics
@@ -26,7 +26,7 @@ def run_with(model, teacher):
     config = training_runs.settings(model, "unused", method="mdpo", minibatches=1, epochs=1)
     task = training_runs.sums()
     recipe = replace(methods.recipe("mdpo", updates_per_step=1), teacher=teacher)
-    return make_run(config, task, compose(config, task, recipe), config.model)
+    return make_run(resolve(config, task, recipe))
 
 
 def divergences(run, steps=2):

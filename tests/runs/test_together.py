@@ -1,6 +1,5 @@
 """Runs side by side: what they show, how they stop, what is run at all."""
 
-import dataclasses
 import errno
 import io
 import json
@@ -23,13 +22,13 @@ from rlvr_jax.runs import (
     preset,
     train_together,
 )
-from rlvr_jax.runs.command import run_card
 from rlvr_jax.runs.loop import Stopped
+from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.run_writer import write_json
 
 
 def config(folder, name, steps=2):
-    return dataclasses.replace(TrainConfig(), run_dir=folder / name, steps=steps)
+    return TrainConfig.of(run_dir=folder / name, steps=steps)
 
 
 def console():
@@ -84,7 +83,7 @@ def test_a_finished_run_is_kept_and_one_that_has_begun_goes_on(tmp_path):
     done, begun, more = (config(tmp_path, name) for name in ("done", "begun", "more"))
     for run in (done, begun, more):
         run.run_dir.mkdir()
-        write_json(run.run_dir / "config.json", run_card(run)[0])
+        write_json(run.run_dir / "config.json", resolve(run).card())
     (done.run_dir / "summary.json").write_text(json.dumps({"name": "old", "steps": 2}))
     (more.run_dir / "summary.json").write_text(json.dumps({"name": "short", "steps": 1}))
     found = train_together([done, begun, more], console(), jobs=1, work=counts)
@@ -103,11 +102,11 @@ def test_a_finished_run_is_kept_and_one_that_has_begun_goes_on(tmp_path):
 def test_a_finished_run_does_not_stand_for_another(changes, sentence, tmp_path):
     done = config(tmp_path, "done")
     done.run_dir.mkdir()
-    write_json(done.run_dir / "config.json", run_card(done)[0])
+    write_json(done.run_dir / "config.json", resolve(done).card())
     write_json(done.run_dir / "summary.json", {"steps": 2})
     assert train_together([done], console(), work=fails) == [{"steps": 2}]
     with pytest.raises(ValueError, match=sentence):
-        train_together([dataclasses.replace(done, **changes)], console(), work=fails)
+        train_together([done.replace(**changes)], console(), work=fails)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +122,7 @@ def test_a_finished_run_does_not_stand_for_another(changes, sentence, tmp_path):
 def test_a_finished_run_of_other_data_does_not_stand_for_another(entry, value, sentence, tmp_path):
     done = config(tmp_path, "done")
     done.run_dir.mkdir()
-    card = run_card(done)[0]
+    card = resolve(done).card()
     if isinstance(card[entry], dict) and entry == "hyperparameters":
         value = card[entry] | value
     write_json(done.run_dir / "config.json", card | {entry: value})
@@ -135,7 +134,7 @@ def test_a_finished_run_of_other_data_does_not_stand_for_another(entry, value, s
 def test_what_an_earlier_version_did_not_write_is_not_compared(tmp_path):
     done = config(tmp_path, "done")
     done.run_dir.mkdir()
-    card = run_card(done)[0]
+    card = resolve(done).card()
     del card["mixture"], card["hyperparameters"]["clip_low"]
     write_json(done.run_dir / "config.json", card)
     write_json(done.run_dir / "summary.json", {"steps": 2})
@@ -183,7 +182,7 @@ def test_a_run_that_fails_ends_alone(tmp_path):
 @pytest.mark.slow  # ten seconds
 def test_runs_that_cannot_begin_are_all_named_before_one_does(tmp_path):
     runs = [
-        dataclasses.replace(preset("brackets", method), run_dir=tmp_path / method, **changes)
+        preset("brackets", method).replace(run_dir=tmp_path / method, **changes)
         for method, changes in {
             "grpo": {},
             "simko": dict(minibatches=4),
@@ -247,13 +246,12 @@ def test_a_method_is_compared_with_itself_under_other_settings(tmp_path, monkeyp
         f"{entry}/seed_{seed}" for seed in (0, 1) for entry in ("grpo", other.replace(":", "-"))
     ]
     plain, changed = asked[:2]
-    assert changed == dataclasses.replace(
-        plain,
+    assert changed == plain.replace(
         learning_rate=1e-4,
         hyperparameters=(*plain.hyperparameters, "clip_high=0.28"),
         run_dir=changed.run_dir,
     )
-    assert plain == dataclasses.replace(preset("brackets", "grpo"), steps=7, run_dir=plain.run_dir)
+    assert plain == preset("brackets", "grpo").replace(steps=7, run_dir=plain.run_dir)
     assert seen == [
         {"grpo": [asked[0].run_dir, asked[2].run_dir], other: [asked[1].run_dir, asked[3].run_dir]}
     ]
@@ -289,7 +287,7 @@ def test_an_entry_is_a_method_and_what_is_its_own(entry, method, changes, tmp_pa
     monkeypatch.setattr(compare, "compare_runs", lambda *_, **__: Shown())
     main(["--methods", entry, "--seeds", "1", "--run-dir", str(tmp_path)])
     run_dir = tmp_path / entry.replace(":", "-") / "seed_0"
-    wanted = dataclasses.replace(preset("brackets", method), run_dir=run_dir, **changes)
+    wanted = preset("brackets", method).replace(run_dir=run_dir, **changes)
     assert asked == [wanted]
 
 

@@ -137,7 +137,7 @@ def test_two_processes_have_the_experience_of_one(shared, tmp_path, method):
     """Every kind of part: chunks, redraws, ratings, further updates, drafts."""
 
     def config(name):
-        return TrainConfig(
+        return TrainConfig.of(
             task="hinted_brackets:train=24",
             method=method,
             run_dir=tmp_path / name,

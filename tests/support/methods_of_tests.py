@@ -8,7 +8,7 @@ from rlvr_jax.methods import recipe
 from rlvr_jax.methods.credit.rlfr import standardized_reward
 from rlvr_jax.methods.judges.v1_pairwise import rate_pairs
 from rlvr_jax.objectives import ProcessReward, objective, ppo_clip, process_to_go, token_mean
-from rlvr_jax.objectives.scorers import Scorer
+from rlvr_jax.objectives.advantages.scorers import Scorer
 from rlvr_jax.objectives.statistics.masked import masked_sum
 from rlvr_jax.types import Recipe
 from rlvr_jax.types.hyperparameters import Positive

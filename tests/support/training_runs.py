@@ -6,7 +6,6 @@ its command line, for tests that kill it.
 """
 
 import contextlib
-import dataclasses
 import io
 import itertools
 import json
@@ -22,9 +21,9 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from transformers import PreTrainedTokenizerFast
 
-from rlvr_jax import methods, policy, tasks
+from rlvr_jax import methods, policy
 from rlvr_jax.runs import TrainConfig, guarded, parse_config, train
-from rlvr_jax.runs.composition import compose
+from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.run import make_run
 from rlvr_jax.tasks import Grade, Prompt, Task
 from rlvr_jax.training.update import check_needs
@@ -116,14 +115,16 @@ def settings(folder, run_dir, **changes):
         evaluate_every=2,
         samples_kept=2,
     )
-    return TrainConfig(**{**small, **changes})
+    return TrainConfig.of(**{**small, **changes})
 
 
 def arguments(config):
     """The command line that gives this configuration."""
     line = []
-    for field in dataclasses.fields(config):
-        value, name = getattr(config, field.name), field.name.replace("_", "-")
+    for setting, value in config.flat().items():
+        name = setting.replace("_", "-")
+        if setting == "preset":
+            continue
         if isinstance(value, bool):
             line.append(f"--{name}" if value else f"--no-{name}")
         elif isinstance(value, tuple):
@@ -150,7 +151,7 @@ def on_brackets(method, run_dir, task="hinted_brackets:train=64", **changes):
         evaluation_prompts=8,
         evaluation_samples=2,
     )
-    quietly(TrainConfig(**{**small, **changes}))
+    quietly(TrainConfig.of(**{**small, **changes}))
     return metrics(run_dir)
 
 
@@ -161,10 +162,7 @@ def values(lines, name):
 
 def prepared(config):
     """The run that `train` would begin, for tests that take its steps one by one."""
-    task = tasks.load(config.task)
-    hyperparameters = config.method_arguments(task.response_tokens)
-    recipe = compose(config, task, methods.recipe(config.method, **hyperparameters))
-    return make_run(config, task, recipe, config.model)
+    return make_run(resolve(config))
 
 
 def every_trainable_method(*fast, without=frozenset()):

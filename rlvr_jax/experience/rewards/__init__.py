@@ -6,11 +6,13 @@ and knows the step. The stage `shape` gives it to the rollouts of a batch.
     outcomes       the outcome itself, signed, raised to a power, with a penalty for length
     composition    sums, products and bounds of rewards, and columns of the task's rewards
     consensus      agreement of the answers of a group
+    choice         rules that choose one answer of a group, for evaluations and rewards
     rubrics        scores of several criteria
     tool_calls     rewards for calls of tools
     tournaments    ranks from pairwise comparisons
 """
 
+from rlvr_jax.experience.rewards.choice import *
 from rlvr_jax.experience.rewards.composition import *
 from rlvr_jax.experience.rewards.consensus import *
 from rlvr_jax.experience.rewards.outcomes import *

@@ -9,8 +9,9 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
+from rlvr_jax.experience.rewards.choice import answer_clusters, first_of_largest
 from rlvr_jax.experience.rewards.parts import Shaping, judged_mean, judged_rows
-from rlvr_jax.objectives import answer_clusters, first_of_largest, masked_mean, semantic_entropy
+from rlvr_jax.objectives import masked_mean, semantic_entropy
 from rlvr_jax.objectives.statistics.groups import group_count, group_max, group_sum
 from rlvr_jax.types import is_correct
 from rlvr_jax.types.hyperparameters import Finite, Unit

@@ -15,15 +15,13 @@ Traps: the divisor must be constant: the width of a batch depends on its longest
 
 from rlvr_jax.objectives import clipped_objective, fixed_length_mean, group_centered
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, MaxLength
 
 
-def dr_grpo(clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2, max_length: Count = 3000) -> Recipe:
-    """Centered rewards, and one constant in place of each rollout's length.
-
-    Args:
-      max_length: budget of response tokens (L).
-    """
+def dr_grpo(
+    clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2, max_length: MaxLength = 3000
+) -> Recipe:
+    """Centered rewards, and one constant in place of each rollout's length."""
     aggregation = fixed_length_mean(max_length)
     return Recipe(
         clipped_objective(clip_low, clip_high, advantage=group_centered(), aggregation=aggregation)

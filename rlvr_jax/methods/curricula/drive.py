@@ -32,7 +32,15 @@ from rlvr_jax.experience import Curriculum, experience
 from rlvr_jax.experience.curricula.shrinking import picks_from_pool
 from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean
 from rlvr_jax.types import Method, Recipe, part
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Positive, Share
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Count,
+    Epsilon,
+    Positive,
+    Share,
+    TotalSteps,
+)
 
 
 @part
@@ -75,7 +83,7 @@ def hardest(pool: np.ndarray, rates: np.ndarray, number: int) -> np.ndarray:
 
 
 def drive(
-    total_steps: Count = 160,
+    total_steps: TotalSteps = 160,
     phases: Sequence[Positive] = (32, 64, 32, 32),
     shares: Sequence[Share] = (72 / 175, 50 / 175, 25 / 175),
     clip_low: ClipLow = 0.2,

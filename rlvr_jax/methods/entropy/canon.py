@@ -33,7 +33,7 @@ from rlvr_jax.objectives.statistics.group_order import group_rank
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
 from rlvr_jax.types import Ids, Method, Recipe, Rollouts, RowMask, Rows, arguments_of, part, replace
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite, Positive
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite, MaxLength, Positive
 
 Property = Callable[[Rollouts], Array]
 InterShare = Callable[[Rollouts, Array], Array]
@@ -164,13 +164,9 @@ def conditional_advantages(
 
 @arguments_of(conditional_advantage, "condition", "inter_share", "tilt", "bonus", "favors_high")
 def canon(
-    max_length: Positive = 8192, clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.28, **halves: Any
+    max_length: MaxLength = 8192, clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.28, **halves: Any
 ) -> Recipe:
-    """Rewards relative to the other half of the group, with a clipped ratio on token sums.
-
-    Args:
-      max_length: budget of response tokens (L).
-    """
+    """Rewards relative to the other half of the group, with a clipped ratio on token sums."""
     advantage = conditional_advantage(divisor=max_length, **halves)
     objective = clipped_objective(
         clip_low, clip_high, advantage=advantage, aggregation=rollout_mean_token_sum()

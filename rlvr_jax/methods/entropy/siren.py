@@ -35,6 +35,7 @@ from rlvr_jax.types.hyperparameters import (
     ClipLow,
     Count,
     DualClip,
+    MaxLength,
     NonNegative,
     Range,
     Share,
@@ -136,14 +137,10 @@ def siren(
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     dual_clip: DualClip = 3.0,
-    max_length: Count = 3072,
+    max_length: MaxLength = 3072,
     **anchor: Any,
 ) -> Recipe:
-    """Dr. GRPO with a dual clip and an anchor for the entropy of uncertain tokens.
-
-    Args:
-      max_length: budget of response tokens (L).
-    """
+    """Dr. GRPO with a dual clip and an anchor for the entropy of uncertain tokens."""
     objective = clipped_objective(
         clip_low,
         clip_high,

@@ -33,7 +33,7 @@ from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.groups import group_count, has_tokens
 from rlvr_jax.types import Method, Recipe, part, replace
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Share
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Share, TotalSteps
 from rlvr_jax.types.passing import arguments_of
 
 LEAST_ROWS = 2  # fewer have no variance
@@ -47,7 +47,7 @@ class DownSamplingState(NamedTuple):
 
 @part(writes={"mask"})
 def down_sample(
-    total_steps: Count,
+    total_steps: TotalSteps,
     group_share: tuple[Share, ...] = (0.5, 1.0),
     token_share: tuple[Share, ...] = (0.1, 0.5),
     batch_share: Share = 0.75,

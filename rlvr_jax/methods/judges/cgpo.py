@@ -33,13 +33,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.experience import Shaping, add_traces, experience, part, shape, shaping
-from rlvr_jax.objectives import (
-    Transform,
-    first_of_largest,
-    log_ratio_sum,
-    objective_of_terms,
-    reinforce,
-)
+from rlvr_jax.experience.rewards.choice import first_of_largest
+from rlvr_jax.objectives import Transform, log_ratio_sum, objective_of_terms, reinforce
 from rlvr_jax.objectives.algebra.core import Objective, objective
 from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group_sum, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum

@@ -28,6 +28,7 @@ import numpy as np
 
 from rlvr_jax.experience import Shaping, Stage, experience, shape
 from rlvr_jax.experience.grades import with_grades
+from rlvr_jax.experience.rewards.choice import first_of_largest
 from rlvr_jax.experience.rewards.rubrics import by_rubric, criteria_of_kind, scored, weighted_share
 from rlvr_jax.experience.stages.donors.traces import GIVES, fewer_rows, own_rows
 from rlvr_jax.experience.views import showing
@@ -39,7 +40,6 @@ from rlvr_jax.objectives import (
     rollout_mean_token_mean,
 )
 from rlvr_jax.objectives.algebra.parts import Surrogate
-from rlvr_jax.objectives.choice import first_of_largest
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.types import Criterion, Function, Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import Epsilon, NonNegativeInt, Positive, Unit

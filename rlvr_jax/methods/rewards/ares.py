@@ -41,9 +41,9 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.experience import Stage, experience
+from rlvr_jax.experience.rewards.choice import first_of_largest
 from rlvr_jax.objectives import masked_count, masked_mean, masked_quantile, masked_rank, masked_sum
 from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.choice import first_of_largest
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_mean, group_z_score, has_tokens
 from rlvr_jax.objectives.statistics.scopes import scoped_quantile, within_response

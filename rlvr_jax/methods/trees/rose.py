@@ -34,7 +34,7 @@ from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples
 from rlvr_jax.objectives import Transform, clipped_objective, fixed_length_mean, parent_rows
 from rlvr_jax.objectives.statistics.groups import group_count, group_sum
 from rlvr_jax.types import Method, Recipe, Rollouts, arguments_of, part, replace
-from rlvr_jax.types.hyperparameters import Count, DualClip, NonNegative, Unit
+from rlvr_jax.types.hyperparameters import Count, DualClip, MaxLength, NonNegative, Unit
 
 Metric = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """(entropy [n, T], similarity [n, T]) of the likeliest tokens -> [n, T]; rows branch at its
@@ -274,7 +274,7 @@ def rose(
     top: Count = 20,
     length_penalty: NonNegative = 0.0,
     dual: DualClip = 3.0,
-    max_length: Count = 8192,
+    max_length: MaxLength = 8192,
     **clip: Any,
 ) -> Recipe:
     """Credit between branch points on rows that branch at tokens of diverse meaning.
@@ -283,7 +283,6 @@ def rose(
       fresh: probability that a row begins at the prompt (ε).
       top: likeliest tokens in the metric.
       length_penalty: λ; 0: off.
-      max_length: budget of response tokens (L).
     """
     return Recipe(
         objective=clipped_objective(

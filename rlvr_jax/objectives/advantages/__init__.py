@@ -6,15 +6,18 @@
     over time            `reward_to_go`, `generalized_advantage`, `process_to_go`
     of another advantage `whitened`, `standardize_advantage`, `advantage_by_cell`
 
-The critic of some of them is also here: `critic_of`, `value_loss`. An advantage of one paper is in
-that paper's file.
+The critic of some of them is also here: `critic_of`, `value_loss`; networks that are fitted to
+rollouts in its place (`Scorer`); and losses of values of written dialogues (`implicit_q_losses`).
+An advantage of one paper is in that paper's file.
 """
 
 from rlvr_jax.objectives.advantages.by_cell import *
 from rlvr_jax.objectives.advantages.critics import *
 from rlvr_jax.objectives.advantages.group_relative import *
+from rlvr_jax.objectives.advantages.offline_values import *
 from rlvr_jax.objectives.advantages.process_credit import *
 from rlvr_jax.objectives.advantages.returns import *
+from rlvr_jax.objectives.advantages.scorers import *
 from rlvr_jax.objectives.advantages.whitening import *
 from rlvr_jax.public import public_names
 

@@ -20,7 +20,7 @@ def computed_with(config: TrainConfig, recipe: Recipe, model: str) -> dict[str, 
     folders = {"policy": model}
     if recipe.teacher not in (None, "start") and teacher_decay(recipe.teacher) is None:
         folders["teacher"] = recipe.teacher
-    kind, _, name = config.judge.partition(":")
+    kind, _, name = config.judging.judge.partition(":")
     if kind == "folder":
         folders["judge"] = name
     found = {}

@@ -93,11 +93,11 @@ def _smaller(run: Run, devices: int, room: int) -> str:
 
 def _waves(config: TrainConfig, samples: int) -> Iterator[tuple[int, tuple[int, int]]]:
     """Values of `--sample-waves` above that of the run, and the sampling batch of each."""
-    rows = config.prompts_per_step * samples
-    for number in range(max(config.sample_waves, 1) + 1, rows + 1):
+    rows = config.sampling.prompts_per_step * samples
+    for number in range(max(config.sampling.sample_waves, 1) + 1, rows + 1):
         if rows % number == 0:
             try:
-                yield number, replace(config, sample_waves=number).wave(samples)
+                yield number, config.replace(sample_waves=number).wave(samples)
             except ValueError:
                 continue
 

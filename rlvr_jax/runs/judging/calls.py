@@ -46,16 +46,16 @@ def call_of(config: TrainConfig, options: dict[str, Any], sampling: dict[str, An
     Raises:
       ValueError: a folder, a server or a function that is not there.
     """
-    kind, _, name = config.judge.partition(":")
-    if config.judge == "policy":
+    kind, _, name = config.judging.judge.partition(":")
+    if config.judging.judge == "policy":
         return None
     if kind == "server":
         own = {option: options[option] for option in _OPTIONS["server"]}
         return server(name, **own | {"tokens": options["tokens"] or _WORDS})
     if kind == "folder":
         return _of_folder(name, options["tokens"] or _WORDS, config, sampling)
-    function = own_function("judge", config.judge)
-    return by_function(function, config.judge, options["at_once"], options["seconds"])
+    function = own_function("judge", config.judging.judge)
+    return by_function(function, config.judging.judge, options["at_once"], options["seconds"])
 
 
 def _of_folder(path: str, tokens: int, config: TrainConfig, sampling: dict[str, Any]) -> Call:
@@ -66,7 +66,7 @@ def _of_folder(path: str, tokens: int, config: TrainConfig, sampling: dict[str, 
 
     @functools.cache
     def call():
-        _, mesh = make_meshes(config.mesh, config.sample_mesh)
+        _, mesh = make_meshes(config.devices.mesh, config.devices.sample_mesh)
         model, params = policy.load(path, functools.partial(parameter_shardings, mesh=mesh))
         tokenizer = policy.tokenizer(path)
         sampler = Sampler(

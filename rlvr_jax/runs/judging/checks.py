@@ -52,7 +52,7 @@ def check_asked(config: TrainConfig, start: LoadedPolicy) -> None:
     Raises:
       ValueError: it can judge no answer to any prompt.
     """
-    if config.judge != "policy" or config.judge_prompt == AGAIN:
+    if config.judging.judge != "policy" or config.judging.judge_prompt == AGAIN:
         return
     asked, sampling = judge_of(config, None)
     table = start.train_table
@@ -67,7 +67,7 @@ def check_asked(config: TrainConfig, start: LoadedPolicy) -> None:
         # Only of the text: a prompt may begin with the same special token.
         if unknown is not None and unknown in encode_text(table.tokenizer, text):
             raise ValueError(
-                "TrainConfig: judge must be a policy with tokens for what it is asked, got"
+                "--judge must be a policy with tokens for what it is asked, got"
                 f" 'policy' and the question {text[:80]!r}; judge_prompt {AGAIN!r} needs no words"
             )
     words = sampling.get("tokens", start.sampler.response_tokens)
@@ -75,7 +75,7 @@ def check_asked(config: TrainConfig, start: LoadedPolicy) -> None:
     length = sum(len(table.encode(text)) for text in question_of(shortest.text))
     if length > room:
         raise ValueError(
-            f"TrainConfig: judge must have room for what it is asked, got 'policy' with {room}"
+            f"--judge must have room for what it is asked, got 'policy' with {room}"
             f" tokens beside a reply of {words}, and a question of {length} about an empty answer"
             " to the shortest prompt"
         )
@@ -84,9 +84,10 @@ def check_asked(config: TrainConfig, start: LoadedPolicy) -> None:
 def check_again(config: TrainConfig) -> None:
     """Refuses settings of a judge that is only to give answers again."""
     others = ("judge_rubric", "judge_options", "judge_budget")
-    given = [name for name in others if getattr(config, name)]
-    if config.judge != "policy" or given:
+    given = [name for name in others if getattr(config.judging, name)]
+    judge = config.judging.judge
+    if judge != "policy" or given:
         raise ValueError(
-            f"TrainConfig: judge_prompt {AGAIN!r} must come with the judge policy and none of"
-            f" {', '.join(others)}, got judge {config.judge!r} and {given or 'none of these'}"
+            f"--judge-prompt {AGAIN!r} must come with the judge policy and none of"
+            f" {', '.join(others)}, got judge {judge!r} and {given or 'none of these'}"
         )

@@ -20,7 +20,7 @@ from rlvr_jax.judges import (
     yes_or_no,
 )
 from rlvr_jax.judges.prompts import COMPARE
-from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.config import TrainConfig, flag
 from rlvr_jax.runs.hyperparameters import read_arguments
 from rlvr_jax.runs.judging.calls import call_of, options_of_call
 from rlvr_jax.verifiers.texts.instruction_following import extract as behind_thought
@@ -47,44 +47,45 @@ def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str
     Raises:
       ValueError: a judge that cannot be made, or settings of one where there is none.
     """
-    if not config.judge:
+    settings = config.judging
+    if not settings.judge:
         for name in ("judge_rubric", "judge_prompt", "judge_options", "judge_budget"):
-            if given := getattr(config, name):
-                raise ValueError(f"TrainConfig: {name} needs a judge, got {given!r} alone")
+            if given := getattr(settings, name):
+                raise ValueError(f"{flag(name)} needs a --judge, got {given!r} alone")
         return None
     options = _options_of(config)
-    budget = _read(_budget, "judge_budget", config.judge_budget)
-    if config.judge_rubric and config.judge_prompt:
+    budget = _read(_budget, "judge_budget", settings.judge_budget)
+    if settings.judge_rubric and settings.judge_prompt:
         raise ValueError(
-            "TrainConfig: judge_prompt must be empty where a rubric says what is asked, got"
-            f" {config.judge_prompt!r}"
+            "--judge-prompt must be empty where a rubric says what is asked, got"
+            f" {settings.judge_prompt!r}"
         )
-    if config.judge == "policy" and config.judge_budget:
+    if settings.judge == "policy" and settings.judge_budget:
         raise ValueError(
-            "TrainConfig: judge_budget must be empty where the policy is the judge, whose words are"
-            f" among the run's drawn_tokens, got {config.judge_budget}"
+            "--judge-budget must be empty where the policy is the judge, whose words are"
+            f" among the run's drawn_tokens, got {settings.judge_budget}"
         )
     names, prompt_of, without = ["judge"], question(), float("nan")
     parse = as_shares(number(0, options["highest"]), [options["highest"]])
-    if config.judge_rubric:
-        rubric = read_rubric(Path(config.judge_rubric))
+    if settings.judge_rubric:
+        rubric = read_rubric(Path(settings.judge_rubric))
         names = [f"judge/{criterion.name}" for criterion in rubric]
         prompt_of = rubric_question(rubric)
         parse = as_shares(points(rubric), [criterion.maximum for criterion in rubric])
-    elif config.judge_prompt == _CONSTRAINTS:
+    elif settings.judge_prompt == _CONSTRAINTS:
         # Like the hard ones, soft constraints are those of the text after the thinking.
         prompt_of = shown_by(constraints_question(), lambda text: behind_thought(text) or "")
         parse, without = yes_or_no(), 1.0
-    elif config.judge_prompt:
-        pairs = config.judge_prompt == _PAIRS
-        template = COMPARE if pairs else _text(Path(config.judge_prompt))
+    elif settings.judge_prompt:
+        pairs = settings.judge_prompt == _PAIRS
+        template = COMPARE if pairs else _text(Path(settings.judge_prompt))
         prompt_of = question(template)
         if "{other}" in template:
             names, parse = TWO, two_numbers(1, options["highest"])
     if options["visible"]:
         prompt_of = shown_by(prompt_of, visible)
     sampling = {"temperature": options["temperature"]} if options["temperature"] else {"top_k": 1}
-    if config.judge == "policy" and options["tokens"]:
+    if settings.judge == "policy" and options["tokens"]:
         sampling["tokens"] = options["tokens"]
     asked = Judge(
         call_of(config, options, sampling),
@@ -102,28 +103,28 @@ def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str
 
 def asked_by_files(config: TrainConfig) -> dict[str, str]:
     """The texts of the files with a judge's prompt, by the setting that names them."""
-    named = {name: getattr(config, name) for name in ("judge_rubric", "judge_prompt")}
+    settings = config.judging
+    named = {name: getattr(settings, name) for name in ("judge_rubric", "judge_prompt")}
     return {
         name: _text(Path(path))
         for name, path in named.items()
-        if config.judge and path not in ("", AGAIN, _PAIRS, _CONSTRAINTS)
+        if settings.judge and path not in ("", AGAIN, _PAIRS, _CONSTRAINTS)
     }
 
 
 def _options_of(config: TrainConfig) -> dict[str, Any]:
     """The `judge_options`, all of them."""
-    options = _read(_options, "judge_options", config.judge_options)
-    wanted = [*options_of_call(config.judge), "tries", "highest", "visible"]
-    given = [pair.partition("=")[0] for pair in config.judge_options]
+    settings = config.judging
+    options = _read(_options, "judge_options", settings.judge_options)
+    wanted = [*options_of_call(settings.judge), "tries", "highest", "visible"]
+    given = [pair.partition("=")[0] for pair in settings.judge_options]
     if idle := [name for name in given if name not in wanted]:
         raise ValueError(
-            f"TrainConfig: judge_options of judge {config.judge!r} must be among"
+            f"--judge-options of judge {settings.judge!r} must be among"
             f" {', '.join(wanted)}, got {', '.join(idle)}"
         )
     if options["tokens"] is not None and options["tokens"] < 1:
-        raise ValueError(
-            f"TrainConfig: judge_options: tokens must be at least 1, got {options['tokens']}"
-        )
+        raise ValueError(f"--judge-options: tokens must be at least 1, got {options['tokens']}")
     return options
 
 
@@ -152,5 +153,5 @@ def _read(function: Callable[..., dict], name: str, pairs: tuple[str, ...]) -> d
 
 def _text(path: Path) -> str:
     if not path.is_file():
-        raise ValueError(f"TrainConfig: judge_prompt must be a file, got {str(path)!r}")
+        raise ValueError(f"--judge-prompt must be a file, got {str(path)!r}")
     return path.read_text(encoding="utf-8")

@@ -20,7 +20,7 @@ def judging(config: TrainConfig) -> tuple[list[Stage], Compare | None]:
     Raises:
       ValueError: as `judge_of`.
     """
-    if config.judge_prompt == AGAIN:
+    if config.judging.judge_prompt == AGAIN:
         check_again(config)
         return [give_again()], None
     found = judge_of(config, config.run_dir / "judge.jsonl")
@@ -38,10 +38,10 @@ def scoring_judge(config: TrainConfig, replies: Path | None) -> tuple[Judge, dic
     Raises:
       ValueError: no judge, one that compares two answers, or one that gives answers again.
     """
-    found = None if config.judge_prompt == AGAIN else judge_of(config, replies)
+    found = None if config.judging.judge_prompt == AGAIN else judge_of(config, replies)
     if found is None or found[0].names == TWO:
         raise ValueError(
-            "TrainConfig: judge_prompt must ask a judge about one answer, in words, to score it;"
-            f" got {config.judge_prompt!r} for {config.judge!r}"
+            "--judge-prompt must ask a judge about one answer, in words, to score it;"
+            f" got {config.judging.judge_prompt!r} for {config.judging.judge!r}"
         )
     return found

@@ -3,9 +3,9 @@
 import golden_vectors as golden
 import numpy as np
 
+from rlvr_jax.experience import answer_clusters
 from rlvr_jax.experience.rewards.consensus import agreement, disagreement
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import answer_clusters
 
 LEFT_OUT = {"vote": "pays all answers of a tie, `agreement(vote=True)` the first of them"}
 

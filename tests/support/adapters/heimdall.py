@@ -4,17 +4,9 @@ import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
 
+from rlvr_jax.experience import answer_clusters, choose, lower_bound, own_score, vote_count
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import (
-    answer_clusters,
-    choose,
-    group_all_equal,
-    group_count,
-    group_mean,
-    lower_bound,
-    own_score,
-    vote_count,
-)
+from rlvr_jax.objectives import group_all_equal, group_count, group_mean
 
 LEFT_OUT = {}
 

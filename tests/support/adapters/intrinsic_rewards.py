@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from adapters.common import per_rollout
 
+from rlvr_jax.experience import answer_clusters
 from rlvr_jax.experience.rewards.consensus import answer_share
 from rlvr_jax.experience.rewards.parts import Moment
 from rlvr_jax.methods import recipe
@@ -16,7 +17,7 @@ from rlvr_jax.methods.rewards.intrinsic_rewards import (
     certainty_of_response,
     majority_vote,
 )
-from rlvr_jax.objectives import answer_clusters, group_max
+from rlvr_jax.objectives import group_max
 
 LEFT_OUT = {
     "token_certainty": "compared in its mean, `self_certainty`",

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 from adapters.common import on_mask
 
-from rlvr_jax.experience import weighted_share
+from rlvr_jax.experience import first_of_largest, weighted_share
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import first_of_largest, shaped_probability
+from rlvr_jax.objectives import shaped_probability
 
 LEFT_OUT = dict.fromkeys(
     ("failed", "need_refinement"), "by texts, in tests/methods/test_rgr_grpo.py"

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from adapters.common import only
 
+from rlvr_jax.experience import choose, own_score, vote_sum
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.judges.rl_v import verdict_loss
-from rlvr_jax.objectives import choose, own_score, vote_sum
 from rlvr_jax.objectives.statistics.groups import finished_rows
 
 LEFT_OUT = {"majority_vote": "a tie goes to the smallest answer, with `choose` to the first row"}

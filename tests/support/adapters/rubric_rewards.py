@@ -2,8 +2,8 @@
 
 import golden_vectors as golden
 
+from rlvr_jax.experience import first_of_largest
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import first_of_largest
 
 LEFT_OUT = {}
 

@@ -15,13 +15,14 @@ from rlvr_jax.parallel.memory import cache_bytes, sample_buffers, update_buffers
 from rlvr_jax.parallel.plan import sample_mesh, train_mesh
 from rlvr_jax.parallel.roofline import sample_work, score_work, update_work
 from rlvr_jax.parallel.topologies import Topology
+from rlvr_jax.pods.abstract import AbstractRun, abstract_run
 from rlvr_jax.policy import ModelConfig
 from rlvr_jax.policy.cached import OWN_SLOTS, mean_slots_read
 from rlvr_jax.policy.flash import flash_serves
 from rlvr_jax.rollout import waves
-from rlvr_jax.runs.abstract import AbstractRun, abstract_run
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.config_checks import check_config
+from rlvr_jax.runs.hyperparameters import method_arguments
 from rlvr_jax.training.layout import copies_weights
 from rlvr_jax.training.scorers import scorer_needs
 from rlvr_jax.training.statistics import DIVERGENCES
@@ -52,31 +53,29 @@ def compile_run(
     # The report is about compiling: the compiler's dumps, and its time.
     jax.config.update("jax_enable_compilation_cache", False)
     rows = config.plan().rows
-    length = config.prompt_tokens + config.response_tokens
-    hyperparameters = config.method_arguments(config.response_tokens)
-    recipe = methods.recipe(config.method, **hyperparameters)
+    length = config.data.prompt_tokens + config.sampling.response_tokens
+    recipe = methods.recipe(config.method, **method_arguments(config))
     objective = recipe.objective
-    if not config.mesh:
+    if not config.devices.mesh:
         # float32: a parameter and its two moments, or the base of adapters; and a reference.
         beside = "reference_logp" in objective.reads or recipe.teacher is not None
-        held = 4 if config.lora_rank else 12 + 4 * beside + 4 * bool(DIVERGENCES & objective.reads)
+        full = 12 + 4 * beside + 4 * bool(DIVERGENCES & objective.reads)
+        held = 4 if config.policy.lora_rank else full
         held += 12 * (recipe.critic is not None)
-        shaped = replace(
-            shape, remat=config.remat, compute_dtype=config.compute_dtype, lora=config.lora()
-        )
-        config = replace(config, mesh=train_mesh(shaped, topology, rows, length, held))
-        if not config.sample_mesh:
-            chosen = sample_mesh(shaped, topology, config.prompts_per_step, held)
-            config = replace(config, sample_mesh=chosen)
-    for spec in filter(None, (config.mesh, config.sample_mesh)):
+        shaped = replace(shape, **config.policy.options())
+        config = config.replace(mesh=train_mesh(shaped, topology, rows, length, held))
+        if not config.devices.sample_mesh:
+            chosen = sample_mesh(shaped, topology, config.sampling.prompts_per_step, held)
+            config = config.replace(sample_mesh=chosen)
+    for spec in filter(None, (config.devices.mesh, config.devices.sample_mesh)):
         if math.prod(mesh_sizes(spec).values()) != topology.num_devices:
             raise ValueError(
                 f"mesh: sizes must multiply to the {topology.num_devices} devices of"
                 f" {topology.name}, got {spec!r}"
             )
-    if not config.micro_batches:
-        micro_batches = max(1, rows // row_shards(config.mesh))
-        config = replace(config, micro_batches=micro_batches)
+    if not config.update.micro_batches:
+        micro_batches = max(1, rows // row_shards(config.devices.mesh))
+        config = config.replace(micro_batches=micro_batches)
     check_config(config)
     run = abstract_run(config, shape, recipe, topology.devices(), opening)
     measure = partial(
@@ -84,40 +83,40 @@ def compile_run(
         topology=topology,
         config=run.model.config,
         meshes=(run.model.mesh, run.sampler.mesh),
-        tokens=config.response_tokens,
+        tokens=config.sampling.response_tokens,
     )
     report: dict[str, Any] = {
         "topology": topology.name,
         "devices": topology.num_devices,
         "method": config.method,
-        "prompts": config.prompts_per_step,
-        "samples": config.samples_per_prompt,
-        "prompt_len": config.prompt_tokens,
-        "response_len": config.response_tokens,
-        "mesh": config.mesh,
-        "sample_mesh": config.sample_mesh or config.mesh,
-        "rows_at_once": config.rows_at_once,
-        "micro_batches": config.micro_batches,
-        "remat": config.remat,
-        "compute_dtype": config.compute_dtype,
+        "prompts": config.sampling.prompts_per_step,
+        "samples": config.sampling.samples_per_prompt,
+        "prompt_len": config.data.prompt_tokens,
+        "response_len": config.sampling.response_tokens,
+        "mesh": config.devices.mesh,
+        "sample_mesh": config.devices.sample_mesh or config.devices.mesh,
+        "rows_at_once": config.sampling.rows_at_once,
+        "micro_batches": config.update.micro_batches,
+        "remat": config.policy.remat,
+        "compute_dtype": config.policy.compute_dtype,
         "hbm_bytes": topology.hbm_bytes,
         "versions": {name: _version(name) for name in ("jax", "jaxlib", "libtpu")},
     }
     programs = {"sample": _sampling(run, topology, measure, say)}
     report["sample_waves"] = programs["sample"]["waves"]
-    parts = mesh_sizes(config.mesh)["tensor"]
+    parts = mesh_sizes(config.devices.mesh)["tensor"]
     shared = dict(
-        rows=rows / row_shards(config.mesh),
-        micro_batches=config.micro_batches,
-        prompt=config.prompt_tokens,
-        response=config.response_tokens,
+        rows=rows / row_shards(config.devices.mesh),
+        micro_batches=config.update.micro_batches,
+        prompt=config.data.prompt_tokens,
+        response=config.sampling.response_tokens,
         parts=parts,
-        flash=flash_serves(run.model.config, config.response_tokens, run.model.mesh),
+        flash=flash_serves(run.model.config, config.sampling.response_tokens, run.model.mesh),
     )
     kept = {name: bytes_per_device(tree) for name, tree in _held(run).items()}
     counted = partial(
         update_buffers,
-        rows=rows / row_shards(config.mesh) / config.micro_batches,
+        rows=rows / row_shards(config.devices.mesh) / config.update.micro_batches,
         tokens=length,
         parts=parts,
         devices=topology.num_devices,
@@ -209,20 +208,20 @@ def _sampling(
     """The sampler with the requested sampling batches, else the largest that fit; the smallest
     tried ones if none fits."""
     config, shape = run.config, run.model.config
-    mesh = config.sample_mesh or config.mesh
+    mesh = config.devices.sample_mesh or config.devices.mesh
     shards, parts = row_shards(mesh), mesh_sizes(mesh)["tensor"]
-    lengths = {"prompt": config.prompt_tokens, "response": config.response_tokens}
+    lengths = {"prompt": config.data.prompt_tokens, "response": config.sampling.response_tokens}
     weights = bytes_per_device(run.sampler_params())
     rest = {name: bytes_per_device(tree) for name, tree in _held(run).items()}
     if not copies_weights(run.model, run.sampler):
         rest = {name: size for name, size in rest.items() if name not in _of_policy(run)}
-    slots = config.response_tokens
+    slots = config.sampling.response_tokens
     read = mean_slots_read(slots, slots) / slots
     free = 0.93 * topology.hbm_bytes - weights - sum(rest.values())
     seats = config.seats()
     choices = []
-    every = waves(config.prompts_per_step, config.samples_per_prompt, shards)
-    for prompts, samples in [config.wave()] if config.sample_waves else every:
+    every = waves(config.sampling.prompts_per_step, config.sampling.samples_per_prompt, shards)
+    for prompts, samples in [config.wave()] if config.sampling.sample_waves else every:
         rows = prompts * samples / shards
         own = prompts / shards if prompts % shards == 0 else prompts
         # Rows in turn are cached while they are computed, each with a copy of its prompt.
@@ -258,7 +257,7 @@ def _sampling(
         # Of a small model the compiler keeps a part on the chip.
         found["parts"]["cache"] = cache = min(cache, temporaries)
         found["parts"]["temporaries"] = temporaries - cache
-    total = config.prompts_per_step * config.samples_per_prompt
+    total = config.sampling.prompts_per_step * config.sampling.samples_per_prompt
     wave = {"prompts": prompts, "samples": samples, "waves": total // (prompts * samples)}
     return {**found, **wave}
 

@@ -16,16 +16,16 @@ from rlvr_jax import methods
 from rlvr_jax.parallel import hlo
 from rlvr_jax.parallel.report import describe_report
 from rlvr_jax.parallel.topologies import TESTED, describe
+from rlvr_jax.pods import compile as command, compiled
+from rlvr_jax.pods.abstract import abstract_run
+from rlvr_jax.pods.compile_table import ROWS
+from rlvr_jax.pods.compiled import compile_run
 from rlvr_jax.policy import named_config
 from rlvr_jax.policy.hugging_face import to_hugging_face
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.policy.published import PUBLISHED
-from rlvr_jax.runs import compile as command, compiled
-from rlvr_jax.runs.abstract import abstract_run
-from rlvr_jax.runs.compile_table import ROWS
-from rlvr_jax.runs.compiled import compile_run
 from rlvr_jax.runs.config import TrainConfig
-from rlvr_jax.types import replace
+from rlvr_jax.runs.hyperparameters import method_arguments
 
 SMALL = ["--prompts", "8", "--samples", "4", "--prompt-len", "6", "--response-len", "20"]
 
@@ -111,7 +111,7 @@ def test_the_programs_compute_the_opening_of_an_experiment_s_prompts_once(monkey
     assert told[0][-1] == 2
 
     def flops(opening):
-        config = TrainConfig(
+        config = TrainConfig.of(
             prompts_per_step=4,
             samples_per_prompt=2,
             prompt_tokens=8,
@@ -145,7 +145,7 @@ def test_rows_that_are_drawn_in_turn_are_compiled_so(monkeypatch):
         asked.clear()
         sizes = dict(prompts_per_step=4, samples_per_prompt=8, sample_waves=1, rows_at_once=seats)
         lengths = dict(prompt_tokens=8, response_tokens=256)
-        config = TrainConfig(method="dr_grpo", mesh="data=1", **sizes, **lengths)
+        config = TrainConfig.of(method="dr_grpo", mesh="data=1", **sizes, **lengths)
         report = compile_run(config, named_config("tiny", vocab_size=64), describe("cpu:1"))
         return *asked[0], report
 
@@ -170,7 +170,7 @@ def lowered_with(monkeypatch, **settings):
         return {"fits": True, "bytes": 0}
 
     monkeypatch.setattr(compiled, "measured", told)
-    config = TrainConfig(
+    config = TrainConfig.of(
         prompts_per_step=2,
         samples_per_prompt=2,
         prompt_tokens=4,
@@ -344,7 +344,9 @@ def test_what_a_tpu_needs_is_installed_in_a_version_that_was_tried():
 def run_on(topology, shape, prompts, samples, prompt, response, **options):
     """A GRPO run on a slice that is not there."""
     lengths = dict(prompt_tokens=prompt, response_tokens=response)
-    config = TrainConfig(prompts_per_step=prompts, samples_per_prompt=samples, **lengths, **options)
+    config = TrainConfig.of(
+        prompts_per_step=prompts, samples_per_prompt=samples, **lengths, **options
+    )
     return abstract_run(config, shape, methods.recipe("grpo"), describe(topology).devices(), 0)
 
 
@@ -359,12 +361,12 @@ def run_on(topology, shape, prompts, samples, prompt, response, **options):
     ],
 )
 def test_how_often_a_step_calls_its_programs(method, updates, wanted):
-    config = TrainConfig(
+    config = TrainConfig.of(
         method=method, prompts_per_step=8, samples_per_prompt=4, response_tokens=8, **updates
     )
-    recipe = methods.recipe(method, **config.method_arguments(8))
+    recipe = methods.recipe(method, **method_arguments(config))
     shape = named_config("tiny", vocab_size=16)
-    run = abstract_run(replace(config, prompt_tokens=4), shape, recipe, jax.devices()[:1], 0)
+    run = abstract_run(config.replace(prompt_tokens=4), shape, recipe, jax.devices()[:1], 0)
     found = compiled._calls(run)
     assert {name: found[name] for name in wanted} == wanted
 

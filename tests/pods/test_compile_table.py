@@ -10,8 +10,8 @@ from experiments import papers
 from rlvr_jax.analysis.run_directory import read_json_lines
 from rlvr_jax.parallel import compile as command
 from rlvr_jax.parallel.topologies import TESTED
-from rlvr_jax.runs import compile_table
-from rlvr_jax.runs.compile_table import PAPERS, ROWS, Row, fill_table, table_page
+from rlvr_jax.pods import compile_table
+from rlvr_jax.pods.compile_table import PAPERS, ROWS, Row, fill_table, table_page
 
 BEFORE = {
     "libtpu": "0.0.51",

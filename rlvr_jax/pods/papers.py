@@ -1,7 +1,6 @@
 """Published settings as experiments: run on a slice, compiled for one, or tried on a laptop."""
 
 import argparse
-import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,11 +11,13 @@ import jax
 
 from rlvr_jax.parallel.report import describe_report
 from rlvr_jax.parallel.topologies import describe
+from rlvr_jax.pods.compiled import compile_run
 from rlvr_jax.policy.published import PUBLISHED
-from rlvr_jax.runs.command import describe_end, parse_config, train
-from rlvr_jax.runs.compiled import compile_run
+from rlvr_jax.runs.command import describe_end, train
+from rlvr_jax.runs.command_line import parse_config
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.config_checks import check_config
+from rlvr_jax.runs.hyperparameters import method_arguments
 
 # Of a run that only shows that it works: sums and products of two-digit numbers, and their base.
 _LAPTOP = {
@@ -88,8 +89,8 @@ class Paper:
         lines = [f"{self.title}", self.url, f"start {self.start}; data {self.data}", ""]
         given = {**self.settings, **self.hyperparameters}
         config = settings(self)
-        silent = {name: Setting(getattr(config, name), "unknown") for name in _ALWAYS}
-        own = config.method_arguments(config.response_tokens)
+        silent = {name: Setting(config.flat()[name], "unknown") for name in _ALWAYS}
+        own = method_arguments(config)
         silent |= {name: Setting(value, "as the method has it") for name, value in own.items()}
         for name, each in {**given, **{n: x for n, x in silent.items() if n not in given}}.items():
             lines.append(f"  {name:22} {each.value!s:12} {each.source}")
@@ -107,7 +108,7 @@ def settings(paper: Paper) -> TrainConfig:
     given = {name: each.value for name, each in paper.settings.items()}
     pairs = tuple(f"{name}={each.value}" for name, each in paper.hyperparameters.items())
     own = dict(compute_dtype="bfloat16", remat="layers", drop_long_prompts=True)
-    config = TrainConfig(method=paper.method, hyperparameters=pairs, **{**own, **given})
+    config = TrainConfig.of(method=paper.method, hyperparameters=pairs, **{**own, **given})
     check_config(config)
     return config
 
@@ -116,12 +117,11 @@ def laptop(paper: Paper) -> TrainConfig:
     """The same with the small base model of calculations, a few prompts and two steps."""
     config = settings(paper)
     pairs = {name: each.value for name, each in paper.hyperparameters.items()} | paper.laptop
-    updates = min(config.minibatches, _MOST_UPDATES)
-    return dataclasses.replace(
-        config,
+    updates = min(config.update.minibatches, _MOST_UPDATES)
+    return config.replace(
         **_LAPTOP,
         minibatches=updates,
-        dynamic_sampling=min(config.dynamic_sampling, 2),
+        dynamic_sampling=min(config.sampling.dynamic_sampling, 2),
         hyperparameters=tuple(f"{name}={value}" for name, value in pairs.items()),
     )
 
@@ -169,11 +169,11 @@ def run_paper(paper: Paper, arguments: Sequence[str]) -> int:
         start = laptop(paper)
     elif own.data or "--resume" in others:
         start = settings(paper)
-        start = dataclasses.replace(start, task=own.data or start.task)
+        start = start.replace(task=own.data or start.data.task)
     else:
         raise ValueError("give --data, --compile or --laptop; --help shows the paper's settings")
     print(paper)
-    start = dataclasses.replace(start, run_dir=Path("runs") / paper.name)
+    start = start.replace(run_dir=Path("runs") / paper.name)
     config = parse_config(others, start=start)
     print(describe_end(config, train(config)))
     return 0

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rlvr_jax import methods
-from rlvr_jax.runs.command import parse_config
-from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.command_line import parse_config
+from rlvr_jax.runs.config import SETTINGS, TrainConfig
 
 
 def entry_config(
@@ -41,7 +41,7 @@ def entry_config(
                 "methods must be name:setting=value,… of settings that this command does not set"
                 f" itself, got {entry!r}"
             )
-        elif name in TrainConfig.__dataclass_fields__:
+        elif name in SETTINGS:
             options[name] = value
         else:
             hyperparameters.append(pair)

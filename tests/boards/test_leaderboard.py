@@ -11,9 +11,9 @@ from experiments import leaderboard
 from rlvr_jax import methods
 from rlvr_jax.analysis.evidence.ranking import chosen_entries
 from rlvr_jax.analysis.evidence.rows import append_row, read_rows
+from rlvr_jax.boards import BOARDS, Board
 from rlvr_jax.runs import RunsFailed
-from rlvr_jax.runs.boards import BOARDS, Board
-from rlvr_jax.runs.hyperparameters import parse_hyperparameters
+from rlvr_jax.runs.hyperparameters import method_arguments, parse_hyperparameters
 from rlvr_jax.training.update import check_needs
 
 ENTRIES = {"grpo": "grpo", "few": "clip_cov:fraction=0.01"}
@@ -212,11 +212,11 @@ def test_every_entry_of_a_board_has_settings_that_can_be_read(name, monkeypatch)
     config = leaderboard.Config(board=name)
     read = [leaderboard.run_config(config, board, entry, 0) for entry in board.entries]
     assert {each.drawn_tokens for each in read} == {board.drawn_tokens}
-    assert {each.model for each in read} == {"somewhere/small.gguf" if board.model else ""}
+    assert {each.policy.model for each in read} == {"somewhere/small.gguf" if board.model else ""}
     assert next(iter(board.entries.values())).startswith("grpo")
-    assert len({dataclasses.replace(each, seed=1) for each in read}) == len(board.entries)
+    assert len({each.replace(seed=1) for each in read}) == len(board.entries)
     for each in read:
-        recipe = methods.recipe(each.method, **each.method_arguments(16))
+        recipe = methods.recipe(each.method, **method_arguments(each.replace(response_tokens=16)))
         given = recipe.experience.writes if recipe.experience else ()
         check_needs(recipe, each.method, each.updates_per_step(), given)
 
@@ -288,7 +288,7 @@ def test_the_first_value_that_is_tried_is_that_of_the_preset():
         recipes = [
             (
                 methods.recipe(method, **parse_hyperparameters(method, each.hyperparameters)),
-                dataclasses.replace(each, hyperparameters=(), run_dir=plain.run_dir),
+                each.replace(hyperparameters=(), run_dir=plain.run_dir),
             )
             for each in (plain, first, second, third)
         ]

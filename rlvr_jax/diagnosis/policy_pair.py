@@ -15,6 +15,7 @@ from rlvr_jax.analysis.diagnosis.pair import diagnose_answers
 from rlvr_jax.analysis.diagnosis.parameters import parameters
 from rlvr_jax.analysis.diagnosis.topics import Topic
 from rlvr_jax.analysis.entropy.entropy_patterns import branching_of_top
+from rlvr_jax.diagnosis.kept_pair import Pair, save_pair
 from rlvr_jax.experience import Batch, SampleRequest
 from rlvr_jax.experience.evaluation import prompt_weights
 from rlvr_jax.policy import products
@@ -22,10 +23,9 @@ from rlvr_jax.policy.scoring import run_in_pieces, shared_prompts
 from rlvr_jax.rollout import named_key
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.held_out import HeldOut, load_held_out
-from rlvr_jax.runs.kept_pair import Pair, save_pair
 from rlvr_jax.runs.step import sample_row
 from rlvr_jax.runs.task import load_task
-from rlvr_jax.types import Rollouts, TokenStats, replace
+from rlvr_jax.types import Rollouts, TokenStats
 
 _NEEDS = ("logp", "entropy")
 _MOST_BRANCHES = 16
@@ -65,7 +65,7 @@ def compare_policies(
         save_pair(keep, pair)
     topics = diagnose_answers(*pair.answers(), names)
     if weights:
-        with policy_folder(against) as first, policy_folder(settings.model) as last:
+        with policy_folder(against) as first, policy_folder(settings.policy.model) as last:
             topics.append(parameters(first, last))
     return topics, shown_rows(pair)
 
@@ -98,9 +98,9 @@ def draw_pair(settings: TrainConfig, against: str | Path) -> Pair:
       ValueError: folders that cannot be loaded.
     """
     task = load_task(settings)
-    folders = (str(against), settings.model)
+    folders = (str(against), settings.policy.model)
     one, other = (policy.tokenizer(path).get_vocab() for path in folders)
-    first = load_held_out(replace(settings, model=str(against)), task)
+    first = load_held_out(settings.replace(model=str(against)), task)
     last = load_held_out(settings, task)
     before, after, again = (
         _drawn(asked, settings, number) for number, asked in enumerate((first, last, first))
@@ -198,7 +198,7 @@ def _drawn(asked: HeldOut, settings: TrainConfig, number: int) -> Batch:
     """Graded answers to the held-out prompts."""
     table = asked.loaded.test_table
     asks = [
-        SampleRequest(table.prompts[i], int(i), settings.evaluation_samples, rating=True)
+        SampleRequest(table.prompts[i], int(i), settings.evaluation.evaluation_samples, rating=True)
         for i in asked.indices
     ]
     actor = asked.actor()

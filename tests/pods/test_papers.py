@@ -9,9 +9,9 @@ import pytest
 from experiments import papers
 from rlvr_jax import methods
 from rlvr_jax.parallel.topologies import Topology
+from rlvr_jax.pods import compiled, papers as runs
 from rlvr_jax.policy.published import PUBLISHED
-from rlvr_jax.runs import compiled, papers as runs
-from rlvr_jax.runs.hyperparameters import AGGREGATIONS, resolve_hyperparameters
+from rlvr_jax.runs.hyperparameters import AGGREGATIONS, method_arguments
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(papers.__path__))
 # One of each kind: plain, and with what comes before the loss.
@@ -41,10 +41,8 @@ def test_every_number_has_a_source_and_can_be_a_setting(name):
     assert needed <= paper.settings.keys()
     config = runs.settings(paper)
     for setting, each in paper.settings.items():
-        assert getattr(config, setting) == each.value
-    arguments = resolve_hyperparameters(
-        config.method, config.hyperparameters, config.response_tokens, config.steps
-    )
+        assert config.flat()[setting] == each.value
+    arguments = method_arguments(config)
     for hyperparameter, each in paper.hyperparameters.items():
         wanted = AGGREGATIONS[each.value]() if hyperparameter == "aggregation" else each.value
         assert arguments[hyperparameter] == wanted
@@ -80,8 +78,12 @@ def test_what_is_given_wins_over_the_paper(tmp_path, monkeypatch):
         ["--data", "jsonl:mine.jsonl", *place, "--steps", "9", "--hyperparameters", "max_rounds=2"],
     )
     (config,) = asked
-    assert (config.task, config.model, config.steps) == ("jsonl:mine.jsonl", "folder", 9)
-    assert config.prompts_per_step == 512 and config.method == "dapo"
+    assert (config.data.task, config.policy.model, config.steps) == (
+        "jsonl:mine.jsonl",
+        "folder",
+        9,
+    )
+    assert config.sampling.prompts_per_step == 512 and config.method == "dapo"
     assert "max_rounds=2" in config.hyperparameters and "clip_high=0.28" in config.hyperparameters
 
 
@@ -98,7 +100,7 @@ def test_a_slice_is_asked_with_the_settings_of_the_paper(monkeypatch, capsys):
     assert runs.run_paper(paper, ["--compile", "v5e-256"]) == 1
     assert runs.run_paper(paper, ["--compile", "v5e-256"]) == 0
     config, shape, name = asked[0]
-    assert (config.response_tokens, config.compute_dtype) == (3000, "bfloat16")
+    assert (config.sampling.response_tokens, config.policy.compute_dtype) == (3000, "bfloat16")
     assert shape == PUBLISHED["qwen2.5-1.5b"] and name == "v5e-256"
     with pytest.raises(ValueError, match="v5e-7"):
         runs.run_paper(paper, ["--compile", "v5e-7"])
@@ -112,7 +114,7 @@ class _ReadyToCompile(Exception):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_slice_of_the_table_has_a_mesh_for_every_paper(name, topology, monkeypatch):
     def ready(config, *_):
-        raise _ReadyToCompile(config.mesh)
+        raise _ReadyToCompile(config.devices.mesh)
 
     monkeypatch.setattr(compiled, "abstract_run", ready)
     monkeypatch.setattr(Topology, "devices", lambda self: [])
@@ -126,8 +128,8 @@ def test_options_win_over_the_paper_where_it_is_compiled(monkeypatch):
     options = ["--mesh", "fsdp=128,data=2", "--response-tokens", "4096"]
     assert runs.run_paper(paper_of("dapo_32b"), ["--compile", "v5e-256", "--json", *options]) == 0
     (config,) = asked
-    assert (config.mesh, config.response_tokens) == ("fsdp=128,data=2", 4096)
-    assert config.prompts_per_step == 512
+    assert (config.devices.mesh, config.sampling.response_tokens) == ("fsdp=128,data=2", 4096)
+    assert config.sampling.prompts_per_step == 512
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -136,9 +138,9 @@ def test_what_its_source_does_not_name_is_shown_as_unknown(name):
     lines = {line.split()[0]: line for line in str(paper).splitlines() if line[:2] == "  "}
     config = runs.settings(paper)
     for setting in ("adam_b2", "weight_decay", "mask_truncated", "max_gradient_norm"):
-        assert str(getattr(config, setting)) in lines[setting]
+        assert str(config.flat()[setting]) in lines[setting]
         assert ("unknown" in lines[setting]) or setting in paper.settings
-    assert config.method_arguments(config.response_tokens).keys() <= lines.keys()
+    assert method_arguments(config).keys() <= lines.keys()
 
 
 @pytest.mark.parametrize("name", NAMES)

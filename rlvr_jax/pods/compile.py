@@ -20,16 +20,16 @@ import jax
 from rlvr_jax.experience.prompts import encode_prompts, shared_opening
 from rlvr_jax.parallel.report import describe_report
 from rlvr_jax.parallel.topologies import describe
+from rlvr_jax.pods.compile_table import fill_table
+from rlvr_jax.pods.compiled import compile_run
 from rlvr_jax.policy import REMAT_POLICIES, ModelConfig
 from rlvr_jax.policy.hugging_face import from_hugging_face
 from rlvr_jax.policy.json_object import json_object
 from rlvr_jax.policy.published import PUBLISHED
-from rlvr_jax.runs.command import parse_config
-from rlvr_jax.runs.compile_table import fill_table
-from rlvr_jax.runs.compiled import compile_run
-from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.command_line import parse_config
+from rlvr_jax.runs.config import SETTINGS, TrainConfig
+from rlvr_jax.runs.resolved import with_task
 from rlvr_jax.runs.task import load_task, load_tokenizer
-from rlvr_jax.types import replace
 
 _NAMES = {
     "prompts": "prompts_per_step",
@@ -59,19 +59,14 @@ def _experiment(arguments: Sequence[str]) -> tuple[TrainConfig, ModelConfig, str
     `experiments.train`."""
     config = parse_config(arguments)
     task = load_task(config)
-    model = config.model or task.base_model
-    if not model:
-        raise ValueError(f"model must be given: task {config.task!r} has none of its own")
-    tokenizer = load_tokenizer(config, model)
+    config = with_task(config, task)
+    tokenizer = load_tokenizer(config.data, config.policy.model)
     tables = [
-        encode_prompts(tokenizer, prompts, config.prompt_tokens, "task")
+        encode_prompts(tokenizer, prompts, config.data.prompt_tokens, "task")
         for prompts in (task.train, task.test)
     ]
-    lengths = dict(
-        prompt_tokens=max(table.tokens.shape[1] for table in tables),
-        response_tokens=config.response_tokens or task.response_tokens,
-    )
-    return replace(config, **lengths), _shape_of(model), model, shared_opening(tables)
+    config = config.replace(prompt_tokens=max(table.tokens.shape[1] for table in tables))
+    return config, _shape_of(config.policy.model), config.policy.model, shared_opening(tables)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -135,9 +130,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             model, shape, opening = options.model, _shape_of(options.model), 0
             given = {_NAMES.get(name, name): value for name, value in vars(options).items()}
-            known = given.keys() & TrainConfig.__dataclass_fields__.keys() - {"model"}
+            known = given.keys() & SETTINGS.keys() - {"model"}
             given["hyperparameters"] = tuple(options.hyperparameters)
-            config = TrainConfig(**{name: given[name] for name in known})
+            config = TrainConfig.of(**{name: given[name] for name in known})
         say = (lambda line: print(line, file=sys.stderr)) if not options.json else (lambda _: None)
         report = {"model": model, **compile_run(config, shape, topology, say, opening)}
     except ValueError as error:

@@ -28,6 +28,7 @@ from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.rollout import Sampling, sample
 from rlvr_jax.runs.composition import writers_of
 from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.resolved import settle
 from rlvr_jax.runs.run import make_optimizer
 from rlvr_jax.training.critic import CriticState, critic_shapes, jitted_critic
 from rlvr_jax.training.layout import (
@@ -96,9 +97,9 @@ class AbstractRun:
         shardings = state_shardings(self.model, self.optimizer)
         params = trained_shapes(self.model)
         spec = Spec(
-            prompts=self.config.prompts_per_step,
+            prompts=self.config.sampling.prompts_per_step,
             B=self.config.plan().rows,
-            T=self.config.response_tokens,
+            T=self.config.sampling.response_tokens,
         )
         whole = replicated(self.model.mesh)
         method = jax.eval_shape(partial(self.objective.init, spec))
@@ -219,12 +220,12 @@ class AbstractRun:
         if model.mesh is None:
             params = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), params)
         numbers = _shape((prompts,), jnp.int32, whole)
-        tokens = _shape((prompts, self.config.prompt_tokens), jnp.int32, whole)
+        tokens = _shape((prompts, self.config.data.prompt_tokens), jnp.int32, whole)
         function = partial(
             sample,
             model,
             samples=samples,
-            response_tokens=self.config.response_tokens,
+            response_tokens=self.config.sampling.response_tokens,
             sampling=self.sampling,
             stop_tokens=(0,),
             opening=self.opening,
@@ -251,23 +252,24 @@ def abstract_run(
     """
     chain = recipe.experience or experience()
     check_needs(recipe, config.method, config.updates_per_step(), chain.writes, writers_of)
-    length = config.prompt_tokens + config.response_tokens
+    length = config.data.prompt_tokens + config.sampling.response_tokens
     if length > shape.max_positions:
         raise ValueError(
             f"prompt_tokens + response_tokens must be at most {shape.max_positions} for this model,"
             f" got {length}"
         )
-    mesh = make_mesh(config.mesh, devices)
-    options = dict(compute_dtype=config.compute_dtype, remat=config.remat, lora=config.lora())
+    mesh = make_mesh(config.devices.mesh, devices)
+    options = config.policy.options()
     model = Model(replace(shape, **options), mesh=mesh)
     sampler = model
-    if config.sample_mesh:
-        sampler = replace(model, mesh=regrouped(mesh, config.sample_mesh))
+    if config.devices.sample_mesh:
+        sampler = replace(model, mesh=regrouped(mesh, config.devices.sample_mesh))
     for each in (model, sampler):
         parameter_shardings(each.config, each.mesh)
-    sampling = config.sampling(chain.draw[1].sampling)
-    rates = config.rate(), config.critic_rate()
-    optimizers = (make_optimizer(config, rate) for rate in rates)
+    config = settle(config, recipe)
+    sampling = config.sampler(chain.draw[1].sampling)
+    rates = config.optimizer.learning_rate, config.optimizer.critic_learning_rate
+    optimizers = (make_optimizer(config.optimizer, rate) for rate in rates)
     return AbstractRun(config, model, sampler, recipe, sampling, *optimizers, opening)
 
 

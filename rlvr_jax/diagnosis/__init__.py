@@ -1,0 +1,10 @@
+"""The diagnosis of a run or of two policies: the command, and the responses that it samples.
+
+`diagnose` is the command; `policy_pair` samples responses from two policies and scores them under
+both, and `kept_pair` stores them. The numbers and plots are in `rlvr_jax.analysis.diagnosis`.
+"""
+
+from rlvr_jax.diagnosis.kept_pair import Pair, load_answers, save_pair
+from rlvr_jax.diagnosis.policy_pair import compare_policies, draw_pair
+
+__all__ = ["Pair", "compare_policies", "draw_pair", "load_answers", "save_pair"]

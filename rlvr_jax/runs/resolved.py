@@ -1,0 +1,119 @@
+"""Settings of a run, resolved once: a value for each rule, the task, the recipe."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+import rlvr_jax
+from rlvr_jax import methods
+from rlvr_jax.experience import experience
+from rlvr_jax.runs.composition import compose
+from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.hyperparameters import method_arguments, plain
+from rlvr_jax.runs.judging import asked_by_files
+from rlvr_jax.runs.task import load_task
+from rlvr_jax.tasks import Task
+from rlvr_jax.types import Recipe
+
+
+@dataclass(frozen=True)
+class ResolvedRun:
+    """All that a run depends on before its policy is loaded.
+
+    Fields:
+      given: the settings as they were given; a resumed run is compared with them.
+      config: the settings with a value in place of each rule, see `settle`.
+      hyperparameters: of the method, all of them.
+      recipe: of the method, with the experience that the settings ask for.
+    """
+
+    given: TrainConfig
+    config: TrainConfig
+    task: Task
+    hyperparameters: Mapping[str, Any]
+    recipe: Recipe
+
+    def card(self) -> dict[str, Any]:
+        """Content of the run's `config.json`."""
+        config, recipe = self.given, self.recipe
+        terms, usual = list(recipe.objective.labels), experience().labels
+        if recipe.critic is not None:
+            terms.append(f"critic: {recipe.critic.label}")
+        terms += [f"experience: {name}" for name in recipe.experience.labels if name not in usual]
+        card = {
+            "method": config.method,
+            "task": config.data.task,
+            "seed": config.seed,
+            "model": self.config.policy.model,
+            "loss_terms": terms,
+            "settings": config.to_json(),
+            "hyperparameters": {name: plain(each) for name, each in self.hyperparameters.items()},
+            "task_fingerprint": self.task.fingerprint(),
+            "task_notes": list(self.task.notes),
+            "mixture": dict(self.task.mixture),
+            "response_tokens": self.config.sampling.response_tokens,
+            "versions": {"rlvr_jax": rlvr_jax.__version__, "jax": jax.__version__},
+        }
+        if files := asked_by_files(config):
+            card["judge_files"] = files
+        return card
+
+
+def resolve(
+    config: TrainConfig, task: Task | None = None, recipe: Recipe | None = None
+) -> ResolvedRun:
+    """Resolves the settings of a run with its task and its method.
+
+    Args:
+      config: checked already.
+      task: loaded already; None: that of the settings.
+      recipe: in the place of the method's; the settings still compose its experience.
+    Raises:
+      ValueError: a task or a recipe that cannot be made, or settings that do not fit them.
+    """
+    task = load_task(config) if task is None else task
+    own = with_task(config, task)
+    hyperparameters = method_arguments(own)
+    if recipe is None:
+        recipe = methods.recipe(own.method, **hyperparameters)
+    recipe = compose(own, task, recipe, hyperparameters)
+    return ResolvedRun(config, settle(own, recipe), task, hyperparameters, recipe)
+
+
+def with_task(config: TrainConfig, task: Task) -> TrainConfig:
+    """The settings with the policy and the response budget of the task, where none are given.
+
+    Raises:
+      ValueError: neither has a policy.
+    """
+    model = config.policy.model or task.base_model
+    if not model:
+        raise ValueError(
+            f"--model must be a policy folder: task {config.data.task!r} has none of its own"
+        )
+    budget = config.sampling.response_tokens or task.response_tokens
+    return config.replace(model=model, response_tokens=budget)
+
+
+def settle(config: TrainConfig, recipe: Recipe) -> TrainConfig:
+    """The settings with a value in place of each rule that only settings and method decide.
+
+    Raises:
+      ValueError: a setting with another value than the sampler of the method prescribes.
+    """
+    rate = config.optimizer.learning_rate
+    if rate is None:
+        rate = 2e-5 if config.policy.lora_rank else 1e-6
+    values: dict[str, Any] = {
+        "learning_rate": rate,
+        "sample_waves": config.sampling.sample_waves or 1,
+        "evaluate_every": config.evaluation.evaluate_every or max(1, config.steps // 10),
+    }
+    if recipe.critic is not None:
+        values["critic_learning_rate"] = config.optimizer.critic_learning_rate or 5 * rate
+    _, draw = (recipe.experience or experience()).draw
+    sampling = config.sampler(draw.sampling)
+    values |= {name: getattr(sampling, name) for name in ("temperature", "top_k", "top_p", "min_p")}
+    return config.replace(**values)

@@ -17,7 +17,7 @@ from rlvr_jax.runs.config import TrainConfig
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "run": (
         *("method", "hyperparameters", "experience", "stage", "model", "run_dir", "steps"),
-        *("drawn_tokens", "seed", "resume", "checkpoint_every", "log_to", "verbose"),
+        *("sampled_tokens", "seed", "resume", "checkpoint_every", "log_to", "verbose"),
     ),
     "data": (
         *("task", "task_options", "columns", "prompt_tokens", "drop_long_prompts"),

@@ -123,7 +123,7 @@ def test_solved_prompts_are_left_out_until_too_few_are_left():
         asked = set(numbers_of(collected))
         assert not asked & met
         met |= {number for number in asked if number < 6}
-        assert told["solved_share"] == len(met) / 12
+        assert told["solved_fraction"] == len(met) / 12
     assert met == set(range(6))
     everything = experience(prioritized(hard_first, explore=0.1, decay=0.7, resample_below=0.5))
     ends = [len(set(numbers_of(c))) for c, _, _ in numpy_actor.walk(everything, actor, steps=6)]
@@ -213,7 +213,7 @@ def test_rows_of_solved_prompts_are_drawn_at_their_temperature():
         for number, wanted in ((0, min(1 + 0.1 * 2 * step, 1.25)), (1, 1.0)):
             rows = np.array(numbers_of(collected)) == number
             np.testing.assert_allclose(batch.rollouts.temperature[rows], wanted, rtol=FLOAT32)
-        assert told["heated_share"] == (0.5 if step else 0.0)
+        assert told["heated_fraction"] == (0.5 if step else 0.0)
 
 
 def test_a_highest_temperature_below_the_base_is_refused():
@@ -357,7 +357,7 @@ def test_ratings_and_training_score_prompts_and_weights_change_at_a_refresh_alon
         known = ~np.isnan(score)
         # P (1 - P) is a quarter for odd prompts and 0 for even ones.
         np.testing.assert_array_equal(score[known], np.where(np.arange(12) % 2, 0.25, 0)[known])
-    assert told[0]["scored_share"] >= 6 / 12 and told[-1]["scored_share"] > 0.9
+    assert told[0]["scored_fraction"] >= 6 / 12 and told[-1]["scored_fraction"] > 0.9
     # Half of a late batch is drawn by weight: prompts that vary.
     late = np.array([numbers_of(collected)[:8] for collected, _, _ in found[4:]])
     last = weights[3]

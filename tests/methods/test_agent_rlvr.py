@@ -110,6 +110,6 @@ def test_guidance_that_holds_the_solution_is_not_used(hints, shown):
 @pytest.mark.slow
 def test_training_makes_pairs_with_guided_successes(tmp_path):
     steps = training_runs.on_brackets("agent_rlvr", tmp_path)
-    assert max(training_runs.values(steps, "experience/redrawn_share")) > 0
+    assert max(training_runs.values(steps, "experience/redrawn_fraction")) > 0
     assert max(training_runs.values(steps, "paired_groups")) > 0
     assert max(training_runs.values(steps, "gradient_norm")) > 0

@@ -62,7 +62,7 @@ def test_agent_rlvr_tries_again_in_turns_with_guidance(tmp_path, monkeypatch):
     steps = run_of(tmp_path, "agent_rlvr", "max_turns=2", task=task, steps=2, **often)
     # Guided attempts are learned from without the guidance.
     assert_turns_were_learned_from(steps, as_drawn=False)
-    assert max(training_runs.values(steps, "experience/redrawn_share")) > 0
+    assert max(training_runs.values(steps, "experience/redrawn_fraction")) > 0
     assert max(training_runs.values(steps, "paired_groups")) > 0
 
 
@@ -95,7 +95,7 @@ def test_sweet_rl_fits_a_critic_that_is_shown_the_answer(tmp_path):
     # What is fitted is a critic that reads the answer, to which the policy's ratio is nothing.
     assert_turns_were_learned_from(steps, as_drawn=False)
     # Critic and reference are the same at first, and no pair is ordered.
-    shares = training_runs.values(steps, "preferred_share")
+    shares = training_runs.values(steps, "preferred_fraction")
     assert shares[0] == 0 and max(shares[1:]) > 0
 
 

@@ -74,7 +74,7 @@ def test_hints_that_give_the_answer_away_are_counted():
 def test_training_with_hints_for_what_nobody_answers(tmp_path):
     given = ("first_stage=1",)
     steps = training_runs.on_brackets("nurl", tmp_path, steps=3, hyperparameters=given)
-    shares = training_runs.values(steps, "experience/redrawn_share")
+    shares = training_runs.values(steps, "experience/redrawn_fraction")
     assert shares[0] == 0 and max(shares[1:]) > 0
     assert max(training_runs.values(steps, "gradient_norm")) > 0
 

@@ -46,7 +46,7 @@ def test_replies_stand_under_the_bare_prompt_at_the_temperature_of_the_loss():
     actor, kept, other = numpy_actor.NumpyActor(chance=0.5), 0, 0
     for collected, _, _ in numpy_actor.walk(recipe("ssb").experience, actor):
         batch, rollouts = collected.batch, collected.batch.rollouts
-        if not collected.metrics["kept_replies"]:
+        if not collected.metrics["accepted_replies"]:
             assert not rollouts.mask.any()
             continue
         assert (rollouts.outcome == 1).all() and (rollouts.temperature == 2).all()
@@ -74,8 +74,12 @@ def test_training_follows_a_teacher_of_another_folder(tmp_path):
 @pytest.mark.parametrize(
     ("name", "acted"),
     everyday(
-        [("sdpo", "taught_share"), ("srpo", "taught_share"), ("ssb", "experience/kept_replies")],
-        ("srpo", "taught_share"),
+        [
+            ("sdpo", "taught_fraction"),
+            ("srpo", "taught_fraction"),
+            ("ssb", "experience/accepted_replies"),
+        ],
+        ("srpo", "taught_fraction"),
     ),
 )
 def test_training_distils_what_the_policy_knows_once_it_is_shown_more(name, acted, tmp_path):

@@ -71,7 +71,7 @@ def test_a_round_begins_with_the_first_weights():
 
 def test_nothing_right_is_nothing_kept():
     _, found = walked(numpy_actor.NumpyActor(chance=-1.0), 4)
-    assert all(collected.metrics["kept_answers"] == 0 for collected, _, _ in found)
+    assert all(collected.metrics["stored_answers"] == 0 for collected, _, _ in found)
     assert not any(collected.batch.rollouts.supervised.any() for collected, _, _ in found)
 
 

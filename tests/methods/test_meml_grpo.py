@@ -69,6 +69,6 @@ def test_training_with_experts(tmp_path):
 @pytest.mark.slow
 def test_training_on_what_the_policy_says_about_its_answers(tmp_path):
     steps = training_runs.on_brackets("mel", tmp_path)
-    assert max(training_runs.values(steps, "experience/kept_notes")) > 0
+    assert max(training_runs.values(steps, "experience/accepted_notes")) > 0
     assert max(training_runs.values(steps, "imitated_tokens")) > 0
     assert max(training_runs.values(steps, "gradient_norm")) > 0

@@ -362,7 +362,7 @@ def test_responses_begin_near_the_end_of_a_solution(per_stage):
         wrong = (rollouts.outcome == 0) & ~rollouts.truncated
         assert set(rollouts.reward.tolist()) <= {0.0, np.float32(0.2), 1.0}
         assert (rollouts.reward[wrong] == np.float32(0.2)).all()
-        shares.append(told["given_share"])
+        shares.append(told["given_fraction"])
     if per_stage:
         assert shares == [0.75, 0.75, 0.5, 0.5, 0.25, 0.25, 0.0, 0.0]
     else:
@@ -372,7 +372,7 @@ def test_responses_begin_near_the_end_of_a_solution(per_stage):
 @pytest.mark.slow  # ten seconds
 def test_training_from_near_the_end(tmp_path):
     steps = training_runs.on_brackets("reverse_curriculum", tmp_path, steps=3)
-    assert max(training_runs.values(steps, "experience/given_share")) > 0
+    assert max(training_runs.values(steps, "experience/given_fraction")) > 0
     assert max(training_runs.values(steps, "given_tokens")) > 0
     assert max(training_runs.values(steps, "gradient_norm")) > 0
 

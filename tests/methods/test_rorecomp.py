@@ -105,7 +105,7 @@ def test_training_takes_further_updates(tmp_path, minibatches):
     )
     training_runs.quietly(config)
     steps = [
-        line for line in training_runs.metrics(tmp_path / "run") if "experience/kept_rows" in line
+        line for line in training_runs.metrics(tmp_path / "run") if "experience/stored_rows" in line
     ]
     assert sum(line["experience/compensation_rows"] for line in steps) > 0
     assert all(

@@ -94,7 +94,7 @@ def test_interventions_are_imitated_under_the_prompt_as_it_is():
     for collected, _, _ in numpy_actor.walk(chain, numpy_actor.NumpyActor(chance=0.3), steps=8):
         rollouts = collected.batch.rollouts
         assert not rollouts.mask.any()
-        if collected.metrics["kept_interventions"]:
+        if collected.metrics["accepted_interventions"]:
             assert rollouts.supervised.all()
             assert {ask.view.label for ask in collected.batch.asks} == {"plain"}
             assert (rollouts.length > 0).all()
@@ -129,6 +129,6 @@ def test_training_on_interventions(tmp_path):
         steps=3,
         hyperparameters=("wrong_below=0.5", "continuations=4"),
     )
-    assert max(training_runs.values(steps, "experience/kept_interventions")) > 0
+    assert max(training_runs.values(steps, "experience/accepted_interventions")) > 0
     assert max(training_runs.values(steps, "imitated_tokens")) > 0
     assert max(training_runs.values(steps, "gradient_norm")) > 0

@@ -43,7 +43,7 @@ def test_it_trains_and_the_first_ratio_is_one(policy, tmp_path, updates):
     lines = training_runs.metrics(tmp_path / "run")
     assert len(training_runs.values(lines, "loss")) == 2
     assert all(np.isfinite(training_runs.values(lines, "loss")))
-    assert min(training_runs.values(lines, "experience/soft_share")) > 0
+    assert min(training_runs.values(lines, "experience/soft_fraction")) > 0
     for bound in ("max", "min"):
         found = training_runs.values(lines, f"ratio/{bound}")
         if updates == 1:

@@ -37,14 +37,14 @@ def test_good_answers_are_kept_replayed_and_then_forgotten():
     for collected, _, state in numpy_actor.walk(chain, steps=8):
         batch, told = collected.batch, collected.metrics
         kept = state["replay_good"].store
-        assert int(kept.held) == told["kept_rows"] <= 8
+        assert int(kept.held) == told["stored_rows"] <= 8
         if not batch.further:
             assert told["replayed_rows"] == 0
             continue
         (further,) = batch.further
         rollouts, usual = further.rollouts, told["usual_reward"]
         replayed += len(further)
-        assert len(further) == told["replayed_rows"] == 4 and told["kept_rows"] == 0
+        assert len(further) == told["replayed_rows"] == 4 and told["stored_rows"] == 0
         assert rollouts.stored.all() and (rollouts.reward > usual).all()
         there = rollouts.mask
         wanted = np.broadcast_to((rollouts.reward - usual)[:, None], there.shape)

@@ -99,7 +99,7 @@ def test_it_trains_to_the_end(policy, tmp_path):
     config = training_runs.settings(policy, tmp_path / "run", method="ead", steps=2)
     training_runs.quietly(replace(config, hyperparameters=("cap=2.0",)))
     told = training_runs.metrics(tmp_path / "run")
-    assert "importance_capped_share" in str(told[-1])
+    assert "importance_capped_fraction" in str(told[-1])
 
 
 def test_the_scale_of_a_batch_is_that_of_its_tokens():

@@ -60,7 +60,7 @@ def test_the_pass_rate_is_that_of_the_outcomes_whatever_is_trained_on():
 def test_equal_entropies_are_of_the_low_class():
     signals, metrics = decided(clip_by_entropy(0.8, 0.1, 0.4), with_equal_entropies())
     np.testing.assert_array_equal(signals.clip_high, np.full(signals.mask.shape, 0.1))
-    assert metrics["high_entropy_share"] == 0
+    assert metrics["high_entropy_fraction"] == 0
 
 
 def test_a_class_that_is_empty_leaves_the_plain_mean_of_the_other():

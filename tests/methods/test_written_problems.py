@@ -133,7 +133,11 @@ def test_hard_prompts_are_rewritten_and_asked_in_the_same_step():
         news = [ask.number >= 12 for ask in asked(batch)]
         # What was made of hard prompts comes first, then of medium ones, then the prompts.
         assert news == sorted(news, reverse=True)
-        assert told["rewritten_kept"] == sum(news) if "rewritten_kept" in told else not any(news)
+        assert (
+            told["rewritten_accepted"] == sum(news)
+            if "rewritten_accepted" in told
+            else not any(news)
+        )
     assert rewritten > 0
 
 

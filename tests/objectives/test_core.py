@@ -181,7 +181,7 @@ def test_chosen_tokens_are_those_whose_weight_or_penalty_changed():
     )
     chosen = is_chosen(kept.signals)
     np.testing.assert_array_equal(chosen, batch.mask & (kept.signals.weight == 0))
-    golden.assert_agrees(kept.metrics["chosen_share"], np.asarray(chosen)[batch.mask].mean())
+    golden.assert_agrees(kept.metrics["chosen_fraction"], np.asarray(chosen)[batch.mask].mean())
 
 
 def test_tokens_that_the_clip_already_stops_are_not_drawn():
@@ -208,7 +208,7 @@ def test_the_share_of_truncated_rollouts_is_reported():
     truncated = np.arange(len(batch.group)) % 3 == 0
     batch = replace(batch, truncated=jnp.asarray(truncated))
     metrics = golden.step(made(drop_truncated()), golden.stats("b"), batch).metrics
-    golden.assert_agrees(metrics["dropped_rollouts_share"], truncated.mean())
+    golden.assert_agrees(metrics["dropped_rollouts_fraction"], truncated.mean())
 
 
 @pytest.mark.parametrize(

@@ -54,11 +54,11 @@ def test_a_sampler_that_agrees_is_not_corrected(name):
 def test_silenced_tokens_stay_in_the_mask_and_rejected_rollouts_leave_it():
     mask = np.asarray(strayed().mask)
     silenced, metrics = decided(ALL["band"])
-    assert metrics["silenced_share"] > 0
+    assert metrics["silenced_fraction"] > 0
     np.testing.assert_array_equal(silenced.mask, mask)
     rejected, metrics = decided(ALL["ratio"])
     dropped = mask & ~np.asarray(rejected.mask)
-    assert_agrees(metrics["rejected_share"], dropped.sum() / mask.sum())
+    assert_agrees(metrics["rejected_fraction"], dropped.sum() / mask.sum())
     assert dropped.any() and (dropped == mask)[dropped.any(axis=1)].all()
 
 

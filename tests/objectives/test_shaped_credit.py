@@ -56,7 +56,7 @@ def test_a_lonely_reward_against_many_tokens_falls_back_to_the_rollouts():
     def normalized(limit):
         own = recipe_of(token_normalized(limit), reinforce()).objective
         done = golden.step(own, STATS, batch)
-        return done.metrics["fell_back_share"], done.signals.advantage[11, 0]
+        return done.metrics["fell_back_fraction"], done.signals.advantage[11, 0]
 
     fell_back, advantage = normalized(limit=5.0)
     assert fell_back == 1

@@ -115,6 +115,14 @@ def test_a_run_may_be_made_longer(model, tmp_path, uninterrupted):
     assert training_runs.contents(tmp_path / "run") == uninterrupted
 
 
+def test_a_run_of_an_earlier_version_is_not_gone_on_with_under_other_names(model, tmp_path):
+    config = settings_of(model, tmp_path, resume=True)
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "metrics.jsonl").write_text('{"step": 1, "truncated_share": 0.5}\n')
+    with pytest.raises(ValueError, match="truncated_fraction, got truncated_share: read or resume"):
+        training_runs.quietly(config)
+
+
 @pytest.mark.slow
 def test_resuming_a_finished_run_changes_nothing(model, tmp_path, uninterrupted):
     for resume in (False, True):

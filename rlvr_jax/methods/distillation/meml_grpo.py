@@ -207,7 +207,7 @@ def imitate_hard(
     A full store is emptied. The worked solutions of its prompts, after the prompt of each view, are
     rows to imitate in an update of their own. Only train prompts are stored.
 
-    Metrics: hard_groups (fraction of the groups), kept_prompts (in the store), imitated_solutions
+    Metrics: hard_groups (fraction of the groups), stored_prompts, imitated_solutions
       (rows), solutions_too_long (prompts).
     """
 
@@ -230,7 +230,7 @@ def imitate_hard(
             further += [solved] if solved is not None else []
         metrics = {
             "hard_groups": float(hard.mean()),
-            "kept_prompts": float(state.held),
+            "stored_prompts": float(state.held),
             "imitated_solutions": float(sum(map(len, further))),
             "solutions_too_long": float(long),
         }

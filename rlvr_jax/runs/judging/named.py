@@ -62,7 +62,7 @@ def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str
     if config.judge == "policy" and config.judge_budget:
         raise ValueError(
             "TrainConfig: judge_budget must be empty where the policy is the judge, whose words are"
-            f" among the run's drawn_tokens, got {config.judge_budget}"
+            f" among the run's sampled_tokens, got {config.judge_budget}"
         )
     names, prompt_of, without = ["judge"], question(), float("nan")
     parse = as_shares(number(0, options["highest"]), [options["highest"]])

@@ -69,9 +69,7 @@ _ENTROPY = (
     ),
 )
 _METHOD = (
-    _one(
-        "Chosen by the method", "fraction of tokens", "global batch", "chosen_fraction", zero=True
-    ),
+    _one("Chosen by the method", "fraction of tokens", "whole batch", "chosen_fraction", zero=True),
     _one("Clipped", "fraction of tokens", "the ratio clip decides", "clipped_fraction", zero=True),
     _one(
         "Ratio",
@@ -80,12 +78,7 @@ _METHOD = (
         "ratio/mean",
         band=("ratio/min", "ratio/max"),
     ),
-    _one(
-        "Effective sample size",
-        "fraction of tokens",
-        "of the ratios",
-        "ratio/effective_sample_size",
-    ),
+    _one("Effective sample size", "fraction of tokens", "of ratios", "ratio/effective_sample_size"),
     _Curve(
         "Sampler and scorer",
         "probability of the scorer / sampler",

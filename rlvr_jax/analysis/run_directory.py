@@ -120,9 +120,8 @@ def load_run(path: str | Path) -> Run:
     metrics = read_steps(path / "metrics.jsonl")
     if any("truncated_share" in row for row in metrics):
         raise ValueError(
-            f"load_run: metrics in {path} must have the names of this version, such as"
-            " truncated_fraction, got truncated_share: read or resume the run with the earlier"
-            " version that wrote it"
+            f"load_run: metrics in {path} must have names of this version (truncated_fraction), got"
+            " truncated_share: read or resume the run with the version that wrote it"
         )
     return Run(
         path=path,

@@ -119,7 +119,7 @@ def test_a_run_of_an_earlier_version_is_not_gone_on_with_under_other_names(model
     config = settings_of(model, tmp_path, resume=True)
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "metrics.jsonl").write_text('{"step": 1, "truncated_share": 0.5}\n')
-    with pytest.raises(ValueError, match="truncated_fraction, got truncated_share: read or resume"):
+    with pytest.raises(ValueError, match="got truncated_share: read or resume the run with"):
         training_runs.quietly(config)
 
 

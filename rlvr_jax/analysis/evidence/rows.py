@@ -111,17 +111,11 @@ def append_row(path: Path, row: Mapping[str, Any]) -> None:
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """All lines of a file, none if there is no file.
-
-    Raises:
-      ValueError: two lines of one run, or a line of an earlier version.
-    """
+    """All lines of a file, none if there is no file."""
     rows = read_json_lines(path)
-    if any("drawn_tokens" in row for row in rows):
-        raise ValueError(
-            f"read_rows: lines of {path} must have sampled_tokens, got drawn_tokens: an earlier"
-            " version wrote them; run what they hold again in another folder"
-        )
+    if any("drawn_tokens" in row for row in rows):  # by an earlier version
+        wanted = f"read_rows: lines of {path} must have sampled_tokens, got drawn_tokens"
+        raise ValueError(f"{wanted}; run the board again in another folder")
     keys: Sequence[tuple] = [(row["board"], row["entry"], row["seed"]) for row in rows]
     if twice := [key for key in dict.fromkeys(keys) if keys.count(key) > 1]:
         raise ValueError(f"read_rows: {path} must have one line a run, got more of {twice[0]}")

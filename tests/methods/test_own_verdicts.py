@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import training_runs
-from training_runs import metrics, quietly, settings, values
+from training_runs import trained, values
 
 from rlvr_jax import policy
 from rlvr_jax.experience import ask_verdict, experience
@@ -20,20 +20,6 @@ from rlvr_jax.types import Rollouts, replace
 
 CLOSE = 2e-5
 """Of float32 log-probs by two passes of different widths."""
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return training_runs.write_policy(tmp_path_factory.mktemp("policy"))
-
-
-def trained(model, run_dir, method, *hyperparameters, **changes):
-    """The lines of a run of two steps."""
-    small = dict(method=method, hyperparameters=hyperparameters, steps=2)
-    quietly(settings(model, run_dir, **{**small, **changes}))
-    lines = metrics(run_dir)
-    assert max(values(lines, "gradient_norm")) > 0
-    return lines
 
 
 def rows(asked):

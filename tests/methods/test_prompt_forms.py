@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import training_runs
+from walks import walked
 
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numbered_task import numbered_task
@@ -17,10 +18,6 @@ from rlvr_jax.tasks.base import Response
 from rlvr_jax.tasks.sums.partial_sums import flawed_sum, partial_sums
 
 BY_NAME = {template.name: template for template in TEMPLATES}
-
-
-def walked(name, steps, actor=None, **hyperparameters):
-    return numpy_actor.walk(recipe(name, **hyperparameters).experience, actor, steps)
 
 
 # Prompt augmentation

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 import training_runs
+from walks import numbers, walked
 
 from rlvr_jax.experience import Stage, experience
 from rlvr_jax.experience.laws import numpy_actor
@@ -26,16 +27,6 @@ from rlvr_jax.tasks.rewards import blanks_reward
 from rlvr_jax.tasks.sums.arithmetic_forms import arithmetic_forms
 from rlvr_jax.tasks.synthesis.concepts import budgets, failed
 from rlvr_jax.types import replace
-
-
-def walked(name, steps, actor=None, **hyperparameters):
-    """Steps of a method's chain, each as (collected, metrics, state)."""
-    return numpy_actor.walk(recipe(name, **hyperparameters).experience, actor, steps)
-
-
-def numbers(collected):
-    return [collected.batch.asks[rows[0]].number for rows in collected.batch.groups]
-
 
 # ADCL and EGSR
 

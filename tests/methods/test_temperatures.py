@@ -15,17 +15,12 @@ from rlvr_jax.methods.entropy.hapo_temperature import entropy_heated, entropy_sc
 from rlvr_jax.rollout import annealed, annealed_temperature, entropy_position
 from rlvr_jax.runs.step import collect
 
-HEAT = 1e-3  # float32 entropies, divided by what a random policy's differ by: a thousandth of a nat
+HEAT = 1e-3  # float32 entropies, divided by what a random model's differ by: a thousandth of a nat
 FLOAT32 = 2e-5  # temperatures and log-probs of a float32 sampler, of at most some nats
 
 
-@pytest.fixture(scope="module")
-def policy(tmp_path_factory):
-    return training_runs.write_policy(tmp_path_factory.mktemp("policy"))
-
-
-def run_of(policy, method, *hyperparameters):
-    config = training_runs.settings(policy, "unused", method=method)
+def run_of(model, method, *hyperparameters):
+    config = training_runs.settings(model, "unused", method=method)
     return training_runs.prepared(replace(config, hyperparameters=hyperparameters))
 
 
@@ -66,8 +61,8 @@ def test_without_a_temperature_nothing_can_be_scored_as_it_was_drawn():
         plain(scored_as_drawn=True)
 
 
-def test_tokens_are_drawn_at_the_annealed_temperature_by_one_program(policy):
-    run = run_of(policy, "ead", "untouched=2", "decay_start=0.1", "decay_growth=0.1")
+def test_tokens_are_drawn_at_the_annealed_temperature_by_one_program(model):
+    run = run_of(model, "ead", "untouched=2", "decay_start=0.1", "decay_growth=0.1")
     state = run.initial_state()
     with compilations("draw_groups") as compiled:
         for step in range(3):
@@ -82,8 +77,8 @@ def test_tokens_are_drawn_at_the_annealed_temperature_by_one_program(policy):
     assert wanted[0] == wanted[1] == 1 > wanted[2] > wanted[-1]
 
 
-def test_the_tempered_form_trains_what_was_drawn(policy):
-    run = run_of(policy, "ead", "tempered=True", "untouched=0", "decay_start=0.2")
+def test_the_tempered_form_trains_what_was_drawn(model):
+    run = run_of(model, "ead", "tempered=True", "untouched=0", "decay_start=0.2")
     state = run.initial_state()
     batch = collect(run, state, 0).batch
     rollouts = batch.rollouts
@@ -95,8 +90,8 @@ def test_the_tempered_form_trains_what_was_drawn(policy):
 
 
 @pytest.mark.slow
-def test_it_trains_to_the_end(policy, tmp_path):
-    config = training_runs.settings(policy, tmp_path / "run", method="ead", steps=2)
+def test_it_trains_to_the_end(model, tmp_path):
+    config = training_runs.settings(model, tmp_path / "run", method="ead", steps=2)
     training_runs.quietly(replace(config, hyperparameters=("cap=2.0",)))
     told = training_runs.metrics(tmp_path / "run")
     assert "importance_capped_fraction" in str(told[-1])
@@ -145,8 +140,8 @@ def test_heat_that_cannot_be_is_refused(changes, message):
         entropy_heated(**{"strength": 0.05, "pivot": 0.8, **changes})
 
 
-def test_tokens_are_heated_from_the_second_step_on_by_one_program(policy):
-    run = run_of(policy, "hapo_temperature", "strength=0.5")
+def test_tokens_are_heated_from_the_second_step_on_by_one_program(model):
+    run = run_of(model, "hapo_temperature", "strength=0.5")
     state = run.initial_state()
     with compilations("draw_groups") as compiled:
         for step in range(3):

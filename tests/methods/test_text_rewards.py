@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import text_tasks
 import training_runs
-from training_runs import metrics, quietly, settings, values
+from training_runs import trained, values
 
 from rlvr_jax.experience import column, experience, plain_outcome
 from rlvr_jax.experience.laws import numpy_actor
@@ -21,19 +21,6 @@ from rlvr_jax.verifiers.texts.tp_judge import check_lines
 
 PRINTED = 1e-6
 """As many digits as the examples print."""
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return training_runs.write_policy(tmp_path_factory.mktemp("policy"))
-
-
-def trained(model, run_dir, method, task, **changes):
-    """The lines of a run of two steps."""
-    quietly(settings(model, run_dir, method=method, task=f"text_tasks:{task}", steps=2, **changes))
-    lines = metrics(run_dir)
-    assert max(values(lines, "gradient_norm")) > 0
-    return lines
 
 
 def test_a_row_without_a_score_leaves_its_group_as_the_sheet_says():
@@ -74,7 +61,7 @@ def test_a_reward_model_sees_the_answer_and_its_score_is_learned(model, tmp_path
         model,
         tmp_path / "run",
         "rlmt",
-        "lists",
+        task="text_tasks:lists",
         judge="own_judges:longer",
         judge_prompt=str(prompt),
         judge_options=("visible=true",),
@@ -90,7 +77,7 @@ def test_soft_constraints_are_asked_about_where_there_are_any(model, tmp_path):
         model,
         tmp_path / "run",
         "instruction_following",
-        "constrained",
+        task="text_tasks:constrained",
         judge="own_judges:kept",
         judge_prompt="constraints",
     )
@@ -102,7 +89,9 @@ def test_soft_constraints_are_asked_about_where_there_are_any(model, tmp_path):
 
 @pytest.mark.slow
 def test_lists_of_words_are_paid_and_priced(model, tmp_path):
-    lines = trained(model, tmp_path / "run", "affectgpt_r1", "lists", response_tokens=1)
+    lines = trained(
+        model, tmp_path / "run", "affectgpt_r1", task="text_tasks:lists", response_tokens=1
+    )
     accuracy = values(lines, "experience/reward/accuracy")
     assert any(accuracy) and values(lines, "info/reward") == pytest.approx(accuracy, abs=PRINTED)
     assert all(own >= told for own, told in zip(values(lines, "info/f1"), accuracy, strict=True))
@@ -112,7 +101,7 @@ def test_lists_of_words_are_paid_and_priced(model, tmp_path):
 @pytest.mark.slow
 def test_routes_are_scored_and_kinds_come_in_order(model, tmp_path):
     changes = dict(hyperparameters=("clip_low=0.2",), prompts_per_step=8)
-    lines = trained(model, tmp_path / "run", "rewardmap", "counts", **changes)
+    lines = trained(model, tmp_path / "run", "rewardmap", task="text_tasks:counts", **changes)
     assert max(values(lines, "experience/reward/score")) > 0
 
 
@@ -140,7 +129,7 @@ def test_a_prover_reads_steps_and_what_it_cannot_read_is_no_verdict(model, tmp_p
         model,
         tmp_path / "run",
         "tp_judge",
-        "lists",
+        task="text_tasks:lists",
         hyperparameters=("behind_prompt=true",),
         response_tokens=1,
         samples_per_prompt=16,
@@ -154,7 +143,9 @@ def test_verdicts_on_solutions_are_prompts_beside_a_tasks_own(tmp_path, monkeypa
     words = [*training_runs.WORDS, *text_tasks.VERDICTS]
     monkeypatch.setattr(training_runs, "WORDS", words)
     model = training_runs.write_policy(tmp_path / "policy")
-    lines = trained(model, tmp_path / "run", "critique_rl", "judged_sums", prompts_per_step=8)
+    lines = trained(
+        model, tmp_path / "run", "critique_rl", task="text_tasks:judged_sums", prompts_per_step=8
+    )
     told = np.array([values(lines, f"outcome/{kind}") for kind in ("verdict", "small")])
     assert told[0].max() > 0 and max(values(lines, "experience/refill/rounds")) > 1
 

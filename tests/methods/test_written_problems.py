@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import training_runs
+from walks import of_cell, walked
 
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.laws import numpy_actor
@@ -29,14 +30,6 @@ from rlvr_jax.tasks.hinted_brackets import hinted_brackets, read_problem
 from rlvr_jax.types import Rollouts, TokenStats
 
 PRINTED = 1e-8  # as many digits as the example prints
-
-
-def walked(name, steps, actor=None, **hyperparameters):
-    return numpy_actor.walk(recipe(name, **hyperparameters).experience, actor, steps)
-
-
-def of_cell(batch, cell):
-    return np.flatnonzero(batch.rollouts.cell == cell)
 
 
 def asked(batch):

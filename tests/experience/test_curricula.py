@@ -15,8 +15,10 @@ from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.experience.stages import all_wrong, outside
 from rlvr_jax.experience.views import hint
+from rlvr_jax.methods.agents.skill0 import next_active
 from rlvr_jax.methods.baselines.w_grpo_pairing import choose_pair, rare_event_pair
-from rlvr_jax.methods.curricula.dr_sci import mastery_pool
+from rlvr_jax.methods.curricula.cog_drift import climbed, easiest
+from rlvr_jax.methods.curricula.dr_sci import exchanged, mastery_pool
 from rlvr_jax.methods.curricula.drive import hardest, shrinking_pool
 from rlvr_jax.methods.curricula.dynamic_sampling import (
     adaptive_refill,
@@ -39,6 +41,8 @@ from rlvr_jax.methods.guidance.nurl import unsolved_pool
 from rlvr_jax.tasks import Grade, Prompt, Task
 
 FLOAT32 = 1e-6  # rates of a few visits, one rounding each
+
+
 FREQUENCY = 0.02  # four standard deviations of a share of 10,000 draws
 
 
@@ -64,9 +68,6 @@ class Right(numpy_actor.NumpyActor):
         return type(graded)(graded.rollouts, graded.asks, told)
 
 
-# What is remembered of prompts.
-
-
 def test_a_history_remembers_visits_rates_and_their_average():
     rates = [(1, 1.0), (1, 0.0), (1, 0.5), (2, 0.25)]
     history = visited(no_history(3), 4, rates, decay=0.5)
@@ -85,9 +86,6 @@ def test_what_a_stage_draws_again_is_no_visit():
         found.seen[0].asks[4 * g].number for g in range(4)
     ]
     assert all(visit.batch is found.seen[0] for visit in visits)
-
-
-# Picks.
 
 
 def test_draws_without_replacement_follow_their_chances():
@@ -109,9 +107,6 @@ def test_weights_that_are_all_0_draw_evenly():
 def test_the_least_visited_come_first():
     order = rarest_order(np.random.default_rng(0), np.array([2, 0, 1, 0]))
     assert set(order[:2].tolist()) == {1, 3} and order[2:].tolist() == [2, 0]
-
-
-# prioritized
 
 
 def test_solved_prompts_are_left_out_until_too_few_are_left():
@@ -148,9 +143,6 @@ def test_hard_prompts_come_more_often():
 def test_shares_out_of_range_are_refused(changed, wanted):
     with pytest.raises(ValueError, match=f"prioritized: {wanted}"):
         prioritized(**{"weight": undecided, "explore": 0.1, "decay": 0.7, **changed})
-
-
-# adaptive_refill
 
 
 def test_no_group_that_stays_counts_as_one():
@@ -190,9 +182,6 @@ def test_the_mean_outcome_of_a_kept_group_is_strictly_between_the_bounds():
         outside(1, 1)
 
 
-# heat_solved: the worked example.
-
-
 def test_a_prompt_is_asked_hotter_with_each_all_right_visit():
     streak, asked = np.zeros(1, np.int32), []
     for right in (True, True, False, True, False, True):
@@ -219,9 +208,6 @@ def test_rows_of_solved_prompts_are_drawn_at_their_temperature():
 def test_a_highest_temperature_below_the_base_is_refused():
     with pytest.raises(ValueError, match=r"heat_solved: highest must be at least 1, got 0.9"):
         heat_solved(1.0, 0.05, 0.9)
-
-
-# shrinking_pool
 
 
 def test_the_pool_keeps_the_prompts_of_lowest_rate():
@@ -296,9 +282,6 @@ def test_phases_that_do_not_fit_are_refused(after, shares, wanted):
         shrinking_pool(after, shares)
 
 
-# adaptive_levels
-
-
 def test_levels_below_the_highest_say_nothing_and_the_last_one_stays():
     none = np.zeros(1, np.int32)
     levels = Levels(np.array([1], np.int32), none, none)
@@ -335,9 +318,6 @@ def test_prompts_without_a_level_are_refused():
     far = experience(adaptive_levels(window=2, prompts=1, threshold=0.9, start=3))
     with pytest.raises(ValueError, match="start must be at most 2, the last level of kind 'even'"):
         far.init(numpy_actor.setting(far))
-
-
-# variance_promotion
 
 
 def test_ratings_and_training_score_prompts_and_weights_change_at_a_refresh_alone():
@@ -400,9 +380,6 @@ def test_edit_distance_agrees_with_the_recurrence(seed):
     assert edit_distance(np.stack([one, two]), mask) == table[-1, -1]
 
 
-# chosen_prompts
-
-
 def test_each_copy_of_a_chosen_prompt_is_a_group_of_its_own():
     ((found, _, _),) = numpy_actor.walk(experience(chosen_prompts([3])), steps=1)
     assert len(found.batch.groups) == 4 and set(numbers_of(found)) == {3}
@@ -418,9 +395,6 @@ def test_a_prompt_that_is_not_there_is_refused():
         chosen_prompts([])
     with pytest.raises(ValueError, match=r"numbers must be a whole number, got 1.5"):
         chosen_prompts([1.5])
-
-
-# rare_event_pair
 
 
 def test_the_pair_is_the_rarest_success_and_the_rarest_failure():
@@ -446,3 +420,20 @@ def test_a_run_trains_on_its_pair_once_it_is_found():
                 *(10, 11, 10, 11)
             ]
             assert (told["pair/hard_rate"], told["pair/easy_rate"]) == (0.25, 0.75)
+
+
+def test_what_is_at_a_bound_is_not_beyond_it_whatever_rounding_does():
+    available = np.ones((1, 3), bool)
+    assert climbed(easiest(available, 1), available, [0], [0.6], 0.6).level.tolist() == [0]
+    thrice = np.array([0.9, 0.9, 0.9], np.float32).cumsum(dtype=np.float32)[-1:] / 3
+    for accuracy in (np.array([0.6], np.float32), thrice):
+        bound = round(float(accuracy[0]), 3)
+        after, _ = exchanged(
+            np.array([True, False]),
+            np.array([False, True]),
+            np.array([float(accuracy[0]), 0.0]),
+            np.zeros(2),
+            bound,
+        )
+        assert after.tolist() == [True, False]
+    assert next_active({"a": -1e-17}, 3) == ["general", "a"]

@@ -1,4 +1,4 @@
-"""rStar-Math and BFS-Prover-V2: what a search finds is imitated."""
+"""BFS-Prover-V2: searches proofs best first, and imitates the tactics of the shortest ones."""
 
 import itertools
 from dataclasses import replace
@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import training_runs
+from search_runs import run_of, walked
 from small_environments import Counters, Ending
 
 from rlvr_jax.experience import experience
@@ -13,57 +14,8 @@ from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numpy_actor import NumpyActor
 from rlvr_jax.experience.told import Told
 from rlvr_jax.methods.trees.bfs_prover_v2 import prove_statements
-from rlvr_jax.methods.trees.rstar_math import rejection_sampling, step_tree
 from rlvr_jax.runs.step import collect
 from rlvr_jax.tools import Reply
-
-
-def walked(chain, steps=4):
-    return [found for found, _, _ in numpy_actor.walk(chain, steps=steps)]
-
-
-def searched(**changes):
-    draw = step_tree(**{"separator": "x", "candidates": 3, "iterations": 3, **changes})
-    return walked(experience(draw=draw, stages=[rejection_sampling()]))
-
-
-def test_of_a_search_the_right_traces_are_imitated():
-    imitated = wrong = 0
-    for found in searched():
-        rollouts = found.batch.rollouts
-        right = rollouts.outcome > 0.5
-        assert not rollouts.mask.any() and np.all(rollouts.temperature == 1)
-        assert not rollouts.supervised[~right].any()
-        assert found.metrics["imitated_answers"] == rollouts.supervised.sum()
-        assert found.metrics["solved_prompts"] == len(np.unique(rollouts.group[right]))
-        imitated, wrong = imitated + rollouts.supervised.sum(), wrong + (~right).sum()
-        assert max(map(len, found.batch.groups)) <= 2
-    assert imitated > 2 and wrong > 0
-
-
-def test_a_search_draws_at_its_temperature_and_trains_at_one():
-    chain = experience(draw=step_tree("x", candidates=2, iterations=2, temperature=0.5))
-    assert all(np.all(found.batch.rollouts.temperature == 0.5) for found in walked(chain, 1))
-
-
-def test_more_descents_solve_no_fewer_prompts():
-    few, many = (
-        sum(found.metrics["solved_prompts"] for found in searched(iterations=n)) for n in (1, 24)
-    )
-    assert 0 < few < many
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"candidates": 0}, "candidates must be"),
-        ({"temperature": 0.0}, "temperature must be positive"),
-        ({"separator": ""}, "separator must be a text"),
-    ],
-)
-def test_a_search_that_cannot_be_is_refused(given, said):
-    with pytest.raises(ValueError, match=said):
-        step_tree(**given)
 
 
 def proved(environment=None, steps=4, **changes):
@@ -173,23 +125,6 @@ def test_an_actor_scores_tactics_at_temperature_one():
     chain = experience(draw=prove_statements(Ending(), expansions=2))
     numpy_actor.walk(chain, Noting(), steps=1)
     assert asked and all(np.all(heat == 1) for heat in asked)
-
-
-def run_of(tmp_path, method, *hyperparameters, **changes):
-    policy = training_runs.write_policy(tmp_path / "policy", max_positions=64)
-    config = training_runs.settings(
-        policy, tmp_path / "run", method=method, hyperparameters=hyperparameters, **changes
-    )
-    return config
-
-
-@pytest.mark.slow
-def test_rstar_math_trains_by_its_name(tmp_path):
-    given = ("separator=+", "candidates=4", "iterations=6", "depth=3")
-    training_runs.quietly(run_of(tmp_path, "rstar_math", *given))
-    steps = training_runs.metrics(tmp_path / "run")
-    assert sum(training_runs.values(steps, "experience/imitated_answers")) > 0
-    assert max(training_runs.values(steps, "gradient_norm")) > 0
 
 
 BFS = ("expansions=4", "separator= =", "low=0", "high=1")

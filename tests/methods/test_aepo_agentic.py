@@ -3,7 +3,9 @@
 import golden_vectors as golden
 import numpy as np
 import pytest
+import training_runs
 from golden_vectors import array, assert_agrees
+from turn_runs import assert_turns_were_learned_from, run_of
 
 from rlvr_jax.experience.draws.trees.branching import num_from_prompt
 from rlvr_jax.methods.agents.aepo_agentic import entropy_z_score
@@ -32,3 +34,10 @@ def test_equal_entropies_and_single_tokens_score_zero(tokens):
 def test_rollouts_from_the_prompt_are_at_least_one_and_at_most_all(root, tool, number):
     found = num_from_prompt(array(root, float), array(tool, float), 12, 0.5)
     assert found == number
+
+
+@pytest.mark.slow
+def test_aepo_learns_from_answers_of_the_tasks_environment(tmp_path):
+    steps = run_of(tmp_path, "aepo_agentic", "tools=None", "top=5", "window=2")
+    assert_turns_were_learned_from(steps)
+    assert sum(training_runs.values(steps, "experience/forked_rows")) > 0

@@ -3,7 +3,10 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
+import training_runs
 from numpy.testing import assert_allclose
+from turn_runs import assert_turns_were_learned_from, run_of
 
 from rlvr_jax.methods.agents.social_rl import (
     aligned_with_partner,
@@ -14,6 +17,8 @@ from rlvr_jax.objectives import generalized_advantages, no_policy_loss, objectiv
 from rlvr_jax.types import Rollouts, TokenStats
 
 RTOL = 1e-12  # float64 sums of at most 12 terms
+
+
 ROWS, TOKENS = 4, 12
 
 
@@ -87,3 +92,18 @@ def test_alignment_meets_the_partners_turn_of_the_same_number_wherever_it_stands
         for number in (0, 2, 4):
             assert len(set(found[row, turn == number].tolist())) == 1
     assert not found[~np.asarray(rollouts.mask)].any()
+
+
+@pytest.mark.slow
+def test_social_rl_plays_a_game_with_itself(tmp_path):
+    steps = run_of(tmp_path, "social_rl", task="small_environments:played_sums", response_tokens=16)
+    assert_turns_were_learned_from(steps)
+    assert max(training_runs.values(steps, "critic/gradient_norm")) > 0
+    moves = sum(training_runs.values(steps, "experience/moves"))
+    chosen = [training_runs.values(steps, f"experience/chose_{move}") for move in "12"]
+    assert sum(map(sum, chosen)) == moves > 0
+
+
+def test_players_that_are_no_pairs_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="must be a multiple of the 2 players of repeated_game"):
+        run_of(tmp_path, "social_rl", task="small_environments:played_sums", samples_per_prompt=3)

@@ -1,4 +1,4 @@
-"""Tournaments in which nobody is better, and answers that nobody can compare."""
+"""ArenaRL: ranks the responses of a group by a tournament, and pays by rank."""
 
 import numpy as np
 import pytest

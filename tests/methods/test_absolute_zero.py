@@ -1,4 +1,4 @@
-"""Absolute Zero: questions that the policy makes up, and what they are worth."""
+"""Absolute Zero: the policy proposes programs with inputs, and solves for the missing part."""
 
 import numpy as np
 import pytest

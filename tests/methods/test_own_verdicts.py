@@ -2,17 +2,23 @@
 
 import dataclasses
 
+import golden_vectors as golden
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from adapters.common import only
+from golden_vectors import array
 
 from rlvr_jax import policy
 from rlvr_jax.experience import ask_verdict, experience
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods.exploration.dsdr import find_formulas
+from rlvr_jax.methods.judges.laser import self_reward_loss
+from rlvr_jax.methods.judges.rl_v import verdict_loss
 from rlvr_jax.methods.judges.rlbff import reward_odds
 from rlvr_jax.methods.rewards.ares import mark_triggers
+from rlvr_jax.objectives.statistics.groups import finished_rows
 from rlvr_jax.training.statistics import statistics
 from rlvr_jax.types import Rollouts, replace
 
@@ -108,3 +114,16 @@ def test_records_of_what_is_asked_are_as_wide_as_the_question():
     batch = numpy_actor.walk(experience(stages=[ask_verdict(["a"])]), steps=1)[0][0].batch
     assert batch.rollouts.asked_tokens.shape == (16, 0)
     assert dataclasses.asdict(batch.rollouts)["verdict_ids"].shape == (16, 1)
+
+
+def test_cut_and_empty_rows_have_no_verdict():
+    batch, stats = golden.rollouts("b"), golden.stats("b")
+    mask = np.asarray(batch.mask).copy()
+    mask[1] = False
+    truncated = np.zeros(mask.shape[0], bool)
+    truncated[2] = True
+    batch = replace(batch, mask=array(mask, bool), truncated=array(truncated, bool))
+    assert not np.asarray(finished_rows(batch))[[1, 2]].any()
+    for part in (self_reward_loss(1.0, 0.1, -8.0), verdict_loss(1.0)):
+        slope = np.asarray(golden.step(only(part).objective, stats, batch).dstats.verdict_logp)
+        assert not slope[[1, 2]].any() and slope.any()

@@ -1,14 +1,19 @@
 """Absolute Zero: the policy proposes programs with inputs, and solves for the missing part."""
 
+import golden_vectors as golden
+import jax
 import numpy as np
 import pytest
 import training_runs
+from celled_rows import cells
+from golden_vectors import array, assert_agrees
 
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.experience.store import as_bytes, empty_store, push
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.self_play.absolute_zero import cell_of, to_solve
+from rlvr_jax.methods.self_play.absolute_zero import cell_of, to_solve, whitened_by_cell
+from rlvr_jax.objectives import importance_weighted, objective, plain_reward, token_mean, whitened
 from rlvr_jax.tasks.worlds.expressions import EXPRESSIONS
 from rlvr_jax.tasks.worlds.triplets import KINDS, Triplet, is_proposal, verify_in
 from rlvr_jax.types import replace
@@ -130,3 +135,19 @@ def test_training_on_questions_of_its_own(tmp_path):
         known = training_runs.values(steps, f"experience/known/{kind}")
         assert known == sorted(known) and known[-1] > 1
     assert max(training_runs.values(steps, "gradient_norm")) > 0
+
+
+@pytest.mark.parametrize("ddof", [0, 1])
+def test_whitening_by_cell_is_whitening_of_each_cell(ddof):
+    batch, labels = cells(golden.rollouts("b", True))
+    stats = golden.stats("b")
+
+    def advantage(estimator, batch, stats):
+        made = objective(estimator, surrogate=importance_weighted(), aggregation=token_mean())
+        return np.asarray(golden.step(made, stats, batch).signals.advantage)
+
+    whole = advantage(whitened_by_cell(plain_reward(), ddof), batch, stats)
+    for label in (-1, 0, 1):
+        own = labels == label
+        part = jax.tree.map(lambda v, own=own: array(np.asarray(v)[own], v.dtype), (batch, stats))
+        assert_agrees(whole[own], advantage(whitened(plain_reward(), ddof), *part))

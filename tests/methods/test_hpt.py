@@ -3,9 +3,11 @@
 import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
+from adapters.common import only
 from golden_vectors import assert_agrees
 
-from rlvr_jax.methods.guidance.hpt import num_solved
+from rlvr_jax.methods.guidance.hpt import num_solved, off_policy_tokens
+from rlvr_jax.objectives import imitate
 from rlvr_jax.types import replace
 
 
@@ -13,3 +15,11 @@ def test_demonstrations_do_not_count_as_solved():
     batch = golden.rollouts("b")
     solved = replace(batch, outcome=jnp.ones_like(batch.outcome))
     assert_agrees(num_solved(solved), np.full(12, 3))  # groups of 4 with one demonstration
+
+
+def test_imitation_of_another_policy_reads_rows_on_the_mask():
+    batch, stats = golden.rollouts("b"), golden.stats("b")
+    part = imitate(1.0, off_policy_tokens, {"off_policy"})
+    done = golden.step(only(part).objective, stats, batch)
+    tokens = np.asarray(batch.mask) & np.asarray(batch.off_policy)[:, None]
+    assert_agrees(done.loss, -np.asarray(stats.logp)[tokens].mean())

@@ -7,13 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import training_runs
+from part_rows import rollouts
 
-from rlvr_jax.experience import experience, shape
+from rlvr_jax.experience import Moment, column, experience, plain_outcome, shape, total
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.agents.spear import (
     by_stored,
     call_bonus,
+    falling_cosine,
+    over_steps,
     replay_good,
     replay_size,
     reply_bonus,
@@ -22,6 +25,8 @@ from rlvr_jax.methods.agents.spear import (
 )
 from rlvr_jax.objectives import Spec, group_centered, objective, reinforce, scale_weight, token_mean
 from rlvr_jax.types import Rollouts, TokenStats, replace
+
+NOW = Moment(3, jax.random.key(0), np.arange(4, dtype=np.int32))
 
 
 def test_replays_are_powers_of_two_and_the_usual_reward_is_a_median():
@@ -182,3 +187,23 @@ def test_replayed_answers_are_learned_from_in_an_update_of_their_own(tmp_path):
     factor = training_runs.values(lines, "experience/reward_factor")
     assert factor[0] == 1 and factor[-1] == 0
     assert any(training_runs.values(lines, "experience/reward/calls"))
+
+
+def test_a_part_that_counts_nothing_need_not_be_known():
+    own = total({"outcome": plain_outcome, "first": column(0)}, {"first": 0.0})
+    np.testing.assert_array_equal(own(rollouts()), [1, 0, 1, 0])
+    later = total({"outcome": plain_outcome, "fading": over_steps(column(0), falling_cosine(5))})
+    value, _, told = later.apply(rollouts(), ((), ()), NOW._replace(step=9))
+    np.testing.assert_array_equal(value, [1, 0, 1, 0])
+    assert told["reward/fading"] == 0
+    value, _, _ = later.apply(rollouts(), ((), ()), NOW._replace(step=4))
+    assert np.isnan(value).tolist() == [False, False, False, True]
+
+
+def test_factors_move_with_the_step_and_stay_at_the_end():
+    falling = falling_cosine(200)
+    assert (falling(0), falling(100), falling(200), falling(999)) == (1, 0.5, 0, 0)
+    own = over_steps(plain_outcome, falling_cosine(6))
+    value, _, told = own.apply(rollouts(), (), NOW)
+    np.testing.assert_allclose(value, [0.5, 0, 0.5, 0], rtol=1e-15)  # one cosine
+    assert told["reward_factor"] == pytest.approx(0.5)

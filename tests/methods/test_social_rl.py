@@ -10,7 +10,10 @@ from turn_runs import assert_turns_were_learned_from, run_of
 
 from rlvr_jax.methods.agents.social_rl import (
     aligned_with_partner,
+    alignment_term,
     generalized_turn_advantage,
+    partner_row,
+    past_mean,
     turn_values,
 )
 from rlvr_jax.objectives import generalized_advantages, no_policy_loss, objective, token_mean
@@ -20,6 +23,12 @@ RTOL = 1e-12  # float64 sums of at most 12 terms
 
 
 ROWS, TOKENS = 4, 12
+
+
+ATOL = 1e-14  # float64, sums of a few terms
+
+
+ADVANTAGE = np.random.default_rng(0).normal(size=(5, 4))
 
 
 def batch(turn, seed=0, **records):
@@ -107,3 +116,20 @@ def test_social_rl_plays_a_game_with_itself(tmp_path):
 def test_players_that_are_no_pairs_are_refused(tmp_path):
     with pytest.raises(ValueError, match="must be a multiple of the 2 players of repeated_game"):
         run_of(tmp_path, "social_rl", task="small_environments:played_sums", samples_per_prompt=3)
+
+
+def test_partners_are_neighbours_by_rollout_id_and_the_last_of_an_odd_group_is_alone():
+    group = np.array([3, 8, 3, 3, 8])
+    rollout_id = np.array([2, 0, 7, 1, 4])
+    found = partner_row(jnp.asarray(group), jnp.asarray(rollout_id))
+    np.testing.assert_array_equal(found, [3, 4, -1, 0, 1])
+    term = alignment_term(jnp.ones((5, 4)), jnp.asarray(ADVANTAGE), found)
+    assert not np.asarray(term)[2].any()
+    np.testing.assert_array_equal(term[0], ADVANTAGE[3])
+
+
+def test_the_past_ends_before_the_present_turn():
+    mean = past_mean(jnp.asarray(ADVANTAGE))
+    for t in range(4):
+        before = ADVANTAGE[:, :t]
+        np.testing.assert_allclose(mean[:, t], before.mean(axis=1) if t else 0, atol=ATOL)

@@ -118,7 +118,7 @@ def load_run(path: str | Path) -> Run:
     if not (path / "config.json").is_file():
         raise ValueError(f"load_run: path must be a directory with a config.json, got {path}")
     metrics = read_steps(path / "metrics.jsonl")
-    if any("truncated_share" in row for row in metrics):
+    if any(name.endswith("truncated_share") for row in metrics for name in row):
         raise ValueError(
             f"load_run: metrics in {path} must have names of this version (truncated_fraction), got"
             " truncated_share: read or resume the run with the version that wrote it"

@@ -12,8 +12,6 @@ from rlvr_jax.rollout import Sampling
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.run import Run
 
-# At which value settings stood before there were any, where that is not their default.
-_BEFORE = {"mask_truncated": False}
 # What may differ between a run and its continuation.
 _FREE = {
     "run_dir",
@@ -41,7 +39,7 @@ def begun(directory: Path) -> TrainConfig | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     known = {field.name for field in dataclasses.fields(TrainConfig)}
-    values = {name: value for name, value in (_BEFORE | stored).items() if name in known}
+    values = {name: value for name, value in stored.items() if name in known}
     lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
     return TrainConfig(**{**values, **lists, "run_dir": directory})
 
@@ -78,8 +76,8 @@ def check_settings(stored: dict[str, Any], now: dict[str, Any]) -> None:
     Args:
       stored, now: `TrainConfig.to_json` of the run and of the request.
     """
-    # A setting that the run's version did not have has its present default, or that of `_BEFORE`.
-    defaults = TrainConfig().to_json() | _BEFORE
+    # A setting that the run's version did not have has its present default.
+    defaults = TrainConfig().to_json()
     before, after = ({**defaults, **settings} for settings in (stored, now))
     names = (before.keys() | after.keys()) - _FREE
     # Another method also differs in its hyperparameters, which is less informative.
@@ -120,9 +118,6 @@ def check_same_run(stored: dict[str, Any], now: dict[str, Any]) -> None:
                 f"resume: the file of {name} must hold what it held in the run, {text[:80]!r}, got"
                 f" {got[:80]!r}"
             )
-    # Runs of older versions have the places of functions in their texts.
-    told = {name: _plain_text(value) for name, value in stored["hyperparameters"].items()}
-    stored = {**stored, "hyperparameters": told}
     missing = now["hyperparameters"].keys() - stored["hyperparameters"].keys()
     if missing and stored["settings"].get("method") == now["settings"]["method"]:
         parameters = inspect.signature(methods.method(now["method"]).recipe).parameters
@@ -137,11 +132,4 @@ def plain(value: Any) -> Any:
     address in this process."""
     if isinstance(value, (bool, int, float, str, type(None))):
         return value
-    return _plain_text(str(value))
-
-
-def _plain_text(value: Any) -> Any:
-    """A text without the addresses of functions; other values do not change."""
-    if not isinstance(value, str):
-        return value
-    return re.sub(r"<function (\S+) at 0x[0-9a-f]+>", r"\1", value)
+    return re.sub(r"<function (\S+) at 0x[0-9a-f]+>", r"\1", str(value))

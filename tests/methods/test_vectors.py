@@ -1,6 +1,7 @@
 """Every method and primitive agrees with its reference vectors, array by array."""
 
 from pathlib import Path
+from zipfile import ZipFile
 
 import golden_vectors as golden
 import numpy as np
@@ -9,57 +10,21 @@ from check_golden import SLUGS, TOLERANCE, compare, difference
 
 from rlvr_jax.methods import names
 
-# Compile for four to twenty seconds each, more than half of the time of all.
-LONG = {
-    "absolute_zero",
-    "arbitrary_entropy",
-    "archer",
-    "ares",
-    "arpo",
-    "bapo",
-    "calibrl",
-    "canon",
-    "capo_curvature",
-    "cgpo",
-    "dph_rl",
-    "dsdr",
-    "ead",
-    "earl",
-    "empg",
-    "entropy_dynamics",
-    "epo",
-    "gtpo",
-    "hapo",
-    "intrinsic_rewards",
-    "laser",
-    "lp_reg",
-    "ma_rlhf",
-    "noisy_reward_correction",
-    "oblr_po",
-    "passk_advantage",
-    "ppl_position_shaping",
-    "prerl",
-    "progrpo",
-    "riskpo",
-    "rlfr",
-    "rollout_correction",
-    "rose",
-    "rpg",
-    "sdpo",
-    "simko",
-    "siren",
-    "social_rl",
-    "soft_grpo",
-    "verl_effective_rank",
-    "verltool",
-}
+SMALL = 140_000
+"""Bytes of a case that every day compares: larger ones compile for more than half of the time."""
+
+
+def size(slug, case):
+    """Bytes of the arrays of a case."""
+    with ZipFile(golden.FOLDER / f"{slug}_{case}.npz") as file:
+        return sum(array.file_size for array in file.infolist())
 
 
 def every_vector():
     """Golden cases by method, of which one is enough for every day: compiling takes the time."""
     for slug in SLUGS:
         for number, case in enumerate(golden.CASES):
-            slow = number > 0 or slug in LONG
+            slow = number > 0 or size(slug, case) > SMALL
             yield pytest.param(slug, case, marks=pytest.mark.slow if slow else ())
 
 

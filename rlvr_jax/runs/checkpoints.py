@@ -145,7 +145,5 @@ def _like(found: Any, wanted: Any) -> Any:
 
 
 def _of_new_part(name: str, found: Collection[str]) -> bool:
-    if name == ".drawn":  # of a run from before tokens were counted
-        return True
     part = re.match(r"\.(method_state|data)\['[^']*'\]", name)
     return part is not None and not any(other.startswith(part[0]) for other in found)

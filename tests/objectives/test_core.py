@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from clipped_objective import made
 
 from rlvr_jax.experience import overlong_shaping
 from rlvr_jax.methods.agents.supo import drop_truncated
@@ -31,16 +32,6 @@ from rlvr_jax.objectives import (
     token_mean,
 )
 from rlvr_jax.types import replace
-
-
-def made(*transforms, regularizers=(), surrogate=None):
-    return objective(
-        advantage=group_normalized(),
-        transforms=transforms,
-        surrogate=surrogate or ppo_clip(0.2, 0.2),
-        regularizers=regularizers,
-        aggregation=token_mean(),
-    )
 
 
 @part(init=lambda spec: jnp.zeros((), jnp.int32))
@@ -112,21 +103,6 @@ def test_without_old_logp_the_ratio_is_exactly_one_and_the_gradient_that_of_rein
     assert clipped.metrics["ratio/min"] == clipped.metrics["ratio/max"] == 1
     assert clipped.metrics["ratio/effective_sample_size"] == 1
     golden.assert_agrees(clipped.dstats.logp, plain.dstats.logp)
-
-
-def test_adaptive_bonus_waits_one_update_and_keeps_its_state_without_tokens():
-    controlled = made(regularizers=[adaptive_entropy_bonus(target=9.0, step=0.1, initial=0.3)])
-    stats, batch = golden.stats("b", np.float32), golden.rollouts("b", False, np.float32)
-    first = golden.step(controlled, stats, batch)
-    second = golden.step(controlled, stats, batch, first.state)
-    assert first.metrics["entropy_coefficient"] == 0
-    np.testing.assert_allclose(second.metrics["entropy_coefficient"], 0.4, rtol=1e-12)
-    assert not np.asarray(first.dstats.entropy).any()
-    assert np.asarray(second.dstats.entropy).any()
-    empty = replace(batch, mask=golden.array(batch.mask & False, bool))
-    third = golden.step(controlled, stats, empty, second.state)
-    assert third.state == second.state
-    assert jax.tree.map(jnp.result_type, third.state) == jax.tree.map(jnp.result_type, first.state)
 
 
 def test_needs_are_the_union_over_the_parts():

@@ -155,7 +155,7 @@ def _measure_step(size: str, profile: int) -> dict[str, Any]:
         "new_tokens": _middle(rollouts.length.mean() for rollouts in drawn),
         **{f"{part}_s": warm[f"{part}_s"] for part in parts},
         "step_s": warm["step_s"],
-        **{f"{part}_share": warm[f"{part}_s"] / warm["step_s"] for part in parts},
+        **{f"{part}_fraction": warm[f"{part}_s"] / warm["step_s"] for part in parts},
         "sample_tokens_per_s": tokens / warm["sample_s"],
         "update_tokens_per_s": tokens / warm["update_s"],
         "compile_s": first - warm["step_s"],

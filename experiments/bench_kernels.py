@@ -221,7 +221,7 @@ def measure(
             "to_naive": ratio(rounds, (name, which), (beside, which)),
             "processor_to_naive": ratio(rounds, (name, which), (beside, which), PROCESSOR),
             "to_product": to_product,
-            "floor_share": products / to_product,
+            "floor_fraction": products / to_product,
             "gflops": products * operations / median / 1e9,
             "temporary_mib": program.memory_analysis().temp_size_in_bytes / 2**20,
         }

@@ -51,7 +51,7 @@ class Config:
     """Policy folder; empty: the task's own base model."""
     steps: int = 0
     """Rollout batches of each run; 0: the preset's."""
-    drawn_tokens: int = 0
+    sampled_tokens: int = 0
     """Tokens that each run may draw: it ends, evaluated, at the first step that reaches them, so
     that methods which draw more a step take fewer steps; 0: equal steps."""
     run_dir: Path = Path("runs/compare")
@@ -125,8 +125,8 @@ def _settings(config: Config, entry: str, seed: int) -> TrainConfig:
     }
     if config.steps:
         shared["steps"] = config.steps
-    if config.drawn_tokens:
-        shared["drawn_tokens"] = config.drawn_tokens
+    if config.sampled_tokens:
+        shared["sampled_tokens"] = config.sampled_tokens
     lists = {"task_options": config.task_options, "columns": config.columns}
     return entry_config(entry, shared, lists)
 

@@ -158,8 +158,8 @@ def write_pages(out: Path) -> None:
         own = [row for row in rows if row["board"] == name]
         if not own:
             continue
-        most = f"draw {_told(board.drawn_tokens)} tokens"
-        most = most if board.drawn_tokens else f"take {board.steps} steps"
+        most = f"draw {_told(board.sampled_tokens)} tokens"
+        most = most if board.sampled_tokens else f"take {board.steps} steps"
         model = ", SmolLM2-135M-Instruct" * (board.model == "smollm2")
         budget = f"Task `{board.task}`{model}, its presets; each run may {most}."
         baseline = next(iter(board.entries))
@@ -195,9 +195,9 @@ def _notes(board: Board, ended: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         notes[entry] = "; ".join(filter(None, [notes.get(entry), note]))
 
     for entry in dict.fromkeys(row["entry"] for row in ended):
-        drawn = [row["drawn_tokens"] for row in ended if row["entry"] == entry]
-        if min(drawn) < board.drawn_tokens:
-            short = sum(each < board.drawn_tokens for each in drawn)
+        drawn = [row["sampled_tokens"] for row in ended if row["entry"] == entry]
+        if min(drawn) < board.sampled_tokens:
+            short = sum(each < board.sampled_tokens for each in drawn)
             note = f"{short} of {len(drawn)} runs took all their steps before they had drawn the"
             note += f" budget: {_told(np.mean(drawn))} tokens in the mean"
             add(entry, note)
@@ -305,8 +305,8 @@ def run_config(config: Config, board: Board, entry: str, seed: int) -> TrainConf
     }
     if board.model:
         shared["model"] = str(shipped_weights())
-    if board.drawn_tokens:
-        shared["drawn_tokens"] = board.drawn_tokens
+    if board.sampled_tokens:
+        shared["sampled_tokens"] = board.sampled_tokens
     if board.steps:
         shared["steps"] = board.steps
     read = entry_config(board.entries.get(entry, entry), shared)

@@ -53,7 +53,7 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 ARMS = tuple(METHODS)
 MOST_STEPS = 1000
-"""Of RL, which ends by its drawn tokens."""
+"""Of RL, which ends by its sampled tokens."""
 
 
 @functools.cache
@@ -126,7 +126,7 @@ class Config:
     """Made traces that each warm start imitates, each once."""
     calls: float = 0.5
     """Share of the first arm's traces that call the calculator."""
-    drawn_tokens: int = 40_000
+    sampled_tokens: int = 40_000
     """Of the RL of each arm."""
     prompts_per_step: int = 8
     """Of RL; twice as many traces are imitated in a step."""
@@ -201,7 +201,7 @@ def _reinforced(config: Config, arm: str) -> TrainConfig:
         prompts_per_step=config.prompts_per_step,
         samples_per_prompt=config.samples_per_prompt,
         steps=MOST_STEPS,
-        drawn_tokens=config.drawn_tokens,
+        sampled_tokens=config.sampled_tokens,
         evaluate_every=10,
         learning_rate=config.learning_rate,
     )
@@ -219,8 +219,8 @@ def _table(arms: Sequence[str], ended: Sequence[Mapping[str, Any]]) -> Table:
             for when in ("start", "end")
         )
         table.add_row(name, *(f"{value:.3f}" for value in values))
-    drawn = (cell for summary in ended for cell in ("", f"{summary['drawn_tokens']:,}"))
-    table.add_row("drawn tokens of RL", *drawn)
+    drawn = (cell for summary in ended for cell in ("", f"{summary['sampled_tokens']:,}"))
+    table.add_row("sampled tokens of RL", *drawn)
     return table
 
 

@@ -37,11 +37,11 @@ class Schedule(NamedTuple):
 
     Fields:
       bundles: instruction bundles that a step of the grid runs through.
-      matrix_share: share of the matrix units' slots in use in them.
+      matrix_fraction: share of the matrix units' slots in use in them.
     """
 
     bundles: int
-    matrix_share: float
+    matrix_fraction: float
 
 
 def read_schedule(folder: Path, kernel: str) -> Schedule:
@@ -132,10 +132,10 @@ def main() -> None:
     row = {
         "chip": args.chip,
         "shape": [args.tokens, args.width, args.vocabulary],
-        "matrix_share": round(schedule.matrix_share, 3),
+        "matrix_fraction": round(schedule.matrix_fraction, 3),
         "bundles_per_step": schedule.bundles,
         "milliseconds_at_peak": round(1e3 * floor, 1),
-        "milliseconds_at_share": round(1e3 * floor / schedule.matrix_share, 1),
+        "milliseconds_at_fraction": round(1e3 * floor / schedule.matrix_fraction, 1),
         "temporary_mebibytes": round(program.memory_analysis().temp_size_in_bytes / 2**20, 2),
         "compile_seconds": round(seconds, 1),
     }

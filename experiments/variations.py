@@ -177,7 +177,7 @@ def written(steps: Sequence[Mapping[str, float]], samples: int) -> dict[str, flo
         if step.get("experience/written_problems")
     )
     earned = sum(
-        (step.get("experience/written_share") or 0.0) * samples * step["experience/sources"]
+        (step.get("experience/written_fraction") or 0.0) * samples * step["experience/sources"]
         for step in steps
         if step.get("experience/sources")
     )

@@ -79,7 +79,7 @@ def test_the_quickstart_has_a_column(capsys):
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (found["size"], found["prompts"], found["rollouts"]) == ("quickstart", 64, 8)
     assert found["new_tokens"] < 24 and found["update_tokens_per_s"] > 0
-    assert all(0 < found[f"{part}_share"] < 1 for part in ("sample", "verify", "update"))
+    assert all(0 < found[f"{part}_fraction"] < 1 for part in ("sample", "verify", "update"))
 
 
 @pytest.mark.slow

@@ -127,7 +127,7 @@ def test_the_programs_about_the_experience_run():
     ((collected, _, _),) = numpy_actor.walk(experience(stages=[stage]), steps=1)
     rollouts = collected.batch.rollouts
     np.testing.assert_array_equal(rollouts.mask.any(axis=1), rollouts.length <= 4)
-    assert collected.metrics["long_share"] == np.mean(rollouts.length > 4)
+    assert collected.metrics["long_fraction"] == np.mean(rollouts.length > 4)
 
 
 def test_the_toolbox_of_the_rollouts_page_answers_its_call():

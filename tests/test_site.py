@@ -62,7 +62,7 @@ def _lines(entry, method, gain):
             "board": "small",
             "entry": entry,
             "seed": seed,
-            "drawn_tokens": [0, 1_000_000, 2_000_000 + seed],
+            "sampled_tokens": [0, 1_000_000, 2_000_000 + seed],
             "held_out/pass@32": [0.4, 0.45, 0.5 + gain + seed / 100],
         }
         for seed in range(3)

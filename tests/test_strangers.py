@@ -415,5 +415,5 @@ def test_an_experience_collects_in_a_program_with_an_actor_of_its_own():
         loss, _ = own.loss(stats, rows, own.init(Spec(12, *rows.mask.shape)), jax.random.key(step))
         assert np.isfinite(loss)
         state, _ = chain.observe(collected, batch, step, setting)
-        drawn += collected.metrics["drawn_tokens"]
+        drawn += collected.metrics["sampled_tokens"]
     assert drawn > 0

@@ -48,7 +48,7 @@ def test_both_arms_run_and_are_laid_side_by_side(tmp_path, capsys, monkeypatch):
     words = ["What", "is", "plus", "times", "<calc>", "</calc>", "?", "*"]
     monkeypatch.setattr(training_runs, "WORDS", [*training_runs.WORDS, *words])
     policy = training_runs.write_policy(tmp_path / "policy", max_positions=128)
-    small = "--traces 8 --prompts-per-step 2 --samples-per-prompt 4 --drawn-tokens 300"
+    small = "--traces 8 --prompts-per-step 2 --samples-per-prompt 4 --sampled-tokens 300"
     small += " --evaluation-prompts 4 --evaluation-samples 2 --jobs 1"
     place = ["--model", str(policy), "--run-dir", str(tmp_path / "runs")]
     tools.main([*place, *small.split()])

@@ -28,7 +28,7 @@ def test_traces_answer_sums_and_write_problems_in_turn():
 
 
 def test_what_was_written_is_counted_over_steps():
-    names = ("sources", "written_problems", "written_share", "written_rate")
+    names = ("sources", "written_problems", "written_fraction", "written_rate")
     rows = ((2, 8, 0.25, 0.5), (0, None, None, None), (1, 4, 1.0, 0.25), (1, 0, 0.0, None))
     steps = [
         {f"experience/{name}": value for name, value in zip(names, row, strict=True)}

@@ -40,7 +40,7 @@ class Comparison:
     Fields:
       runs: method -> seed -> run.
       baseline: the method that differences are taken to.
-      x_name: "drawn tokens" where all runs end at so many, "sampled rollouts", or "steps" where a
+      x_name: "sampled tokens" where all runs end at so many, "sampled rollouts", or "steps" where a
         config does not say how many are sampled.
       x: by path of the run and step, rollouts sampled until the end of that step (of all that were
         drawn, also those that a filter dropped), or the step itself.

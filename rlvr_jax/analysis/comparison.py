@@ -170,18 +170,19 @@ def _sampled_rollouts(run: Run) -> np.ndarray | None:
 
 def _common_axis(runs: Sequence[Run]) -> tuple[str, dict[Path, np.ndarray]]:
     """What runs are compared after equal amounts of, and how much of it each had at each step."""
-    for unit, count in (("drawn tokens", _drawn_tokens), ("sampled rollouts", _sampled_rollouts)):
+    units = {"sampled tokens": _sampled_tokens, "sampled rollouts": _sampled_rollouts}
+    for unit, count in units.items():
         counted = {run.path: count(run) for run in runs}
         if all(amounts is not None for amounts in counted.values()):
             return unit, counted
     return "steps", {run.path: np.arange(run.last_step + 1) for run in runs}
 
 
-def _drawn_tokens(run: Run) -> np.ndarray | None:
+def _sampled_tokens(run: Run) -> np.ndarray | None:
     """Tokens sampled until the end of each step; None where the tokens a run may sample are not
     limited, which is compared by rollouts."""
-    steps, drawn = run.series("drawn_tokens")
-    if not run.setting("drawn_tokens") or not len(steps):
+    steps, drawn = run.series("sampled_tokens")
+    if not run.setting("sampled_tokens") or not len(steps):
         return None
     return _so_far(run, steps, drawn)
 
@@ -215,7 +216,7 @@ def _over_prompts(
     }
     every = [counts for seeds in last.values() for counts in seeds.values()]
     # Runs of equal tokens end at other steps.
-    equal = all(_drawn_tokens(run) is not None for run in ended)
+    equal = all(_sampled_tokens(run) is not None for run in ended)
     asked = {
         (equal or counts["step"], counts["n"], *counts["prompts"], *counts["weights"])
         for counts in every

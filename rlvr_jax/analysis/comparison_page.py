@@ -24,7 +24,7 @@ _CAVEAT = (
     " the number of comparisons."
 )
 _ACTS = "experience/"
-_COUNTED = ("drawn_tokens", "given_tokens", "scored_tokens", "trained_tokens")
+_COUNTED = ("sampled_tokens", "given_tokens", "scored_tokens", "trained_tokens")
 _COSTS = "What it took"
 _COSTS_NOTE = (
     "Means over seeds, of all steps. Drawn tokens are those that the sampler produced, whatever"
@@ -53,10 +53,10 @@ def _charts(comparison: Comparison) -> list[dict[str, Any]]:
     runs = [run for seeds in comparison.runs.values() for run in seeds.values()]
     present = dict.fromkeys(name for run in runs for name in run.names())
     wanted = [("reward", "Reward", "mean per response, training")]
-    wanted += [(f"held_out/pass@{k}", f"Held-out pass@{k}", "share") for k in held_out_ks(runs)]
+    wanted += [(f"held_out/pass@{k}", f"Held-out pass@{k}", "fraction") for k in held_out_ks(runs)]
     wanted += [
         ("entropy", "Token entropy", "nats, training"),
-        ("chosen_share", "Chosen by the method", "share of tokens"),
+        ("chosen_fraction", "Chosen by the method", "fraction of tokens"),
     ]
     for name in present:
         if match := re.fullmatch(r"held_out/(?:(.+)/)?info/(.+)", name):

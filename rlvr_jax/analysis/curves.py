@@ -42,7 +42,7 @@ _TRAINING = (
         "length",
         band=("length/p10", "length/p90"),
     ),
-    _one("Truncated", "share of responses", "", "truncated_share", zero=True),
+    _one("Truncated", "fraction of responses", "", "truncated_fraction", zero=True),
     _Curve(
         "Verifier",
         "responses",
@@ -62,15 +62,15 @@ _ENTROPY = (
     ),
     _one("Median entropy", "nats", "p50 over tokens", "entropy/p50", zero=True),
     _one("Covariance", "nats", "of advantage and log-prob", "covariance"),
-    _one("Tokens near zero entropy", "share of tokens", "", "low_entropy_share"),
+    _one("Tokens near zero entropy", "fraction of tokens", "", "low_entropy_fraction"),
     _one("Held-out entropy", "nats", "mean over tokens", "held_out/entropy", zero=True),
     _one(
         "KL to the first policy", "nats per token", "mean log-ratio (k1)", "held_out/kl_to_start/k1"
     ),
 )
 _METHOD = (
-    _one("Chosen by the method", "share of tokens", "global batch", "chosen_share", zero=True),
-    _one("Clipped", "share of tokens", "the ratio clip decides", "clipped_share", zero=True),
+    _one("Chosen by the method", "fraction of tokens", "whole batch", "chosen_fraction", zero=True),
+    _one("Clipped", "fraction of tokens", "the ratio clip decides", "clipped_fraction", zero=True),
     _one(
         "Ratio",
         "new / old probability",
@@ -78,9 +78,7 @@ _METHOD = (
         "ratio/mean",
         band=("ratio/min", "ratio/max"),
     ),
-    _one(
-        "Effective sample size", "share of tokens", "of the ratios", "ratio/effective_sample_size"
-    ),
+    _one("Effective sample size", "fraction of tokens", "of ratios", "ratio/effective_sample_size"),
     _Curve(
         "Sampler and scorer",
         "probability of the scorer / sampler",
@@ -279,7 +277,7 @@ def _pass_charts(runs: Sequence[Run], names: Iterable[str]) -> Iterable[_Curve]:
     ks = held_out_ks(runs)
     for k in ks:
         metric = f"held_out/pass@{k}"
-        yield _one(f"Held-out pass@{k}", "share of prompts", "", metric, bounds=(0, 1))
+        yield _one(f"Held-out pass@{k}", "fraction of prompts", "", metric, bounds=(0, 1))
     for kind in kinds:
         matches = (_PASS.fullmatch(n) for n in names)
         of_kind = sorted(int(m["k"]) for m in matches if m and m["kind"] == kind)
@@ -320,7 +318,7 @@ def _pass_against_k(runs, labels) -> list[dict[str, Any]]:
     return [
         {
             "title": "pass@k against k",
-            "unit": "share of prompts",
+            "unit": "fraction of prompts",
             "note": held_out_note(runs),
             "x": {"label": "k, samples allowed", "log2": True},
             "y": [0, 1],

@@ -66,7 +66,7 @@ class Run:
     @property
     def has_ended(self) -> bool:
         """Whether it has taken its last step, or has generated all tokens of its budget."""
-        budget, drawn = self.setting("drawn_tokens"), self.series("drawn_tokens")[1]
+        budget, drawn = self.setting("sampled_tokens"), self.series("sampled_tokens")[1]
         spent = bool(budget) and len(drawn) > 0 and drawn.sum() >= budget
         return spent or self.last_step == self.setting("steps")
 
@@ -111,15 +111,22 @@ def load_run(path: str | Path) -> Run:
     """Reads a run directory, also one that is still being written.
 
     Raises:
-      ValueError: no such directory, no config.json in it, or a finished line that is not JSON.
+      ValueError: no such directory, no config.json in it, a finished line that is not JSON, or a
+        run of an earlier version, whose metrics have other names.
     """
     path = Path(path)
     if not (path / "config.json").is_file():
         raise ValueError(f"load_run: path must be a directory with a config.json, got {path}")
+    metrics = read_steps(path / "metrics.jsonl")
+    if any(name.endswith("truncated_share") for row in metrics for name in row):
+        raise ValueError(
+            f"load_run: metrics in {path} must have names of this version (truncated_fraction), got"
+            " truncated_share: read or resume the run with the version that wrote it"
+        )
     return Run(
         path=path,
         config=_read_json(path / "config.json"),
-        metrics=read_steps(path / "metrics.jsonl"),
+        metrics=metrics,
         timings=read_steps(path / "timings.jsonl"),
         held_out=read_steps(path / "held_out.jsonl"),
         summary=_read_summary(path / "summary.json"),

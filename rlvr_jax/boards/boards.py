@@ -16,8 +16,8 @@ class Board:
       entries: settings by name, as `entry_config` reads them; all are compared with the first.
       seeds: how many.
       first_seed: the lowest.
-      drawn_tokens: that each run may draw; it ends, evaluated, at the first step that reaches them,
-        or at its last step; 0: equal steps.
+      sampled_tokens: budget of each run; it ends, evaluated, at the first step that reaches it, or
+        at its last step; 0: equal steps.
       steps: of each run at most; 0: the preset's.
       evaluate_every: steps between evaluations, each of which costs some six steps.
       main: the number by which entries are ranked and compared with the first.
@@ -33,7 +33,7 @@ class Board:
     model: Literal["", "smollm2"] = ""
     seeds: int = 3
     first_seed: int = 0
-    drawn_tokens: int = 1_500_000
+    sampled_tokens: int = 1_500_000
     steps: int = 0
     evaluate_every: int = 40
     main: str = "pass@32"
@@ -68,7 +68,7 @@ _TWELVE = """
 
 
 def _of_smollm2(
-    title: str, task: str, entries: Mapping[str, str], steps: int = 60, drawn_tokens: int = 0
+    title: str, task: str, entries: Mapping[str, str], steps: int = 60, sampled_tokens: int = 0
 ) -> Board:
     """A board of SmolLM2, whose held-out questions have 16 samples each. A step takes a core some
     20 s; GRPO's entropy on hard sums is at .05 to .10 nats by step 40
@@ -79,7 +79,7 @@ def _of_smollm2(
         entries,
         model="smollm2",
         seeds=2,
-        drawn_tokens=drawn_tokens,
+        sampled_tokens=sampled_tokens,
         steps=steps,
         evaluate_every=20,
         main="pass@8",
@@ -205,7 +205,7 @@ BOARDS: Mapping[str, Board] = {
             "judge=rlvr_jax.tasks.brackets_judge:points,"
             "judge_rubric=docs/results/rewards/rubric.json",
         ),
-        drawn_tokens=0,
+        sampled_tokens=0,
         steps=1000,
         evaluate_every=100,
         every_run=True,
@@ -216,7 +216,7 @@ BOARDS: Mapping[str, Board] = {
         _named(_TWELVE),
         # The tokens of GRPO in 60 steps. DAPO samples up to three batches for one.
         steps=100,
-        drawn_tokens=48_000,
+        sampled_tokens=48_000,
     ),
     "sums_rewards": _of_smollm2(
         "A language model and rewards without a verifier: SmolLM2-135M on easy sums and products",

@@ -6,7 +6,7 @@
     python -m rlvr_jax.analysis.diagnose --answers FOLDER
     python -m rlvr_jax.analysis.diagnose RUN --json
 
-RUN is a run directory, finished or growing, also of an older version: the page lists data that it
+RUN is a run directory, finished or growing: the page lists data that it
 lacks, and how to obtain them. By default its first evaluation and its initial policy are compared
 with its last; with --against, another run's last evaluation and policy, or the weights of a policy
 folder or .gguf file. This samples and scores nothing.

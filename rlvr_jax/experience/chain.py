@@ -37,7 +37,7 @@ class Collected:
       state: of the parts, before they observe.
       seen: all graded batches of the step, in order, before any filter; rated prompts are batches
         of their own.
-      metrics: of the parts, and counts: drawn_tokens (all generated tokens), given_tokens (given
+      metrics: of the parts, and counts: sampled_tokens (all generated tokens), given_tokens (given
         first tokens of responses) and scored_tokens (of rows that parts had scored).
     """
 
@@ -226,7 +226,7 @@ class _Step:
         self.step, self.setting = step, setting
         self.rounds = 0
         self.seen: list[Batch] = []
-        counts = ("drawn_tokens", "given_tokens", "scored_tokens")
+        counts = ("sampled_tokens", "given_tokens", "scored_tokens")
         self.metrics: dict[str, float] = dict.fromkeys(counts, 0.0)
         self.actor = _Counting(actor, self.metrics)
 
@@ -324,12 +324,12 @@ class _Counting:
         batch = self.actor.draw(*asked, **how)
         given = float(given_tokens(batch.rollouts).sum())
         self.metrics["given_tokens"] += given
-        self.metrics["drawn_tokens"] += float(batch.rollouts.length.sum()) - given
+        self.metrics["sampled_tokens"] += float(batch.rollouts.length.sum()) - given
         return batch
 
     def write(self, *asked, **how) -> list[Any]:
         told = self.actor.write(*asked, **how)
-        self.metrics["drawn_tokens"] += float(sum(text.tokens for text in told if text))
+        self.metrics["sampled_tokens"] += float(sum(text.tokens for text in told if text))
         return told
 
     def score(self, batch: Batch, *asked, **how) -> dict[str, Any]:

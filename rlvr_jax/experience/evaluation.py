@@ -162,7 +162,7 @@ def evaluate(
       answer: the responses of a call; None: by the sampler.
     Returns:
       Its metrics include: held_out/n (samples per prompt), held_out/pass@k, held_out/<kind>/pass@k,
-      held_out/entropy (nats per token), held_out/truncated_share, held_out/verifier_no_verdict
+      held_out/entropy (nats per token), held_out/truncated_fraction, held_out/verifier_no_verdict
       (number of ungraded responses, which are not correct), held_out/info/<name>,
       held_out/<kind>/info/<name> and, with `kl`, held_out/kl_to_start/k1 (nats per token). Kinds
       have the fractions of the task's mixture in pass@k and info of all prompts.
@@ -205,7 +205,7 @@ def evaluate(
     result |= {
         "held_out/n": n,
         "held_out/entropy": entropy / max(tokens, 1.0),
-        "held_out/truncated_share": truncated / (len(indices) * n),
+        "held_out/truncated_fraction": truncated / (len(indices) * n),
         "held_out/verifier_no_verdict": int(ungraded.sum()),
     }
     for prefix, weights in splits:

@@ -80,8 +80,6 @@ class Checkpoints:
         """
         named = _named(like)
         found = self._manager.item_metadata(step).tree.keys()
-        if "00000" in found:  # by an earlier version, which numbered them
-            named = {f"{number:05d}": leaf for number, leaf in enumerate(named.values())}
         lacks, besides = sorted(named.keys() - found), sorted(found - named.keys())
         if besides or not all(_of_new_part(name, found) for name in lacks):
             raise ValueError(
@@ -147,7 +145,5 @@ def _like(found: Any, wanted: Any) -> Any:
 
 
 def _of_new_part(name: str, found: Collection[str]) -> bool:
-    if name == ".drawn":  # of a run from before tokens were counted
-        return True
     part = re.match(r"\.(method_state|data)\['[^']*'\]", name)
     return part is not None and not any(other.startswith(part[0]) for other in found)

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import json
 import textwrap
 import time
 from collections.abc import Callable, Mapping
@@ -103,7 +102,7 @@ def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -
         )
     stored, first_step = {}, 0
     if config.resume:
-        stored = json.loads((directory / "config.json").read_text())
+        stored = dict(load_run(directory).config)
         check_same_run(stored, card)
         first_step = _first_step(config)
     run = make_run(resolved)
@@ -162,7 +161,7 @@ def describe_end(config: TrainConfig, summary: dict[str, Any]) -> str:
         f"held-out pass@1 {summary['held_out_pass_at_1_start']:.3f} →"
         f" {summary['held_out_pass_at_1_end']:.3f} (n={summary['n']} a prompt), entropy"
         f" {summary['entropy_start']:.3f} → {summary['entropy_end']:.3f} nats,"
-        f" {summary['held_out_truncated_share_end']:.0%} of the answers truncated\n"
+        f" {summary['held_out_truncated_fraction_end']:.0%} of the answers truncated\n"
         f"report: {config.run_dir / 'report.html'}"
     )
 
@@ -278,7 +277,7 @@ def _summarize(directory: Path, seconds: float) -> dict[str, Any]:
         "entropy_end": last["held_out/entropy"],
         "n": last["held_out/n"],
         "steps": last["step"],
-        "drawn_tokens": int(sum(row.get("drawn_tokens", 0) for row in run.metrics)),
+        "sampled_tokens": int(sum(row.get("sampled_tokens", 0) for row in run.metrics)),
         "wall_seconds_of_steps": sum(row.get("wall_s", 0.0) for row in run.timings),
         "wall_seconds_of_last_start": seconds,
     }

@@ -250,7 +250,7 @@ class TrainConfig:
     """Directory of the run; refused if it exists, unless resuming."""
     steps: Count = 300
     """Rollout batches."""
-    drawn_tokens: NonNegativeInt = 0
+    sampled_tokens: NonNegativeInt = 0
     """Budget of generated tokens: the run ends, with an evaluation, at the first step that reaches
     it, or at its last step; 0: no budget."""
     seed: NonNegativeInt = 0

@@ -202,7 +202,7 @@ def _saved_before(checkpoints: Checkpoints, step: int, state: TrainState) -> Ite
 
 def _has_ended(config: TrainConfig, state: TrainState, steps: int) -> bool:
     """Whether a run has taken its last step, or generated all tokens of its budget."""
-    return steps >= config.steps or 0 < config.drawn_tokens <= int(state.drawn)
+    return steps >= config.steps or 0 < config.sampled_tokens <= int(state.drawn)
 
 
 @contextmanager

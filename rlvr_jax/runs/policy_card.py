@@ -11,7 +11,7 @@ _SHOWN = (
     "held_out_pass_at_8",
     "held_out_pass_at_32",
     "entropy",
-    "held_out_truncated_share",
+    "held_out_truncated_fraction",
 )
 
 
@@ -39,7 +39,7 @@ def policy_card(card: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
         "",
         f"{paper}, by rlvr_jax {card['versions']['rlvr_jax']}: seed {card['seed']},"
         f" {summary['steps']} steps of {settings['prompts_per_step']} prompts ×"
-        f" {settings['samples_per_prompt']} samples, {summary['drawn_tokens']:,} tokens"
+        f" {settings['samples_per_prompt']} samples, {summary['sampled_tokens']:,} tokens"
         f" drawn{adapters}. It began as `{Path(card['model']).name}`.",
         "",
         "| held-out | before | after |",

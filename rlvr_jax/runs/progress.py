@@ -81,7 +81,7 @@ class RunProgress:
         if step:
             numbers = (
                 f"reward {_told(metrics['reward'], 3)}  entropy {_told(metrics['entropy'], 3)}"
-                f"  cut {metrics['truncated_share']:.0%}  {numbers}"
+                f"  cut {metrics['truncated_fraction']:.0%}  {numbers}"
                 f"  {timings['tokens_per_s']:,.0f} tokens/s"
             )
         self._bar.update(self._task, completed=step, numbers=self._fitting(metrics, numbers))
@@ -107,7 +107,7 @@ class RunProgress:
 
     def _warn_truncation(self, metrics: Mapping[str, float]) -> None:
         """Says once that many responses hit the budget, with the quantiles of length."""
-        share = metrics.get("truncated_share", 0.0)
+        share = metrics.get("truncated_fraction", 0.0)
         if share > _TRUNCATION_WARNING and "cut" not in self._warned:
             self._warned.add("cut")
             quantiles = ", ".join(f"{q} %: {metrics[f'length/p{q}']:.0f}" for q in (10, 50, 90))

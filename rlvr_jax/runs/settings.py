@@ -7,11 +7,9 @@ from typing import Any
 
 from rlvr_jax import methods
 from rlvr_jax.runs.config import SETTINGS, TrainConfig
-from rlvr_jax.runs.hyperparameters import plain, plain_text
+from rlvr_jax.runs.hyperparameters import plain
 from rlvr_jax.runs.run import Run
 
-# At which value settings stood before there were any, where that is not their default.
-_BEFORE = {"mask_truncated": False}
 # What may differ between a run and its continuation.
 _FREE = {
     "preset",
@@ -39,7 +37,7 @@ def begun(directory: Path) -> TrainConfig | None:
         stored = dict(json.loads((directory / "config.json").read_text())["settings"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    values = {name: value for name, value in (_BEFORE | stored).items() if name in SETTINGS}
+    values = {name: value for name, value in stored.items() if name in SETTINGS}
     lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
     return TrainConfig.of(**{**values, **lists, "run_dir": directory})
 
@@ -67,8 +65,8 @@ def check_settings(stored: dict[str, Any], now: dict[str, Any]) -> None:
     Args:
       stored, now: `TrainConfig.to_json` of the run and of the request.
     """
-    # A setting that the run's version did not have has its present default, or that of `_BEFORE`.
-    defaults = TrainConfig().to_json() | _BEFORE
+    # A setting that the run's version did not have has its present default.
+    defaults = TrainConfig().to_json()
     before, after = ({**defaults, **settings} for settings in (stored, now))
     names = (before.keys() | after.keys()) - _FREE
     # Another method also differs in its hyperparameters, which is less informative.
@@ -110,9 +108,6 @@ def check_same_run(stored: dict[str, Any], now: dict[str, Any]) -> None:
                 f"resume: the file of {name} must hold what it held in the run, {text[:80]!r}, got"
                 f" {got[:80]!r}"
             )
-    # Runs of older versions have the places of functions in their texts.
-    told = {name: plain_text(value) for name, value in stored["hyperparameters"].items()}
-    stored = {**stored, "hyperparameters": told}
     missing = now["hyperparameters"].keys() - stored["hyperparameters"].keys()
     if missing and stored["settings"].get("method") == now["settings"]["method"]:
         parameters = inspect.signature(methods.method(now["method"]).recipe).parameters

@@ -66,7 +66,7 @@ def take_step(run: Run, state: TrainState, step: int) -> Taken:
     trained = batch.with_rollouts(old_logp=records["old_logp"])
     data, told = run.experience.observe(collected, trained, step, run.setting)
     metrics |= {f"experience/{name}": value for name, value in told.items()}
-    drawn = np.asarray(state.drawn + np.int64(collected.metrics["drawn_tokens"]))
+    drawn = np.asarray(state.drawn + np.int64(collected.metrics["sampled_tokens"]))
     state = replace(state, drawn=drawn, data=data)
     return Taken(state, batch, collected.seen, metrics, timings, records)
 
@@ -85,7 +85,7 @@ def collect(run: Run, state: TrainState, step: int) -> Collected:
     metrics = {"reward": _mean(reward[~np.isnan(reward)]), **_outcome_metrics(whole)}
     metrics["sampled_rollouts"] = float(sum(map(len, collected.seen)))
     batch = with_grades(collected.batch, run.task, run.recipe.objective.reads)
-    counts = ("drawn_tokens", "given_tokens", "scored_tokens")
+    counts = ("sampled_tokens", "given_tokens", "scored_tokens")
     metrics |= {name: collected.metrics[name] for name in counts}
     metrics["trained_tokens"] = float(batch.rollouts.mask.sum())
     own = {name: value for name, value in collected.metrics.items() if name not in counts}
@@ -103,7 +103,7 @@ def _outcome_metrics(graded: Batch) -> dict[str, float]:
         "outcome": _mean(rollouts.outcome[decided]),
         "length": float(length.mean()),
         **{f"length/p{q}": float(np.percentile(length, q)) for q in (10, 50, 90)},
-        "truncated_share": float(rollouts.truncated.mean()),
+        "truncated_fraction": float(rollouts.truncated.mean()),
         "verifier_timeouts": sum(grade.timed_out for grade in graded.grades),
         "verifier_no_verdict": int(np.sum(~decided)),
     }

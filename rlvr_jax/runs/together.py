@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from rlvr_jax import tasks
+from rlvr_jax.analysis.run_directory import load_run
 from rlvr_jax.parallel import has_accelerator, keep_programs, num_cores
 from rlvr_jax.runs.command import RunsFailed, train
 from rlvr_jax.runs.config import TrainConfig
@@ -244,7 +245,7 @@ def _summary(config: TrainConfig, load: Load) -> dict[str, Any] | None:
     card, summary = (config.run_dir / name for name in ("config.json", "summary.json"))
     if not (card.is_file() and summary.is_file()):
         return None
-    stored = json.loads(card.read_text())
+    stored = load_run(config.run_dir).config
     # Settings first, which need no task to be loaded.
     check_settings(stored.get("settings", {}), config.to_json())
     check_same_run(stored, resolve(config, load_task(config, load)).card())
@@ -254,7 +255,7 @@ def _summary(config: TrainConfig, load: Load) -> dict[str, Any] | None:
             f"resume: steps must be at least the {found['steps']} that the run in"
             f" {str(config.run_dir)!r} has taken, got {config.steps}"
         )
-    spent = 0 < config.drawn_tokens <= found.get("drawn_tokens", 0)
+    spent = 0 < config.sampled_tokens <= found.get("sampled_tokens", 0)
     return found if found["steps"] == config.steps or spent else None
 
 

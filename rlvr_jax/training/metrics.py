@@ -21,8 +21,8 @@ def token_metrics(stats: TokenStats, rollouts: Rollouts) -> dict[str, Float[Arra
     token, as where all that is learned from is imitated.
 
     Metrics: entropy (mean), entropy/p10, /p50, /p90 (quantiles over tokens), entropy/right and
-    /wrong (mean over the tokens of right and of wrong answers), and low_entropy_share (tokens below
-    0.01 nats).
+    /wrong (mean over the tokens of right and of wrong answers), and low_entropy_fraction (tokens
+    below 0.01 nats).
     """
     entropy, mask = stats.entropy, rollouts.mask
     right = mask & is_correct(rollouts.outcome)[:, None]
@@ -38,7 +38,7 @@ def token_metrics(stats: TokenStats, rollouts: Rollouts) -> dict[str, Float[Arra
         **{f"entropy/p{q}": known(mask, value) for q, value in quantiles.items()},
         "entropy/right": known(right, masked_mean(entropy, right)),
         "entropy/wrong": known(wrong, masked_mean(entropy, wrong)),
-        "low_entropy_share": known(mask, masked_mean(low, mask)),
+        "low_entropy_fraction": known(mask, masked_mean(low, mask)),
     }
 
 

@@ -215,7 +215,7 @@ def update(
         "loss": gradient.loss,
         "gradient_norm": norm,
         "skipped_updates": 1.0 - usable.astype(norm.dtype),
-        "chosen_share": masked_mean(chosen, rollouts.mask),
+        "chosen_fraction": masked_mean(chosen, rollouts.mask),
         "chosen_tokens": jnp.sum(chosen & rollouts.mask).astype(norm.dtype),
         **token_metrics(gradient.stats, rollouts),
         **sampler_metrics(rollouts),

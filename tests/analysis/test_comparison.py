@@ -231,7 +231,7 @@ def test_a_clear_difference_is_said_with_its_direction(tmp_path):
     assert charts_of(tmp_path / "out")["Reward"]["note"] == "n = 3 seeds, means of 10 steps"
     files = {path.name for path in (tmp_path / "out").iterdir()}
     pngs = ["reward", "held_out_pass_at_1", "held_out_pass_at_8", "held_out_pass_at_32", "entropy"]
-    pngs += ["chosen_share", "held_out_hard_info_right_form"]
+    pngs += ["chosen_fraction", "held_out_hard_info_right_form"]
     assert files == {f"{name}.png" for name in pngs} | {"comparison.md", "comparison.html"}
 
 

@@ -225,7 +225,7 @@ def test_what_changed_token_by_token_is_worked_by_hand():
         pytest.approx(0.6),
         pytest.approx(0.2),
     ]
-    assert classes["semantic"]["share_of_change"] == pytest.approx(0.1 / 0.405)
+    assert classes["semantic"]["fraction_of_change"] == pytest.approx(0.1 / 0.405)
     assert [row[-2] for row in topic.tables[0][2]] == ["33 %"] * 3
     # a third of the tokens is wrong: ⅓ · -.4, ⅔ · -.35
     parts = found["entropy_change_by_outcome"]

@@ -265,18 +265,18 @@ def write_run(path):
     (path / "config.json").write_text(json.dumps(card))
     metrics = [
         {"step": 0, "held_out/n": 4, "held_out/pass@1": 0.25, "held_out/entropy": 0.3},
-        {"step": 1, "entropy": 0.2, "drawn_tokens": 10.0, "experience/hint/acted": 0.5},
+        {"step": 1, "entropy": 0.2, "sampled_tokens": 10.0, "experience/hint/acted": 0.5},
         {
             "step": 2,
             "entropy": 0.1234567,
-            "drawn_tokens": 11.0,
+            "sampled_tokens": 11.0,
             "experience/hint/acted": 1.0,
             "held_out/n": 4,
             "held_out/pass@1": 0.5,
             "held_out/entropy": 0.1,
         },
         # Nothing was left to be trained on.
-        {"step": 3, "entropy": None, "drawn_tokens": 4.0, "experience/hint/acted": 0.0}
+        {"step": 3, "entropy": None, "sampled_tokens": 4.0, "experience/hint/acted": 0.0}
         | {"held_out/n": 4, "held_out/pass@1": 0.5, "held_out/entropy": 0.1},
     ]
     text = "".join(json.dumps(each) + "\n" for each in metrics)
@@ -291,7 +291,7 @@ def test_a_run_is_a_line_and_its_curves_another(tmp_path):
     assert found["end"] == {"pass@1": 0.5, "entropy": 0.1, "train_entropy": 0.12346}
     assert found["start"]["train_entropy"] == 0.2
     assert found["parts"] == {"hint/acted": 0.5}
-    assert (found["drawn_tokens"], found["steps"], found["seconds"]) == (25, 3, 4)
+    assert (found["sampled_tokens"], found["steps"], found["seconds"]) == (25, 3, 4)
     assert found["metrics_sha256"] == digest
     # Of a run that does not say its devices, or says a CPU.
     assert found["processor"] == processor()
@@ -307,7 +307,7 @@ def test_a_run_is_a_line_and_its_curves_another(tmp_path):
     assert curves["held_out/entropy"] == [0.3, 0.1, 0.1]
     # Of the held-out answers where none was drawn.
     assert curves["entropy"] == [0.3, 0.12346, None]
-    assert curves["drawn_tokens"] == [0, 21, 25]
+    assert curves["sampled_tokens"] == [0, 21, 25]
     append_row(tmp_path / "new" / "results.jsonl", found)
     failed = failed_row(tmp_path / "none", "x", "grpo", settings, "loss is nan", "c0ffee")
     assert failed["processor"] == processor()
@@ -317,6 +317,9 @@ def test_a_run_is_a_line_and_its_curves_another(tmp_path):
     with pytest.raises(ValueError, match=r"one line a run, got more of \('x', 'grpo', 4\)"):
         read_rows(tmp_path / "new" / "results.jsonl")
     assert read_rows(tmp_path / "none.jsonl") == []
+    append_row(tmp_path / "old.jsonl", {"drawn_tokens": 25})
+    with pytest.raises(ValueError, match=r"old\.jsonl must have sampled_tokens, got drawn_tokens"):
+        read_rows(tmp_path / "old.jsonl")
 
 
 def test_code_must_be_as_it_was_committed(tmp_path):

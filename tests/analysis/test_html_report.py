@@ -293,7 +293,7 @@ def test_numbers_that_never_moved_are_folded(page):
     (folded,) = (section for section in moving if section["title"] == still)
     rows = {row[0]: row[1:] for row in folded["table"]["rows"]}
     assert folded["folded"] and not folded["charts"]
-    assert rows["truncated_share"] == ["0", "0"] and rows["chosen_share"] == ["0", "0.0075"]
+    assert rows["truncated_fraction"] == ["0", "0"] and rows["chosen_fraction"] == ["0", "0.0075"]
     shown = {chart["title"] for section in moving for chart in section["charts"]}
     assert "Truncated" not in shown and "Ratio" not in shown and "Reward" in shown
     assert rows["ratio/max"] == ["1.7", "1.7"]  # of the band, which did not move either

@@ -94,6 +94,9 @@ def test_broken_files_are_refused_with_file_and_line(tmp_path):
     _write(tmp_path, '{"x": 1}\n')
     with pytest.raises(ValueError, match="step must be an int, got None"):
         load_run(tmp_path)
+    _write(tmp_path, '{"step": 1, "truncated_share": 0.5}\n')
+    with pytest.raises(ValueError, match=r"names of this version.*, got truncated_share"):
+        load_run(tmp_path)
 
 
 def test_a_step_without_samples_is_refused(run_path):

@@ -192,7 +192,7 @@ def test_two_folders_are_compared_tensor_by_tensor(tmp_path):
     layer = found[LAYER]
     assert (layer.kind, layer.layer, layer.dtype, layer.shape) == ("up_proj", 0, "F32", (6, 4))
     assert layer.unchanged == 0 < layer.unchanged_bfloat16 < 1 and 0 < layer.relative_norm < 0.03
-    assert layer.rank1_share**2 == pytest.approx(1 / layer.stable_rank)
+    assert layer.rank1_fraction**2 == pytest.approx(1 / layer.stable_rank)
     for name in (EMBEDDING, NORM):
         assert found[name].unchanged == 1 and found[name].relative_norm == 0
         assert found[name].angle is None

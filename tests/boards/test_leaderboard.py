@@ -18,7 +18,7 @@ from rlvr_jax.training.update import check_needs
 
 ENTRIES = {"grpo": "grpo", "few": "clip_cov:fraction=0.01"}
 NOTES = {"few": "mind this", "gone": "has no run"}
-BOARD = Board("Two of them", "brackets", ENTRIES, seeds=2, drawn_tokens=1000, notes=NOTES)
+BOARD = Board("Two of them", "brackets", ENTRIES, seeds=2, sampled_tokens=1000, notes=NOTES)
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +40,7 @@ def write_run(config, value):
     (config.run_dir / "config.json").write_text(json.dumps(card))
     held_out = {"held_out/n": 4, "held_out/pass@1": value / 2, "held_out/pass@32": value}
     held_out |= {"held_out/entropy": 0.2, "held_out/hard/info/right_form": value / 4}
-    rows = [{"step": 0, **held_out}, {"step": 1, "entropy": 0.1, "drawn_tokens": 9.0, **held_out}]
+    rows = [{"step": 0, **held_out}, {"step": 1, "entropy": 0.1, "sampled_tokens": 9.0, **held_out}]
     text = "".join(json.dumps(row) + "\n" for row in rows)
     (config.run_dir / "metrics.jsonl").write_text(text)
 
@@ -75,7 +75,7 @@ def test_what_is_missing_is_run_and_written_down(tmp_path, monkeypatch, capsys):
         ("few", 1, False),
     ]
     assert rows[3]["failed"] == "step 3: loss is nan"
-    assert all(row["settings"]["drawn_tokens"] == 1000 for row in rows)
+    assert all(row["settings"]["sampled_tokens"] == 1000 for row in rows)
     assert len(read_rows(tmp_path / "out" / "curves.jsonl")) == 3
     assert "4 of 4 runs are missing; commit c0ffee" in capsys.readouterr().out
     assert len(list((tmp_path / "runs").rglob("config.json"))) == 3
@@ -132,7 +132,7 @@ def test_a_page_needs_the_baseline_and_tells_who_drew_less(tmp_path, monkeypatch
     page = (tmp_path / "out" / "two.md").read_text()
     assert "- `rloo`: 2 of 2 runs took all their steps before they had drawn the budget" in page
     assert "- `few`: mind this; 2 of 2 runs took" in page
-    monkeypatch.setitem(BOARDS, "two", dataclasses.replace(BOARD, drawn_tokens=9))
+    monkeypatch.setitem(BOARDS, "two", dataclasses.replace(BOARD, sampled_tokens=9))
     leaderboard.main([*place, "--page"])
     assert "took all their steps" not in (tmp_path / "out" / "two.md").read_text()
 
@@ -145,7 +145,7 @@ def test_the_page_of_a_board_for_choosing_names_the_best_of_each_method(tmp_path
 
     monkeypatch.setattr(leaderboard, "train_together", train_together)
     entries = ENTRIES | {"more": "clip_cov:fraction=0.02"}
-    tried = dataclasses.replace(BOARD, entries=entries, drawn_tokens=9)
+    tried = dataclasses.replace(BOARD, entries=entries, sampled_tokens=9)
     place = ["--board", "two", "--out", str(tmp_path / "out"), "--run-dir", str(tmp_path / "runs")]
     for chooses in (True, False):
         monkeypatch.setitem(BOARDS, "two", dataclasses.replace(tried, chooses=chooses))
@@ -211,7 +211,7 @@ def test_every_entry_of_a_board_has_settings_that_can_be_read(name, monkeypatch)
     monkeypatch.setattr(leaderboard, "shipped_weights", lambda: "somewhere/small.gguf")
     config = leaderboard.Config(board=name)
     read = [leaderboard.run_config(config, board, entry, 0) for entry in board.entries]
-    assert {each.drawn_tokens for each in read} == {board.drawn_tokens}
+    assert {each.sampled_tokens for each in read} == {board.sampled_tokens}
     assert {each.policy.model for each in read} == {"somewhere/small.gguf" if board.model else ""}
     assert next(iter(board.entries.values())).startswith("grpo")
     assert len({each.replace(seed=1) for each in read}) == len(board.entries)

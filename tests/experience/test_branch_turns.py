@@ -112,7 +112,7 @@ def test_a_reply_that_rows_share_is_asked_for_once():
         assert told["tool_tokens"] == replies.sum()
         # Each reply is a word; those without room are asked for and left out.
         assert told["answered"] == replies.sum() + told.get("cut_replies", 0)
-        assert told["drawn_tokens"] == np.sum(rollouts.mask & ~inherited)
+        assert told["sampled_tokens"] == np.sum(rollouts.mask & ~inherited)
 
 
 def drawn(environment, told):

@@ -48,7 +48,7 @@ def test_an_answer_that_is_given_again_earns_one_and_the_outcome_stays():
     }
     assert found.metrics["shown_answers"] == len(known) < len(batch)
     assert found.metrics["answers_given_again"] == sum(known.values())
-    assert found.metrics["drawn_tokens"] > batch.rollouts.length.sum()
+    assert found.metrics["sampled_tokens"] > batch.rollouts.length.sum()
 
 
 def test_a_task_without_final_answers_is_refused():

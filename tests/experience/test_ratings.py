@@ -34,7 +34,7 @@ def test_ratings_are_seen_and_left_out_of_the_batch():
     assert {ask.number for ask in found.batch.asks} == {0, 1}
     assert not any(ask.rating for ask in trained.asks + found.batch.asks)
     drawn = sum(float(part.rollouts.mask.sum()) for part in found.seen)
-    assert found.metrics["drawn_tokens"] == drawn
+    assert found.metrics["sampled_tokens"] == drawn
 
 
 def test_a_prompt_that_is_rated_and_trained_is_answered_twice():

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from rlvr_jax.experience.store import empty_store, oldest, pop_oldest, push, taken, uniform_places
-from rlvr_jax.methods.baselines.expert_iteration import weighted_places
 
 
 def filled(*pushes, capacity=5):
@@ -53,14 +52,6 @@ def test_uniform_places_are_each_row_once():
     store = filled([1, 2, 3], [4])
     found = numbers(store, uniform_places(store, 9, np.random.default_rng(0)))
     assert sorted(found) == [1, 2, 3, 4]
-
-
-def test_weighted_places_follow_the_weights():
-    random = np.random.default_rng(0)
-    places, weights = np.array([3, 7]), np.array([1.0, 3.0])
-    first = [weighted_places(places, 1, weights, random)[0] for _ in range(4000)]
-    # four standard deviations of a share of 4000 draws
-    assert abs(np.mean(np.array(first) == 7) - 0.75) < 4 * np.sqrt(0.75 * 0.25 / 4000)
 
 
 def test_other_fields_and_no_capacity_are_refused():

@@ -4,10 +4,10 @@ import jax
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from trees import two_trees
 
 from rlvr_jax.experience import SampleRequest
 from rlvr_jax.experience.draws.trees.branching import branch_probability, first_entropy
-from rlvr_jax.experience.draws.trees.heads import fitted, new_head
 from rlvr_jax.experience.draws.trees.nodes import (
     back_up_mixed,
     children,
@@ -19,23 +19,6 @@ from rlvr_jax.experience.draws.trees.nodes import (
 from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples, kinship
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numbered_task import numbered_task
-from rlvr_jax.methods.off_policy.arrol import (
-    area_under_curve,
-    head_gradient,
-    head_scores,
-    pruned_choice,
-)
-from rlvr_jax.methods.trees.deepsearch import back_up_bounded
-from rlvr_jax.methods.trees.rstar_math import back_up_sum
-
-PRINTED = 5e-7  # half a unit of the sixth digit
-
-
-def two_trees():
-    """Two roots; 0 has the children 2 and 3, 3 has 4 and 5, 1 has 6."""
-    nodes = with_nodes(roots(2), [0, 0], [2, 3])
-    nodes = with_nodes(nodes, [3, 3], [5, 4])
-    return with_nodes(nodes, [1], [2])
 
 
 def test_nodes_know_their_tree_depth_and_tokens():
@@ -59,27 +42,6 @@ def test_nodes_know_their_tree_depth_and_tokens():
 def test_nodes_that_cannot_be_are_refused(parent, stop, message):
     with pytest.raises(ValueError, match=message):
         with_nodes(two_trees(), parent, stop)
-
-
-def test_a_sum_is_backed_up_along_its_path_alone():
-    nodes = two_trees()
-    for leaf, reward in ((5, 1.0), (4, -1.0), (5, 0.5)):
-        nodes = back_up_sum(nodes, path_to(nodes, leaf), reward)
-    assert_allclose(nodes.value, [0.5, 0, 0, 0.5, -1, 1.5, 0])
-    assert_array_equal(nodes.visits, [3, 0, 0, 3, 1, 2, 0])
-
-
-def test_a_solved_path_is_never_hidden():
-    nodes = two_trees()
-    nodes = back_up_bounded(nodes, path_to(nodes, 4), -1.0)
-    assert_allclose(nodes.value[[0, 3, 4]], [-1 / 3, -2 / 3, -1])
-    nodes = back_up_bounded(nodes, path_to(nodes, 5), 1.0)
-    assert_allclose(nodes.value[[0, 3, 4, 5]], [1 / 3, 2 / 3, -1, 1])
-    nodes = back_up_bounded(nodes, path_to(nodes, 4), -1.0)
-    assert_allclose(nodes.value[[0, 3, 4]], [1 / 3, 2 / 3, -2])
-    nodes = back_up_bounded(nodes, path_to(nodes, 5), 1.0, least=0.9)
-    assert_allclose(nodes.value[[0, 3, 5]], [1 / 3 + 0.9, 2 / 3 + 0.9, 2])
-    assert_array_equal(nodes.visits[[0, 3, 4, 5]], [4, 4, 2, 2])
 
 
 def test_a_mixed_back_up_is_the_worked_example():
@@ -133,9 +95,6 @@ def test_responses_have_the_records_of_the_pieces_that_drew_them():
     assert_array_equal(pieces.new_tokens(second), whole.mask[second])
 
 
-# The rules of branching and pruning.
-
-
 def test_an_entropy_is_a_sum_over_the_first_tokens():
     p = np.array([0.5, 0.25])
     topk = np.broadcast_to(np.log(p), (2, 4, 2))
@@ -149,46 +108,3 @@ def test_more_entropy_is_more_branching_and_forks_damp_it():
     assert_allclose(branch_probability(delta, 0.2), [0, 0.5, 0.7, 1])
     damped = branch_probability(delta, 0.2, damping=np.array([0.5, 0.5, 0.8, 0.0]))
     assert_allclose(damped, [0, 0, 1 - 0.5 / 0.8 + 0.2, 0])
-
-
-def test_the_worked_example_of_pruning():
-    quality = np.array([0.9, 0.1, 0.6, 0.4, 0.8, 0.2])
-    finished = np.zeros(6, bool)
-    found = pruned_choice(quality, finished, 3, 0.5)
-    assert_array_equal(found, [1, 1, 0, 0, 1, 0])
-    finished[2] = True
-    found = pruned_choice(quality, finished, 3, 0.5)
-    assert_array_equal(found, [1, 1, 1, 0, 0, 0])
-
-
-def test_equal_qualities_keep_the_earlier_rows():
-    found = pruned_choice(np.full(4, 0.5), np.zeros(4, bool), 2, 0.5)
-    assert_array_equal(found, [1, 1, 0, 0])
-    finished = np.array([True] * 3 + [False])
-    assert_array_equal(pruned_choice(np.zeros(4), finished, 2, 0.5), [1, 1, 1, 0])
-
-
-def test_the_worked_example_of_the_head():
-    weights = np.array([1.0, -1, 0])
-    hidden, outcome = np.array([[1.0, 0], [0, 2]]), np.array([1.0, 0])
-    everything = np.ones(2, bool)
-    assert_allclose(head_scores(weights, hidden), [0.731059, 0.119203], atol=PRINTED)
-    gradient = head_gradient(weights, hidden, outcome, everything)
-    assert_allclose(gradient, [-0.134471, 0.119203, -0.074869], atol=PRINTED)
-
-
-def test_a_head_learns_what_tells_right_from_wrong():
-    random = np.random.default_rng(0)
-    hidden = random.normal(size=(200, 3))
-    outcome = (hidden[:, 1] > 0).astype(float)
-    head = new_head(3)
-    for _ in range(100):
-        gradient = head_gradient(head["weights"], hidden, outcome, np.ones(200, bool))
-        head = fitted(head, gradient, rate=0.1)
-    assert area_under_curve(head_scores(head["weights"], hidden), outcome) > 0.99
-    assert not head_gradient(head["weights"], hidden, outcome, np.zeros(200, bool)).any()
-
-
-def test_an_area_counts_ties_half():
-    assert area_under_curve(np.array([1.0, 2, 2]), np.array([0, 1, 0])) == 0.75
-    assert area_under_curve(np.array([1.0, 2]), np.ones(2)) == 0.5

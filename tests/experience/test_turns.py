@@ -82,7 +82,7 @@ def test_the_policys_tokens_keep_what_was_recorded_when_they_were_drawn():
 def test_drawn_and_counted_tokens_are_those_on_the_mask():
     for found in collected(steps=6):
         rollouts, metrics = found.batch.rollouts, found.metrics
-        assert metrics["drawn_tokens"] == rollouts.mask.sum()
+        assert metrics["sampled_tokens"] == rollouts.mask.sum()
         assert metrics["tool_tokens"] == np.sum(rollouts.records["origin"] == 2)
         assert metrics["answers"] == len(found.batch)
         last = rollouts.records["turn"].max(axis=1)
@@ -376,5 +376,5 @@ def test_it_trains_and_its_part_acts(run, tmp_path):
     for line in lines:
         assert np.isfinite(line["loss"]) and line["experience/tool_tokens"] > 0
         assert line["experience/turns"] > line["experience/answers"]
-        assert line["trained_tokens"] == line["drawn_tokens"]
+        assert line["trained_tokens"] == line["sampled_tokens"]
         assert line["ratio/max"] == line["ratio/min"] == 1

@@ -175,4 +175,4 @@ def test_the_schedule_keeps_the_matrix_units_busy(chip, width):
     ended = subprocess.run(command, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     print(ended.stdout)
-    assert json.loads(ended.stdout)["matrix_share"] >= LEAST_SHARE[chip, width]
+    assert json.loads(ended.stdout)["matrix_fraction"] >= LEAST_SHARE[chip, width]

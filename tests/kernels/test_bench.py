@@ -29,7 +29,7 @@ def test_the_tpu_kernel_is_among_the_tables():
     small, large = bench.compiled(["v5e"])[::-1]
     for row in (small, large):
         assert row["chip"] == "v5e" and row["temporary_mebibytes"] < 1
-        assert 0.75 < row["matrix_share"] < 1
+        assert 0.75 < row["matrix_fraction"] < 1
     assert small["milliseconds_at_peak"] < large["milliseconds_at_peak"]
 
 

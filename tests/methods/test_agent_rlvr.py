@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import training_runs
 from golden_vectors import array
+from turn_runs import assert_turns_were_learned_from, run_of
 
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numbered_task import numbered_task
@@ -18,8 +19,13 @@ from rlvr_jax.types import Rollouts, TokenStats
 DIGITS = 1e-8
 """Half of the last digit of a number with nine of them."""
 
+
 OUTCOME = [0, 0, 1, 0, 1, 1, 0, 1, 1]
+
+
 GUIDED = [0, 0, 1, 1, 0, 0, 0, 1, 0]
+
+
 GROUP = [0, 0, 0, 0, 1, 1, 2, 2, 2]
 
 
@@ -110,6 +116,18 @@ def test_guidance_that_holds_the_solution_is_not_used(hints, shown):
 @pytest.mark.slow
 def test_training_makes_pairs_with_guided_successes(tmp_path):
     steps = training_runs.on_brackets("agent_rlvr", tmp_path)
-    assert max(training_runs.values(steps, "experience/redrawn_share")) > 0
+    assert max(training_runs.values(steps, "experience/redrawn_fraction")) > 0
     assert max(training_runs.values(steps, "paired_groups")) > 0
     assert max(training_runs.values(steps, "gradient_norm")) > 0
+
+
+@pytest.mark.slow
+def test_agent_rlvr_tries_again_in_turns_with_guidance(tmp_path, monkeypatch):
+    monkeypatch.setattr(training_runs, "WORDS", [*training_runs.WORDS, "What", "may", "help:"])
+    task = "small_environments:hinted_sums"
+    often = {"prompts_per_step": 12, "samples_per_prompt": 2}
+    steps = run_of(tmp_path, "agent_rlvr", "max_turns=2", task=task, steps=2, **often)
+    # Guided attempts are learned from without the guidance.
+    assert_turns_were_learned_from(steps, as_drawn=False)
+    assert max(training_runs.values(steps, "experience/redrawn_fraction")) > 0
+    assert max(training_runs.values(steps, "paired_groups")) > 0

@@ -2,15 +2,17 @@
 
 from dataclasses import replace
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import training_runs
+from golden_vectors import array
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.entropy.arbitrary_entropy import draw_controllers
+from rlvr_jax.methods.entropy.arbitrary_entropy import choose_controllers, draw_controllers
 from rlvr_jax.runs.step import collect
 
 FLOAT32 = 1e-5  # log-probs of a float32 scorer, of some nats
@@ -119,3 +121,22 @@ def test_stage_and_objective_agree_about_the_entropy(run, tmp_path):
         # Old log-probs of controllers, too, are those at the temperature of the others.
         assert line["ratio/max"] == line["ratio/min"] == 1
     assert steps[0]["experience/control_temperature"] == 1.2
+
+
+def test_controllers_replace_as_many_own_rows():
+    advantage = array([1.0, -1.0, 0.5, 2.0, 0.01, 3.0], np.float64)
+    resampled = array([0, 0, 0, 1, 1, 1], bool)
+    rollout_id = array([2, 1, 0, 5, 4, 3], np.int32)
+    limits = {"threshold": 0.05, "max_samples": 5}
+    for too_high, count in ((False, 2), (True, 1)):
+        controller, keep = choose_controllers(
+            advantage,
+            resampled,
+            rollout_id,
+            jnp.ones(6, bool),
+            too_high=jnp.asarray(too_high),
+            **limits,
+        )
+        assert np.asarray(controller).sum() == count
+        assert np.asarray(keep).sum() == 3
+        assert controller[5] and not keep[2]

@@ -5,7 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from golden_vectors import array, assert_agrees
+from training_runs import trained, values
 
+from rlvr_jax.experience import experience
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods.rewards.ares import (
     EASY,
     HARD,
@@ -16,11 +19,14 @@ from rlvr_jax.methods.rewards.ares import (
     hesitation_count,
     hesitation_score,
     hesitation_target,
+    mark_triggers,
     response_threshold,
     window_entropy,
 )
 
 ENTROPY = array([[1.0, np.nan, 3.0, 5.0, 7.0], [2.0, 4.0, np.nan, np.nan, np.nan]], np.float64)
+
+
 MASK = array([[1, 0, 1, 1, 1], [1, 1, 0, 0, 0]], bool)
 
 
@@ -86,3 +92,21 @@ def test_excess_costs_right_answers_unless_the_prompt_is_hard(level, sign):
 def test_a_window_that_is_not_positive_is_refused():
     with pytest.raises(ValueError, match="hesitation_advantage: window must be at least 1, got 0"):
         hesitation_advantage(window=0)
+
+
+def test_likeliest_words_trigger_whatever_was_drawn():
+    chain = experience(stages=[mark_triggers(["a", "longer"])])
+    ((collected, _, _),) = numpy_actor.walk(chain, steps=1)
+    batch, actor = collected.batch, numpy_actor.NumpyActor()
+    (letter,), (capital,) = actor.encode("a"), actor.encode("A")
+    likeliest = actor.score(batch, ["max_id"])["max_id"]
+    wanted = np.isin(likeliest, [letter, capital]) & batch.rollouts.mask
+    np.testing.assert_array_equal(batch.rollouts.records["trigger"], wanted)
+    assert wanted.any() and not wanted.all()
+    with pytest.raises(ValueError, match=r"got \['longer'\], of which none is one"):
+        numpy_actor.walk(experience(stages=[mark_triggers(["longer"])]), steps=1)
+
+
+def test_second_thoughts_are_counted(model, tmp_path):
+    lines = trained(model, tmp_path / "run", "ares", "triggers=3 5 +", "percentile=10.0")
+    assert all(count > 0 for count in values(lines, "experience/triggers"))

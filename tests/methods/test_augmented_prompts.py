@@ -1,12 +1,9 @@
-"""NuRL, QuestA, CFT: prompts with hints, and critiques that are imitated."""
+"""Groups that are sampled again with hints: which rows, and what hints give away."""
 
 import dataclasses
 
-import critique_task
 import jax.numpy as jnp
 import numpy as np
-import pytest
-import training_runs
 
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numbered_task import numbered_task
@@ -16,6 +13,8 @@ from rlvr_jax.objectives import Spec, group_normalized, objective, ppo_clip, tok
 from rlvr_jax.types import Rollouts, TokenStats
 
 HALF = 0.866023904  # 1/2 over the deviation of 1 0 1 0 plus 1e-6, as the example prints it
+
+
 PRINTED = 1e-9
 
 
@@ -37,20 +36,6 @@ def test_a_hinted_group_is_compared_with_its_plain_row():
     np.testing.assert_allclose(decided.advantage[:, 0], [HALF, -HALF, HALF, -HALF], rtol=PRINTED)
 
 
-def test_groups_are_drawn_anew_with_hints_after_the_first_stage():
-    chain, again = recipe("nurl", first_stage=2).experience, 0
-    actor = numpy_actor.NumpyActor(chance=-0.2)
-    for step, (collected, told, _) in enumerate(numpy_actor.walk(chain, actor, steps=5)):
-        batch = collected.batch
-        labels = batch.by_group(np.array([a.view.label != "plain" for a in batch.asks]), False)
-        wrong = (collected.seen[0].outcomes() == 0).all(axis=1)
-        np.testing.assert_array_equal(labels[:, :3].all(axis=1), wrong & (step >= 2))
-        assert not labels[:, 3].any()
-        again += int(labels.sum())
-        assert told["pool_prompts"] <= 12
-    assert again > 0
-
-
 def test_hints_that_give_the_answer_away_are_counted():
     task = numbered_task()
     # Every second prompt has a hint that says its answer, and a solution that begins with it.
@@ -68,40 +53,3 @@ def test_hints_that_give_the_answer_away_are_counted():
         found = numpy_actor.walk(chain, numpy_actor.NumpyActor(chance=-0.4), 3, own=own)
         shares = [{**collected.metrics, **metrics}.get(curve) for collected, metrics, _ in found]
         assert shares[1:] == [0.5, 0.5]
-
-
-@pytest.mark.slow
-def test_training_with_hints_for_what_nobody_answers(tmp_path):
-    given = ("first_stage=1",)
-    steps = training_runs.on_brackets("nurl", tmp_path, steps=3, hyperparameters=given)
-    shares = training_runs.values(steps, "experience/redrawn_share")
-    assert shares[0] == 0 and max(shares[1:]) > 0
-    assert max(training_runs.values(steps, "gradient_norm")) > 0
-
-
-@pytest.mark.slow
-def test_training_on_questions_that_show_half_of_their_solution(tmp_path):
-    steps = training_runs.on_brackets("questa", tmp_path)
-    assert max(training_runs.values(steps, "gradient_norm")) > 0
-    lines = (tmp_path / "outcomes.jsonl").read_text()
-    assert "augmented(0.5)" in lines and "plain" not in lines
-
-
-@pytest.mark.slow
-def test_training_imitates_critiques(tmp_path, monkeypatch):
-    monkeypatch.setattr(training_runs, "WORDS", [*training_runs.WORDS, *critique_task.WORDS])
-    model = training_runs.write_policy(tmp_path / "model")
-    config = training_runs.settings(
-        model,
-        tmp_path / "run",
-        task="critique_task:critiques",
-        method="critique_ft",
-        samples_per_prompt=1,
-        steps=4,
-    )
-    training_runs.quietly(config)
-    steps = training_runs.metrics(tmp_path / "run")
-    losses = training_runs.values(steps, "imitation_loss")
-    assert losses[-1] < losses[0]
-    assert min(training_runs.values(steps, "experience/imitated_solutions")) == 4
-    assert min(training_runs.values(steps, "imitated_tokens")) > 0

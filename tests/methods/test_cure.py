@@ -119,7 +119,7 @@ def test_cure_branches_and_trains_where_outcomes_differ():
     chain = recipe("cure", samples=1).experience
     for found in branched(chain):
         batch = found.batch
-        assert found.metrics["branched_share"] > 0
+        assert found.metrics["branched_fraction"] > 0
         for rows, outcome in zip(batch.groups, batch.outcomes(), strict=True):
             trained = batch.rollouts.mask[rows].any()
             assert trained == (outcome.min() < outcome.max())

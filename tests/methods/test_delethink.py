@@ -98,7 +98,7 @@ def test_a_group_has_all_answers_to_its_prompt():
         assert len(np.unique(batch.rollouts.records["trace"][rows])) == 4
         assert len({batch.asks[row].number for row in rows}) == 1
     assert found.metrics["answers"] == 16 and found.metrics["chunks"] == len(batch)
-    assert found.metrics["drawn_tokens"] == batch.rollouts.mask.sum()
+    assert found.metrics["sampled_tokens"] == batch.rollouts.mask.sum()
 
 
 def test_one_chunk_is_plain_sampling():
@@ -209,7 +209,7 @@ def test_evaluations_write_in_chunks_too(run):
     config = replace(run.config, hyperparameters=("head=1", "max_chunks=1"), method="delethink")
     alone = training_runs.prepared(config)
     found = [evaluate_run(own, own.initial_state(), 0) for own in (run, alone)]
-    cut = [told.metrics["held_out/truncated_share"] for told in found]
+    cut = [told.metrics["held_out/truncated_fraction"] for told in found]
     assert cut[0] <= cut[1] / 2 and cut[1] > 0
     assert found[0].n == found[1].n
 

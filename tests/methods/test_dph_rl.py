@@ -1,5 +1,7 @@
 """DPH-RL: prompts that the first policy solves are put aside, and their answers rehearsed."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import training_runs
@@ -8,9 +10,17 @@ from rlvr_jax.experience import rehearse
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.store import oldest
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.exploration.dph_rl import (
+    alpha_generator,
+    forward_kl_generator,
+    jensen_shannon_generator,
+)
 from rlvr_jax.runs import TrainConfig
 
 RATED, SAMPLES = 8, 2
+
+
+GENERATORS = (forward_kl_generator, jensen_shannon_generator, alpha_generator(0.2))
 
 
 class Knowing(numpy_actor.NumpyActor):
@@ -112,3 +122,22 @@ def test_training_learns_from_rows_of_another_policy(name, hyperparameters, acte
         )
     else:
         assert any(line["critic/gradient_norm"] > 0 for line in steps)
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_generators_are_silent_at_the_reference_and_positive_elsewhere(generator):
+    log_u = jnp.asarray([-2.0, -0.1, 0.0, 0.1, 2.0])
+    value, slope = jax.vmap(jax.value_and_grad(lambda x: generator(x, 0.0 * x, x)))(log_u)
+    assert (np.asarray(value)[[0, 1, 3, 4]] > 0).all()
+    assert abs(value[2]) < 1e-15 and abs(slope[2]) < 1e-15  # rounding of 1 - 1
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_generators_are_finite_without_gradient_where_they_are_clamped(generator):
+    value, slope = jax.value_and_grad(lambda x: generator(x, 0.0 * x, x))(jnp.asarray(-300.0))
+    assert np.isfinite(value) and slope == 0
+
+
+def test_jensen_shannon_forgives_what_is_given_up():
+    found = jensen_shannon_generator(*(jnp.asarray(x) for x in (-20.0, 0.0, 0.0)))
+    np.testing.assert_allclose(found, np.log(2), rtol=1e-6)  # e^-20 is left

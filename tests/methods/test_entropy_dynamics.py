@@ -35,13 +35,6 @@ def test_discriminators_are_derivatives_of_the_entropy():
         np.testing.assert_allclose(found, change, rtol=RTOL)
 
 
-def test_a_batch_of_equal_rewards_is_weighed_in_the_middle():
-    batch = golden.rollouts("b")
-    batch = batch.replace(reward=jnp.full_like(batch.reward, 0.1))
-    done = golden.step(recipe("steer").objective, golden.stats("b"), batch)
-    np.testing.assert_array_equal(done.signals.weight[batch.mask], (0.8 + 1.2) / 2)
-
-
 def test_equal_tokens_are_all_kept():
     batch = golden.rollouts("b")
     equal = batch.replace(

@@ -7,6 +7,7 @@ import training_runs
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.store import oldest
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.baselines.expert_iteration import weighted_places
 
 
 class Repeating(numpy_actor.NumpyActor):
@@ -71,7 +72,7 @@ def test_a_round_begins_with_the_first_weights():
 
 def test_nothing_right_is_nothing_kept():
     _, found = walked(numpy_actor.NumpyActor(chance=-1.0), 4)
-    assert all(collected.metrics["kept_answers"] == 0 for collected, _, _ in found)
+    assert all(collected.metrics["stored_answers"] == 0 for collected, _, _ in found)
     assert not any(
         collected.batch.rollouts.records["supervised"].any() for collected, _, _ in found
     )
@@ -103,3 +104,11 @@ def test_training_imitates(tmp_path):
     moved = [line["gradient_norm"] > 0 for line in steps]
     assert moved == [False, False, True, True]
     assert steps[-1]["loss"] > 0
+
+
+def test_weighted_places_follow_the_weights():
+    random = np.random.default_rng(0)
+    places, weights = np.array([3, 7]), np.array([1.0, 3.0])
+    first = [weighted_places(places, 1, weights, random)[0] for _ in range(4000)]
+    # four standard deviations of a share of 4000 draws
+    assert abs(np.mean(np.array(first) == 7) - 0.75) < 4 * np.sqrt(0.75 * 0.25 / 4000)

@@ -109,7 +109,7 @@ def test_recoveries_are_scored_in_their_context_and_every_token_counts_once(tmp_
     logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
     on = rollouts.mask
     assert_allclose(rollouts.behaviour_logp[on], logp[on], atol=FLOAT32)
-    assert on.sum() <= collected.metrics["drawn_tokens"]
+    assert on.sum() <= collected.metrics["sampled_tokens"]
 
 
 def test_an_error_that_was_told_is_what_a_recovery_reads():

@@ -40,8 +40,8 @@ def test_a_group_keeps_the_first_hint_that_helps():
     np.testing.assert_array_equal(wrong, numbers % 6 > len(FRACTIONS))
     assert len(collected.seen) == 1 + len(FRACTIONS)
     found = collected.metrics
-    told = [found[name] for name in ("redrawn_share", "redraw_2/redrawn_share")]
-    assert told == [10 / 12, 8 / 12] and found["redraw_3/redrawn_share"] == 6 / 12
+    told = [found[name] for name in ("redrawn_fraction", "redraw_2/redrawn_fraction")]
+    assert told == [10 / 12, 8 / 12] and found["redraw_3/redrawn_fraction"] == 6 / 12
 
 
 def test_format_counts_for_the_reward_and_not_for_the_test():

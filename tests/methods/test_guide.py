@@ -31,7 +31,7 @@ def test_groups_of_every_round_are_asked_again_with_a_hint():
     collected = found[0]
     views = [batch.asks[0].view.label for batch in collected.seen]
     assert views == ["plain", "hint(fraction=0.5)"] * 3
-    assert collected.metrics["redrawn_share"] == 1.0
+    assert collected.metrics["redrawn_fraction"] == 1.0
 
 
 @pytest.mark.slow
@@ -40,6 +40,6 @@ def test_training_learns_across_prompts(tmp_path):
     steps = training_runs.on_brackets(
         "guide", tmp_path, hyperparameters=("low=0.8", "max_rounds=1")
     )
-    assert max(training_runs.values(steps, "experience/redrawn_share")) > 0
+    assert max(training_runs.values(steps, "experience/redrawn_fraction")) > 0
     ratios = training_runs.values(steps, "ratio/min")
     assert min(ratios) < 0.9  # hinted rows, in the first update

@@ -1,11 +1,11 @@
-"""LUFFY, HPT: worked solutions stand in groups, graded and marked."""
+"""LUFFY: worked solutions stand in groups, graded and marked."""
 
 import dataclasses
 
-import numpy as np
 import pytest
 import training_runs
 from everyday import everyday
+from walks import walked
 
 from rlvr_jax.experience import add_traces, experience
 from rlvr_jax.experience.laws import numpy_actor
@@ -14,13 +14,8 @@ from rlvr_jax.methods import recipe
 from rlvr_jax.runs import TrainConfig
 
 
-def walked(name, actor=None, **hyperparameters):
-    chain = recipe(name, **hyperparameters).experience
-    return numpy_actor.walk(chain, actor or numpy_actor.NumpyActor(), steps=3)
-
-
 def test_every_group_has_its_solution_behind_its_own_rows():
-    for collected, _, _ in walked("luffy_mixed"):
+    for collected, _, _ in walked("luffy_mixed", 3):
         batch, actor = collected.batch, numpy_actor.NumpyActor()
         assert collected.metrics["traces"] == len(batch.groups)
         assert [len(batch) for batch in collected.seen] == [3 * 4]  # the solutions are not drawn
@@ -56,7 +51,7 @@ def test_a_solution_over_the_budget_is_left_out_and_counted():
 
 
 def test_a_wrong_solution_stays():
-    for collected, _, _ in walked("luffy_mixed", numpy_actor.NumpyActor(chance=0.0)):
+    for collected, _, _ in walked("luffy_mixed", 3, numpy_actor.NumpyActor(chance=0.0)):
         assert collected.metrics["traces_right"] == 0 < collected.metrics["traces"]
         assert (
             collected.batch.rollouts.mask[collected.batch.rollouts.records["off_policy"]]
@@ -72,23 +67,9 @@ def test_groups_need_a_row_of_the_policy():
         add_traces(0)
 
 
-def test_demonstrations_stand_in_groups_that_are_solved_too_seldom():
-    shown = 0
-    for collected, _, _ in walked("hpt", solved=1):
-        batch, (drawn,) = collected.batch, collected.seen
-        right = (drawn.outcomes() > 0.5).sum(axis=1)
-        foreign = batch.by_group(batch.rollouts.records["off_policy"], False)
-        np.testing.assert_array_equal(foreign[:, -1], right <= 1)
-        assert not foreign[:, :-1].any() and len(batch) == len(drawn)
-        own = ~batch.rollouts.records["off_policy"]
-        np.testing.assert_array_equal(batch.rollouts.tokens[own], drawn.rollouts.tokens[own])
-        shown += int(foreign.sum())
-    assert shown > 0
-
-
 @pytest.mark.parametrize("name", everyday(["luffy_mixed", "hpt"], "hpt"))
 def test_training_learns_from_solutions(name, tmp_path):
-    config = TrainConfig.of(
+    config = TrainConfig(
         task="brackets:train=64",
         method=name,
         run_dir=tmp_path,

@@ -2,6 +2,9 @@
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
+import training_runs
+from turn_runs import assert_turns_were_learned_from, run_of
 
 from rlvr_jax.methods.credit.ma_rlhf import (
     last_token_weights,
@@ -13,6 +16,8 @@ from rlvr_jax.methods.credit.ma_rlhf import (
 from rlvr_jax.objectives.advantages.returns import generalized_advantages
 
 ATOL = 1e-14  # float64, sums of a few terms
+
+
 MASK = np.array(
     [
         [1, 1, 1, 1, 1, 1, 1],
@@ -22,6 +27,8 @@ MASK = np.array(
     ],
     bool,
 )
+
+
 REWARDS, VALUES = np.random.default_rng(0).normal(size=(2, *MASK.shape))
 
 
@@ -61,3 +68,11 @@ def test_macros_of_one_token_are_tokens():
     found = macro_advantages(*arguments, ngram_macros(mask, 1), 0.9, 0.8)
     wanted = generalized_advantages(*arguments, mask, 0.9, 0.8)
     np.testing.assert_allclose(found, wanted, atol=ATOL)
+
+
+@pytest.mark.slow
+def test_ma_rlhf_learns_from_answers_of_turns_by_another_methods_experience(tmp_path):
+    world = "small_environments:in_turns"
+    steps = run_of(tmp_path, "ma_rlhf", experience=world, task="training_runs:sums")
+    assert_turns_were_learned_from(steps)
+    assert max(training_runs.values(steps, "critic/gradient_norm")) > 0

@@ -1,12 +1,22 @@
-"""MEML-GRPO and MEL: experts that are prompts, and texts about answers."""
+"""MEML-GRPO: experts that are prompts."""
 
+import golden_vectors as golden
 import numpy as np
 import pytest
 import training_runs
+from celled_rows import cells
+from golden_vectors import array, assert_agrees
 
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.distillation.meml_grpo import hard_groups, shares, teaching_rows
+from rlvr_jax.methods.distillation.meml_grpo import (
+    cell_normalized,
+    groups_by_cell,
+    hard_groups,
+    shares,
+    teaching_rows,
+)
+from rlvr_jax.objectives import importance_weighted, objective, token_mean
 
 
 def test_samples_are_split_as_equally_as_they_can_be():
@@ -44,20 +54,6 @@ def test_a_group_holds_the_answers_of_all_experts():
     assert taught > 0 and imitated > 0
 
 
-def test_what_helps_is_imitated_behind_the_prompt_it_was_written_to():
-    chain, kept = recipe("mel").experience, 0
-    for collected, _, _ in numpy_actor.walk(chain, steps=6):
-        batch, rollouts = collected.batch, collected.batch.rollouts
-        said = rollouts.records["supervised"]
-        kept += int(said.sum())
-        assert not rollouts.mask[said].any() and rollouts.mask[~said].any(axis=1).all()
-        assert all(batch.asks[row].view.label != "plain" for row in np.flatnonzero(said))
-        # Each is a group of its own.
-        assert [len(rows) for rows in batch.groups] == [4] * 4 + [1] * int(said.sum())
-        assert len(collected.seen) == 1 + (collected.metrics["mixed_groups"] > 0)
-    assert kept > 0
-
-
 @pytest.mark.slow
 def test_training_with_experts(tmp_path):
     given = ("experts=|(", "capacity=2", "wrong_above=0.5")
@@ -68,9 +64,23 @@ def test_training_with_experts(tmp_path):
     assert max(training_runs.values(steps, "gradient_norm")) > 0
 
 
-@pytest.mark.slow
-def test_training_on_what_the_policy_says_about_its_answers(tmp_path):
-    steps = training_runs.on_brackets("mel", tmp_path)
-    assert max(training_runs.values(steps, "experience/kept_notes")) > 0
-    assert max(training_runs.values(steps, "imitated_tokens")) > 0
-    assert max(training_runs.values(steps, "gradient_norm")) > 0
+def test_rows_of_a_group_and_cell_are_compared_among_themselves():
+    batch, labels = cells(golden.rollouts("b", True))
+    reward, group = np.asarray(batch.reward), np.asarray(batch.group)
+    made = objective(cell_normalized(), surrogate=importance_weighted(), aggregation=token_mean())
+    found = np.asarray(golden.step(made, golden.stats("b"), batch).signals.advantage)
+    compared = 0
+    for number, label in set(zip(group.tolist(), labels.tolist(), strict=True)):
+        own = (group == number) & (labels == label)
+        compared += own.sum() > 1
+        spread = reward[own].std(ddof=1) if own.sum() > 1 else 0
+        wanted = (reward[own] - reward[own].mean()) / (spread + 1e-6)
+        mask = np.asarray(batch.mask)[own]
+        assert_agrees(found[own], np.where(mask, wanted[:, None], 0))
+    assert compared > 0
+
+
+def test_groups_are_split_by_cell():
+    group, cell = array([5, 5, 5, -2, -2], np.int32), array([0, 1, 0, 0, 0], np.int32)
+    ids = np.asarray(groups_by_cell(group, cell))
+    assert ids[0] == ids[2] and ids[3] == ids[4] and len({*ids.tolist()}) == 3

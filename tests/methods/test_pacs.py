@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from golden_vectors import array, assert_agrees
 
+from rlvr_jax.methods import recipe
 from rlvr_jax.methods.clipping.pacs import (
     balance_outcomes,
     leave_one_out_score,
@@ -15,6 +16,8 @@ from rlvr_jax.methods.clipping.pacs import (
 )
 from rlvr_jax.objectives import Context
 from rlvr_jax.types import Signals, replace
+
+GONE = 0
 
 
 def slope(batch):
@@ -76,3 +79,13 @@ def test_the_residual_of_an_unmoved_policy_is_one_half():
 def test_a_scale_that_is_not_positive_is_refused():
     with pytest.raises(ValueError, match="outcome_classification: scale must be positive, got 0"):
         outcome_classification(0)
+
+
+def test_the_scores_of_a_group_of_one_outcome_cancel_on_policy():
+    batch, stats = golden.rollouts("b"), golden.stats("b")
+    mask = np.asarray(batch.mask).copy()
+    mask[GONE] = False
+    outcome = array(np.zeros(batch.outcome.shape), batch.outcome.dtype)
+    batch = batch.replace(mask=array(mask, bool), old_logp=None, outcome=outcome)
+    slope = golden.step(recipe("pacs").objective, stats, batch).dstats.logp
+    np.testing.assert_allclose(slope, 0, atol=1e-15)

@@ -128,7 +128,7 @@ def test_no_gradient_reaches_the_prefix(drawn):
 def test_it_trains_while_prefixes_are_withdrawn(run, tmp_path):
     training_runs.quietly(replace(run.config, run_dir=tmp_path / "run"))
     lines = training_runs.metrics(tmp_path / "run")
-    assert training_runs.values(lines, "experience/prefixed_share") == [1.0, 0.5]
+    assert training_runs.values(lines, "experience/prefixed_fraction") == [1.0, 0.5]
     assert np.all(np.isfinite(training_runs.values(lines, "loss")))
     assert set(training_runs.values(lines, "ratio/max")) == {1.0}
 

@@ -2,19 +2,25 @@
 
 import dataclasses
 
+import jax
+import numpy as np
 import pytest
+from reward_rows import rollouts
 
-from rlvr_jax.experience import by_rubric, experience
+from rlvr_jax.experience import Moment, by_rubric, experience
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.judges.rgr_grpo import refine
+from rlvr_jax.methods.judges.rgr_grpo import all_factual_or_share, refine
 from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.hyperparameters import method_arguments
 from rlvr_jax.types import Criterion
 
 RUBRIC = [Criterion("0"), Criterion("1", text="It ends by itself.")]
+
+
+NOW = Moment(0, jax.random.key(0), np.zeros(4, np.int32))
 
 
 def asked_to_revise(rubric, **task):
@@ -71,3 +77,17 @@ def test_the_texts_of_a_judges_rubric_are_told(tmp_path):
     assert stage == wanted != own.experience.stages["refine"]
     with pytest.raises(ValueError, match="criteria must be 3 texts, one for each of the weights"):
         recipe("rgr_grpo", criteria=("a",))
+
+
+def test_a_criterion_without_a_score_leaves_the_mean_and_a_row_without_any_has_no_reward():
+    points = [[1, np.nan], [np.nan, 4], [np.nan, np.nan], [9, 2]]
+    rubric = [Criterion("a", 2.0), Criterion("b", maximum=4)]
+    own = by_rubric(rubric)
+    found, _, told = own.apply(rollouts(points), (), NOW)
+    np.testing.assert_array_equal(found, [1, 1, np.nan, 0.5])
+    assert told == {"criterion/a": 1.0, "criterion/b": 0.75}
+    factual = [Criterion("a", kind="factual"), Criterion("b", 3.0)]
+    found = by_rubric(factual, all_factual_or_share())(
+        rollouts([[1, 0], [0.4, 1], [np.nan, 1], [0, 0]])
+    )
+    np.testing.assert_array_equal(found, [1, 0.75, 1, 0])

@@ -18,6 +18,10 @@ from rlvr_jax.objectives import (
     token_mean,
     whitened,
 )
+from rlvr_jax.types import Rollouts
+
+PRINTED = 1e-6
+"""As many digits as the examples print."""
 
 
 def test_short_right_and_long_wrong_rows_go_first_and_ties_stay_in_order():
@@ -104,7 +108,7 @@ def test_training_takes_further_updates(tmp_path, minibatches):
     )
     training_runs.quietly(config)
     steps = [
-        line for line in training_runs.metrics(tmp_path / "run") if "experience/kept_rows" in line
+        line for line in training_runs.metrics(tmp_path / "run") if "experience/stored_rows" in line
     ]
     assert sum(line["experience/compensation_rows"] for line in steps) > 0
     assert all(
@@ -112,3 +116,15 @@ def test_training_takes_further_updates(tmp_path, minibatches):
         for line in steps
         if line["experience/compensation_rows"]
     )
+
+
+def test_a_row_without_a_score_leaves_its_group_as_the_sheet_says():
+    batch = Rollouts.of_responses(
+        np.ones((4, 1), np.int32),
+        np.ones((4, 1), bool),
+        np.array([2.0, 4.0, 9.0, 0.0]),
+        np.array([0, 0, 0, 1]),  # as `shape` sees a row without a reward
+        behaviour_logp=np.zeros((4, 1)),
+    )
+    found = estimator(group_normalized(1e-12))(batch)[:, 0]
+    np.testing.assert_allclose(found, [-0.83205, -0.27735, 1.1094, 0], atol=PRINTED)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from adapters.common import only
 from golden_vectors import assert_agrees
+from turn_runs import assert_turns_were_learned_from, run_of
 
 from rlvr_jax.methods.clipping.safe import (
     CLIMBING,
@@ -66,3 +67,10 @@ def test_the_soft_minimum_lies_between_minimum_and_mean():
 def test_a_temperature_that_is_not_positive_is_refused():
     with pytest.raises(ValueError, match="pessimistic_advantage: temperature must be positive"):
         pessimistic_advantage(0.0)
+
+
+@pytest.mark.slow
+def test_safe_fits_its_critics_to_answers_of_turns(tmp_path):
+    world = "small_environments:in_turns"
+    steps = run_of(tmp_path, "safe", experience=world, task="training_runs:sums")
+    assert_turns_were_learned_from(steps)

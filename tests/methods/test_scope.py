@@ -1,4 +1,4 @@
-"""SCOPE, InT: wrong answers whose beginning is right."""
+"""SCOPE: wrong answers whose beginning is right."""
 
 from dataclasses import replace
 
@@ -16,9 +16,8 @@ from rlvr_jax.experience.stages.rounds.first_errors import (
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.guidance.scope import _spared
 from rlvr_jax.objectives import TEACHER
-from rlvr_jax.tasks.base import Prompt
+from rlvr_jax.tasks.base import Grade, Prompt
 from rlvr_jax.tasks.hinted_brackets import path_scores
-from rlvr_jax.verifiers.grade import Grade
 
 PATHS = "hinted_brackets:train=64,judge_paths=true"
 
@@ -89,20 +88,6 @@ def scored(batch):
     return np.where(batch.rollouts.mask, step, -1), reward
 
 
-def test_interventions_are_imitated_under_the_prompt_as_it_is():
-    chain = recipe("intervention_training", wrong_below=0.5, continuations=4).experience
-    imitated = 0
-    for collected, _, _ in numpy_actor.walk(chain, numpy_actor.NumpyActor(chance=0.3), steps=8):
-        rollouts = collected.batch.rollouts
-        assert not rollouts.mask.any()
-        if collected.metrics["kept_interventions"]:
-            assert rollouts.records["supervised"].all()
-            assert {ask.view.label for ask in collected.batch.asks} == {"plain"}
-            assert (rollouts.length > 0).all()
-            imitated += len(rollouts.length)
-    assert imitated > 0
-
-
 def test_steps_must_be_scored_first():
     chain = recipe("scope").experience
     stage = chain.stages["salvage"]
@@ -118,18 +103,4 @@ def test_training_on_answers_that_were_salvaged(tmp_path):
     )
     assert max(training_runs.values(steps, "experience/salvageable_rows")) > 0
     assert max(training_runs.values(steps, "experience/salvaged_rows")) > 0
-    assert max(training_runs.values(steps, "gradient_norm")) > 0
-
-
-@pytest.mark.slow
-def test_training_on_interventions(tmp_path):
-    steps = training_runs.on_brackets(
-        "intervention_training",
-        tmp_path,
-        PATHS,
-        steps=3,
-        hyperparameters=("wrong_below=0.5", "continuations=4"),
-    )
-    assert max(training_runs.values(steps, "experience/kept_interventions")) > 0
-    assert max(training_runs.values(steps, "imitated_tokens")) > 0
     assert max(training_runs.values(steps, "gradient_norm")) > 0

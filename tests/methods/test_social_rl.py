@@ -3,18 +3,32 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
+import training_runs
 from numpy.testing import assert_allclose
+from turn_runs import assert_turns_were_learned_from, run_of
 
 from rlvr_jax.methods.agents.social_rl import (
     aligned_with_partner,
+    alignment_term,
     generalized_turn_advantage,
+    partner_row,
+    past_mean,
     turn_values,
 )
 from rlvr_jax.objectives import generalized_advantages, no_policy_loss, objective, token_mean
 from rlvr_jax.types import Rollouts, TokenStats
 
 RTOL = 1e-12  # float64 sums of at most 12 terms
+
+
 ROWS, TOKENS = 4, 12
+
+
+ATOL = 1e-14  # float64, sums of a few terms
+
+
+ADVANTAGE = np.random.default_rng(0).normal(size=(5, 4))
 
 
 def batch(turn, seed=0, **records):
@@ -94,3 +108,35 @@ def test_alignment_meets_the_partners_turn_of_the_same_number_wherever_it_stands
         for number in (0, 2, 4):
             assert len(set(found[row, turn == number].tolist())) == 1
     assert not found[~np.asarray(rollouts.mask)].any()
+
+
+@pytest.mark.slow
+def test_social_rl_plays_a_game_with_itself(tmp_path):
+    steps = run_of(tmp_path, "social_rl", task="small_environments:played_sums", response_tokens=16)
+    assert_turns_were_learned_from(steps)
+    assert max(training_runs.values(steps, "critic/gradient_norm")) > 0
+    moves = sum(training_runs.values(steps, "experience/moves"))
+    chosen = [training_runs.values(steps, f"experience/chose_{move}") for move in "12"]
+    assert sum(map(sum, chosen)) == moves > 0
+
+
+def test_players_that_are_no_pairs_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="must be a multiple of the 2 players of repeated_game"):
+        run_of(tmp_path, "social_rl", task="small_environments:played_sums", samples_per_prompt=3)
+
+
+def test_partners_are_neighbours_by_rollout_id_and_the_last_of_an_odd_group_is_alone():
+    group = np.array([3, 8, 3, 3, 8])
+    rollout_id = np.array([2, 0, 7, 1, 4])
+    found = partner_row(jnp.asarray(group), jnp.asarray(rollout_id))
+    np.testing.assert_array_equal(found, [3, 4, -1, 0, 1])
+    term = alignment_term(jnp.ones((5, 4)), jnp.asarray(ADVANTAGE), found)
+    assert not np.asarray(term)[2].any()
+    np.testing.assert_array_equal(term[0], ADVANTAGE[3])
+
+
+def test_the_past_ends_before_the_present_turn():
+    mean = past_mean(jnp.asarray(ADVANTAGE))
+    for t in range(4):
+        before = ADVANTAGE[:, :t]
+        np.testing.assert_allclose(mean[:, t], before.mean(axis=1) if t else 0, atol=ATOL)

@@ -1,5 +1,6 @@
 """Responses that think in mixtures, drawn and trained by our actor."""
 
+import golden_vectors as golden
 import numpy as np
 import pytest
 import training_runs
@@ -8,11 +9,15 @@ from numpy.testing import assert_allclose
 
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.laws import numpy_actor
-from rlvr_jax.methods.exploration.soft_grpo import soft_thinking
-from rlvr_jax.objectives import GumbelNoise, soft_token_logp
+from rlvr_jax.methods.exploration.soft_grpo import soft_thinking, with_soft_tokens
+from rlvr_jax.objectives import Context, GumbelNoise, ppo_clip, soft_token_logp
 from rlvr_jax.runs.step import collect
+from rlvr_jax.types import Signals, replace
 
 FLOAT32 = 1e-5  # log-probs of a float32 sampler and scorer, of some nats
+
+
+BOUNDS = GumbelNoise()
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +48,7 @@ def test_it_trains_and_the_first_ratio_is_one(policy, tmp_path, updates):
     lines = training_runs.metrics(tmp_path / "run")
     assert len(training_runs.values(lines, "loss")) == 2
     assert all(np.isfinite(training_runs.values(lines, "loss")))
-    assert min(training_runs.values(lines, "experience/soft_share")) > 0
+    assert min(training_runs.values(lines, "experience/soft_fraction")) > 0
     for bound in ("max", "min"):
         found = training_runs.values(lines, f"ratio/{bound}")
         if updates == 1:
@@ -66,3 +71,26 @@ def test_a_density_is_a_mean_over_candidates_above_the_floor():
     noisy = logp + np.array([0.2, 0.4])
     found = soft_token_logp(logp, noisy, bounds)
     assert float(found) == pytest.approx(-0.2 - np.exp(-0.2), abs=1e-5)
+
+
+def test_candidates_that_are_as_likely_as_they_were_have_ratio_one():
+    stats = golden.stats("b")
+    batch = golden.rollouts("b").replace(old_candidate_logp=stats.records["candidate_logp"])
+    assert np.asarray(batch.records["soft"] & batch.mask).any()
+    context = Context(stats, batch, stats.logp, None)
+    signals = Signals.neutral(batch.mask, np.float64)
+    found = with_soft_tokens(ppo_clip(0.2, 0.2), BOUNDS).prepare(signals, context)
+    np.testing.assert_array_equal(found.ratio, np.ones(batch.mask.shape))
+
+
+def test_without_soft_positions_the_surrogate_is_unchanged():
+    batch, stats = golden.rollouts("b"), golden.stats("b")
+    batch = batch.replace(soft=batch.mask & False)
+    plain = ppo_clip(0.2, 0.2)
+    context = Context(stats, batch, batch.old_logp, None)
+    signals = replace(Signals.neutral(batch.mask, np.float64), advantage=batch.records["values"])
+    for surrogate in (plain, with_soft_tokens(plain, BOUNDS)):
+        losses = surrogate.loss(surrogate.prepare(signals, context), context)
+        if surrogate is plain:
+            wanted = losses
+    np.testing.assert_array_equal(losses, wanted)

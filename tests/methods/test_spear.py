@@ -7,13 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import training_runs
+from part_rows import rollouts
 
-from rlvr_jax.experience import experience, shape
+from rlvr_jax.experience import Moment, column, experience, plain_outcome, shape, total
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.agents.spear import (
     by_stored,
     call_bonus,
+    falling_cosine,
+    over_steps,
     replay_good,
     replay_size,
     reply_bonus,
@@ -22,6 +25,8 @@ from rlvr_jax.methods.agents.spear import (
 )
 from rlvr_jax.objectives import Spec, group_centered, objective, reinforce, scale_weight, token_mean
 from rlvr_jax.types import Rollouts, TokenStats
+
+NOW = Moment(3, jax.random.key(0), np.arange(4, dtype=np.int32))
 
 
 def test_replays_are_powers_of_two_and_the_usual_reward_is_a_median():
@@ -32,19 +37,19 @@ def test_replays_are_powers_of_two_and_the_usual_reward_is_a_median():
 
 
 def test_good_answers_are_kept_replayed_and_then_forgotten():
-    chain = experience(stages=[replay_good(replay_rows=4, replay_age=2, replay_groups=8)])
+    chain = experience(stages=[replay_good(rows=4, age=2, groups=8)])
     replayed = 0
     for collected, _, state in numpy_actor.walk(chain, steps=8):
         batch, told = collected.batch, collected.metrics
         kept = state["replay_good"].store
-        assert int(kept.held) == told["kept_rows"] <= 8
+        assert int(kept.held) == told["stored_rows"] <= 8
         if not batch.further:
             assert told["replayed_rows"] == 0
             continue
         (further,) = batch.further
         rollouts, usual = further.rollouts, told["usual_reward"]
         replayed += len(further)
-        assert len(further) == told["replayed_rows"] == 4 and told["kept_rows"] == 0
+        assert len(further) == told["replayed_rows"] == 4 and told["stored_rows"] == 0
         assert rollouts.records["stored"].all() and (rollouts.reward > usual).all()
         there = rollouts.mask
         wanted = np.broadcast_to((rollouts.reward - usual)[:, None], there.shape)
@@ -62,7 +67,7 @@ def test_a_row_without_a_reward_is_in_no_mean_and_is_not_kept():
     def unjudged(rollouts):
         return np.where(np.arange(len(rollouts.reward)) % 4 == 0, np.nan, rollouts.outcome)
 
-    stages = [shape(unjudged), replay_good(replay_rows=64, replay_groups=4)]
+    stages = [shape(unjudged), replay_good(rows=64, groups=4)]
     (first,) = numpy_actor.walk(experience(stages=stages), steps=1)
     reward = first[0].batch.rollouts.reward.reshape(4, 4)
     assert np.isnan(reward[:, 0]).all()
@@ -96,7 +101,7 @@ def test_where_there_are_calls_rows_with_one_are_kept():
 
 
 def test_answers_grow_too_old():
-    chain = experience(stages=[replay_good(replay_rows=64, replay_age=1, replay_groups=4)])
+    chain = experience(stages=[replay_good(rows=64, age=1, groups=4)])
     found = [state["replay_good"].store for _, _, state in numpy_actor.walk(chain, steps=5)]
     for step, store in enumerate(found):
         held = (int(store.first) + np.arange(int(store.held))) % store.capacity
@@ -186,3 +191,23 @@ def test_replayed_answers_are_learned_from_in_an_update_of_their_own(tmp_path):
     factor = training_runs.values(lines, "experience/reward_factor")
     assert factor[0] == 1 and factor[-1] == 0
     assert any(training_runs.values(lines, "experience/reward/calls"))
+
+
+def test_a_part_that_counts_nothing_need_not_be_known():
+    own = total({"outcome": plain_outcome, "first": column(0)}, {"first": 0.0})
+    np.testing.assert_array_equal(own(rollouts()), [1, 0, 1, 0])
+    later = total({"outcome": plain_outcome, "fading": over_steps(column(0), falling_cosine(5))})
+    value, _, told = later.apply(rollouts(), ((), ()), NOW._replace(step=9))
+    np.testing.assert_array_equal(value, [1, 0, 1, 0])
+    assert told["reward/fading"] == 0
+    value, _, _ = later.apply(rollouts(), ((), ()), NOW._replace(step=4))
+    assert np.isnan(value).tolist() == [False, False, False, True]
+
+
+def test_factors_move_with_the_step_and_stay_at_the_end():
+    falling = falling_cosine(200)
+    assert (falling(0), falling(100), falling(200), falling(999)) == (1, 0.5, 0, 0)
+    own = over_steps(plain_outcome, falling_cosine(6))
+    value, _, told = own.apply(rollouts(), (), NOW)
+    np.testing.assert_allclose(value, [0.5, 0, 0.5, 0], rtol=1e-15)  # one cosine
+    assert told["reward_factor"] == pytest.approx(0.5)

@@ -69,11 +69,11 @@ def test_without_drafts_it_is_plain_sampling():
 
 def test_an_unchanged_policy_draws_nothing_anew():
     first, second, told = two_visits(NumpyActor())
-    assert second.metrics["drawn_tokens"] == 0 and told["reused_share"] == 1
+    assert second.metrics["sampled_tokens"] == 0 and told["reused_fraction"] == 1
     assert second.metrics["reused_responses"] == len(second.batch)
     before, now = by_prompt(first.batch), by_prompt(second.batch)
     for name in ("tokens", "length", "mask", "truncated"):
-        np.testing.assert_array_equal(now.get(name), before.get(name))
+        np.testing.assert_array_equal(getattr(now, name), getattr(before, name))
     np.testing.assert_array_equal(now.branch_position, now.length)
 
 
@@ -86,8 +86,8 @@ def test_what_is_rejected_is_drawn_anew_and_all_is_trained():
     np.testing.assert_array_equal(now.tokens[front], before.tokens[front])
     np.testing.assert_array_equal(now.mask, places < now.length[:, None])
     assert np.all(now.records["origin"] == 0)
-    assert 0 < told["reused_share"] < 1
-    assert second.metrics["drawn_tokens"] + cut.sum() == now.length.sum()
+    assert 0 < told["reused_fraction"] < 1
+    assert second.metrics["sampled_tokens"] + cut.sum() == now.length.sum()
     assert second.metrics["scored_tokens"] == before.length.sum()
     # A row that was not taken over as a whole left its draft at an odd token.
     left = np.flatnonzero(cut < before.length)
@@ -107,8 +107,8 @@ def test_what_became_impossible_is_drawn_as_a_whole():
 
     _, second, told = two_visits(Lost())
     rollouts = second.batch.rollouts
-    assert told["reused_share"] == 0 and np.all(rollouts.branch_position == 0)
-    assert second.metrics["drawn_tokens"] == rollouts.length.sum()
+    assert told["reused_fraction"] == 0 and np.all(rollouts.branch_position == 0)
+    assert second.metrics["sampled_tokens"] == rollouts.length.sum()
 
 
 def test_drafts_are_used_once_in_a_step():
@@ -117,7 +117,7 @@ def test_drafts_are_used_once_in_a_step():
     twice, _ = chain_of(stages=[again])
     ((_, _, state),) = numpy_actor.walk(chain, steps=1, own=own)
     ((found, _, _),) = numpy_actor.walk(twice, NumpyActor(), 1, first=1, state=state, own=own)
-    assert found.metrics["drawn_tokens"] == found.batch.rollouts.length.sum() > 0
+    assert found.metrics["sampled_tokens"] == found.batch.rollouts.length.sum() > 0
 
 
 def test_rows_without_log_probs_leave_the_older_draft():
@@ -284,7 +284,7 @@ def test_it_trains_and_reuses(run, tmp_path):
     config = replace(run.config, run_dir=tmp_path / "run", steps=2)
     training_runs.quietly(config)
     first, second = training_runs.metrics(tmp_path / "run")[-2:]
-    shares = [line["experience/reused_share"] for line in (first, second)]
+    shares = [line["experience/reused_fraction"] for line in (first, second)]
     assert shares[0] == 0 < shares[1] <= 1
 
 

@@ -1,17 +1,38 @@
-"""Credit across the end of a window."""
+"""T-PPO: PPO on the tokens of a window, whether their responses are finished or not."""
+
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
+import pytest
+import training_runs
 from golden_vectors import array
+from numpy.testing import assert_allclose, assert_array_equal
 
-from rlvr_jax.methods.clipping.t_ppo import critic_of_finished, extended_advantage
-from rlvr_jax.objectives import Context
+from rlvr_jax.experience import experience
+from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.methods.clipping.t_ppo import critic_of_finished, extended_advantage, in_windows
+from rlvr_jax.objectives import GIVEN, Context
 from rlvr_jax.objectives.advantages.returns import generalized_advantages, token_rewards
+from rlvr_jax.runs.step import collect
 from rlvr_jax.types import Rollouts, Signals, TokenStats
 
 MASK = array([[1, 1, 1, 0], [1, 0, 1, 1], [0, 0, 0, 0], [1, 0, 0, 0]], bool)
+
+
 VALUES = array([[0.1, 0.4, 0.3, 9], [0.5, 9, 0.2, 0.6], [9, 9, 9, 9], [0.7, 9, 9, 9]], float)
+
+
 REWARD = array([1.0, 1.0, 1.0, 1.0], float)
+
+
 ROWS = np.arange(4)
+
+
+FLOAT32 = 1e-5  # log-probs of a float32 sampler and scorer, of at most some nats
+
+
+BUDGET, WINDOW = 8, 3
 
 
 def batch(truncated, reward=REWARD):
@@ -49,3 +70,85 @@ def test_the_critic_is_fitted_only_to_finished_responses():
     finished = np.asarray(MASK) & (ROWS != 1)[:, None]
     np.testing.assert_array_equal(critic.weigh(rollouts), finished.astype(float))
     np.testing.assert_array_equal(critic.returns(rollouts), finished.astype(float))
+
+
+def walked(steps=5, share=0.4):
+    chain = experience(draw=in_windows(share))
+    return [found for found, _, _ in numpy_actor.walk(chain, steps=steps)]
+
+
+def test_a_window_is_trained_and_what_stands_before_it_is_given():
+    for found in walked():
+        rollouts = found.batch.rollouts
+        places = np.arange(BUDGET)[None]
+        there = places < rollouts.length[:, None]
+        given = np.zeros_like(there)
+        if "origin" in rollouts.records:
+            given = (rollouts.records["origin"] == GIVEN) & there
+        assert_array_equal(rollouts.mask, there & ~given)
+        assert np.all(rollouts.mask.sum(axis=1) <= WINDOW)
+        assert np.all(given.sum(axis=1) % WINDOW == 0)
+
+
+def test_what_goes_on_begins_with_what_was_written():
+    steps, carried = walked(), 0
+    for before, after in pairwise(steps):
+        one, other = before.batch, after.batch
+        left = {
+            (one.asks[row].number, one.rollouts.tokens[row, : one.rollouts.length[row]].tobytes())
+            for row in np.flatnonzero(one.rollouts.truncated)
+        }
+        found = set()
+        for row in range(int(after.metrics["carried_rows"])):
+            given = (other.rollouts.records["origin"][row] == GIVEN).sum()
+            tokens = other.rollouts.tokens[row, :given]
+            found.add((other.asks[row].number, tokens.tobytes()))
+        assert found == left
+        carried += len(found)
+    assert carried > 10
+
+
+def test_a_step_has_as_many_rows_as_it_asks_for_up_to_a_group():
+    for found in walked():
+        told = found.metrics
+        assert told["carried_rows"] + told["new_rows"] == len(found.batch)
+        assert 16 - 4 < len(found.batch) <= 16
+        assert told["passed_over"] == 4 - told["new_rows"] / 4
+        numbers = [ask.number for ask in found.batch.asks]
+        for rows in found.batch.groups:
+            assert len({numbers[row] for row in rows}) == 1
+            assert all(found.batch.asks[row].samples == len(rows) for row in rows)
+
+
+def test_the_end_of_the_budget_is_no_cut():
+    seen = [found.batch.rollouts for found in walked()]
+    full = np.concatenate([rollouts.length == BUDGET for rollouts in seen])
+    cut = np.concatenate([rollouts.truncated for rollouts in seen])
+    assert full.any() and cut.any() and not np.any(full & cut)
+
+
+def test_a_share_outside_its_range_is_refused():
+    with pytest.raises(ValueError, match=r"in_windows: share must be in \[0, 1\], got 2"):
+        in_windows(2)
+
+
+@pytest.mark.slow
+def test_t_ppo_trains_and_scores_windows_in_their_context(tmp_path):
+    policy = training_runs.write_policy(tmp_path / "policy")
+    config = training_runs.settings(
+        policy, tmp_path / "run", method="t_ppo", hyperparameters=("window=0.4", "trunk=policy")
+    )
+    run = training_runs.prepared(config)
+    state = run.initial_state()
+    first = collect(run, state, 0)
+    run_state = replace(state, data=first.state)
+    rollouts = collect(run, run_state, 1).batch.rollouts
+    assert (rollouts.records["origin"] == GIVEN).any()
+    logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
+    on = rollouts.mask
+    assert_allclose(rollouts.behaviour_logp[on], logp[on], atol=FLOAT32)
+    training_runs.quietly(config)
+    lines = training_runs.metrics(tmp_path / "run")
+    assert np.all(np.isfinite(training_runs.values(lines, "loss")))
+    assert training_runs.values(lines, "experience/carried_rows")[1] > 0
+    assert set(training_runs.values(lines, "ratio/max")) == {1.0}

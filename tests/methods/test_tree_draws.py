@@ -7,8 +7,9 @@ import pytest
 import training_runs
 from everyday import everyday
 from numpy.testing import assert_allclose, assert_array_equal
+from tree_walks import walked
 
-from rlvr_jax.experience import branch_rounds, experience, plain
+from rlvr_jax.experience import branch_rounds, experience
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.off_policy.arrol import prune
@@ -17,7 +18,10 @@ from rlvr_jax.methods.trees.rose import branch_at_best
 from rlvr_jax.runs.step import collect
 
 FLOAT32 = 1e-5  # log-probs of a float32 sampler and scorer, of at most some nats
+
+
 GREEDY = 1e-6
+
 
 DRAWS = {
     "arpo": ("round_tokens=2", "top=5", "window=2", "weight=2"),
@@ -96,15 +100,6 @@ def test_without_pruning_rows_are_those_of_plain_sampling(policy):
         assert_array_equal(batch.rollouts.get(name), other.rollouts.get(name))
 
 
-# With the actor of numpy: the rules.
-
-
-def walked(draw, steps=4, samples=4, **changes):
-    chain = experience(draw=draw, **changes)
-    own = numpy_actor.setting(chain, samples=samples)
-    return [found for found, _, _ in numpy_actor.walk(chain, own=own, steps=steps)]
-
-
 def test_rounds_fork_up_to_the_samples_that_were_asked_for():
     eager = walked(branch_rounds(tokens=2, base=1.0, top=3, window=2), samples=6)
     for found in eager:
@@ -115,54 +110,6 @@ def test_rounds_fork_up_to_the_samples_that_were_asked_for():
     for found in walked(branch_rounds(tokens=2, base=0.0, weight=0.0, top=3), samples=6):
         assert found.metrics["forked_rows"] == 0
         assert np.all(found.batch.rollouts.parent == -1)
-
-
-def test_branches_of_rose_begin_at_the_largest_metric():
-    def late(entropy, likeness):
-        del likeness
-        return np.broadcast_to(np.arange(entropy.shape[1]), entropy.shape)
-
-    for found in walked(branch_at_best(fresh=0.0, metric=late, top=2)):
-        rollouts = found.batch.rollouts
-        for rows in found.batch.groups:
-            for place, row in enumerate(rows[1:], 1):
-                before = rollouts.length[rows[:place]].max() - 1
-                wanted = before if before > 0 else -1
-                assert rollouts.branch_position[row] == wanted
-    for found in walked(branch_at_best(fresh=1.0, top=2)):
-        assert found.metrics["branched_rows"] == 0 and np.all(found.batch.rollouts.parent == -1)
-
-
-def test_a_search_gives_paths_with_the_values_of_their_nodes():
-    draw = search_tree(node_tokens=2, width=3, most_expansions=30)
-    for found in walked(draw):
-        rollouts, outcome = found.batch.rollouts, found.batch.rollouts.outcome
-        last = rollouts.records["process_reward"][np.arange(len(outcome)), rollouts.length - 1]
-        # A leaf was backed up once: its value is its reward.
-        assert_allclose(last, np.where(outcome > 0.5, 1, -1))
-        assert found.metrics["solved_rows"] == outcome.sum()
-        assert not np.any(rollouts.records["process_reward"][~rollouts.mask])
-        assert all(len(rows) <= 4 for rows in found.batch.groups)
-    assert {0.0, 1.0} <= set(outcome.tolist())
-
-
-def test_a_search_that_may_not_reach_the_end_is_refused():
-    chain = experience(draw=search_tree(node_tokens=2, most_expansions=3))
-    with pytest.raises(ValueError, match=r"most_expansions must be at least 4.*got 3"):
-        chain.init(numpy_actor.setting(chain))
-
-
-def test_pruning_leaves_half_of_all_groups_but_those_of_control():
-    for found in walked(prune(least_area=0.0, control=3), samples=6):
-        sizes = [len(rows) for rows in found.batch.groups]
-        assert sizes[0] == sizes[3] == 6
-        # Rows that ended before the check stay, however many there are.
-        assert sizes[1] >= 3 and sizes[2] >= 3
-        assert found.metrics["pruned_rows"] == 24 - sum(sizes)
-    assert sum(found.metrics["pruned_rows"] for found in walked(prune(least_area=0.0))) > 0
-    plainly = walked(plain())
-    for found, other in zip(walked(prune(least_area=1.0)), plainly, strict=True):
-        assert len(found.batch) == len(other.batch)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from clipped_objective import made
 
 from rlvr_jax.experience import overlong_shaping
 from rlvr_jax.methods.agents.supo import drop_truncated
@@ -31,16 +32,6 @@ from rlvr_jax.objectives import (
     token_mean,
 )
 from rlvr_jax.types import replace
-
-
-def made(*transforms, regularizers=(), surrogate=None):
-    return objective(
-        advantage=group_normalized(),
-        transforms=transforms,
-        surrogate=surrogate or ppo_clip(0.2, 0.2),
-        regularizers=regularizers,
-        aggregation=token_mean(),
-    )
 
 
 @part(init=lambda spec: jnp.zeros((), jnp.int32))
@@ -114,21 +105,6 @@ def test_without_old_logp_the_ratio_is_exactly_one_and_the_gradient_that_of_rein
     golden.assert_agrees(clipped.dstats.logp, plain.dstats.logp)
 
 
-def test_adaptive_bonus_waits_one_update_and_keeps_its_state_without_tokens():
-    controlled = made(regularizers=[adaptive_entropy_bonus(target=9.0, step=0.1, initial=0.3)])
-    stats, batch = golden.stats("b", np.float32), golden.rollouts("b", False, np.float32)
-    first = golden.step(controlled, stats, batch)
-    second = golden.step(controlled, stats, batch, first.state)
-    assert first.metrics["entropy_coefficient"] == 0
-    np.testing.assert_allclose(second.metrics["entropy_coefficient"], 0.4, rtol=1e-12)
-    assert not np.asarray(first.dstats.entropy).any()
-    assert np.asarray(second.dstats.entropy).any()
-    empty = batch.replace(mask=golden.array(batch.mask & False, bool))
-    third = golden.step(controlled, stats, empty, second.state)
-    assert third.state == second.state
-    assert jax.tree.map(jnp.result_type, third.state) == jax.tree.map(jnp.result_type, first.state)
-
-
 def test_needs_are_the_union_over_the_parts():
     assert made().reads == {"logp"}
     everything = made(keep_top_entropy(0.5), regularizers=[kl_penalty(0.1)])
@@ -181,7 +157,7 @@ def test_chosen_tokens_are_those_whose_weight_or_penalty_changed():
     )
     chosen = is_chosen(kept.signals)
     np.testing.assert_array_equal(chosen, batch.mask & (kept.signals.weight == 0))
-    golden.assert_agrees(kept.metrics["chosen_share"], np.asarray(chosen)[batch.mask].mean())
+    golden.assert_agrees(kept.metrics["chosen_fraction"], np.asarray(chosen)[batch.mask].mean())
 
 
 def test_tokens_that_the_clip_already_stops_are_not_drawn():
@@ -208,7 +184,7 @@ def test_the_share_of_truncated_rollouts_is_reported():
     truncated = np.arange(len(batch.group)) % 3 == 0
     batch = batch.replace(truncated=jnp.asarray(truncated))
     metrics = golden.step(made(drop_truncated()), golden.stats("b"), batch).metrics
-    golden.assert_agrees(metrics["dropped_rollouts_share"], truncated.mean())
+    golden.assert_agrees(metrics["dropped_rollouts_fraction"], truncated.mean())
 
 
 @pytest.mark.parametrize(

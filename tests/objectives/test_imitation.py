@@ -9,21 +9,16 @@ from adapters.common import only
 from golden_vectors import array, assert_agrees
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.distillation.meml_grpo import cell_normalized
-from rlvr_jax.methods.guidance.hpt import off_policy_tokens
-from rlvr_jax.methods.self_play.absolute_zero import whitened_by_cell
 from rlvr_jax.objectives import (
     by_origin,
     group_centered,
     imitate,
     importance_weighted,
     objective,
-    pair_ids,
     plain_reward,
     ppo_clip,
     shaped_probability,
     token_mean,
-    whitened,
 )
 
 # Its parts read old log-probs, group statistics and a reference: GRPO is the plainest of them.
@@ -64,14 +59,6 @@ def test_nothing_to_imitate_is_no_loss():
     batch, _ = with_supervised(batch, [])
     done = golden.step(only(imitate(1.0)).objective, stats, batch)
     assert done.loss == 0 and not np.asarray(done.dstats.logp).any()
-
-
-def test_imitation_of_another_policy_reads_rows_on_the_mask():
-    batch, stats = golden.rollouts("b"), golden.stats("b")
-    part = imitate(1.0, off_policy_tokens, {"off_policy"})
-    done = golden.step(only(part).objective, stats, batch)
-    tokens = np.asarray(batch.mask) & np.asarray(batch.records["off_policy"])[:, None]
-    assert_agrees(done.loss, -np.asarray(stats.logp)[tokens].mean())
 
 
 def test_a_negative_weight_is_refused():
@@ -117,47 +104,3 @@ def test_old_log_probs_of_foreign_rows_are_unread():
     )
     assert_agrees(found.loss, wanted.loss)
     assert_agrees(found.dstats.logp, wanted.dstats.logp)
-
-
-def cells(batch):
-    """The batch in three cells, one of them without a label."""
-    labels = np.arange(batch.mask.shape[0]) % 3 - 1
-    return batch.replace(cell=array(labels, np.int32)), labels
-
-
-def test_rows_of_a_group_and_cell_are_compared_among_themselves():
-    batch, labels = cells(golden.rollouts("b", True))
-    reward, group = np.asarray(batch.reward), np.asarray(batch.group)
-    made = objective(cell_normalized(), surrogate=importance_weighted(), aggregation=token_mean())
-    found = np.asarray(golden.step(made, golden.stats("b"), batch).signals.advantage)
-    compared = 0
-    for number, label in set(zip(group.tolist(), labels.tolist(), strict=True)):
-        own = (group == number) & (labels == label)
-        compared += own.sum() > 1
-        spread = reward[own].std(ddof=1) if own.sum() > 1 else 0
-        wanted = (reward[own] - reward[own].mean()) / (spread + 1e-6)
-        mask = np.asarray(batch.mask)[own]
-        assert_agrees(found[own], np.where(mask, wanted[:, None], 0))
-    assert compared > 0
-
-
-def test_groups_are_split_by_cell():
-    group, cell = array([5, 5, 5, -2, -2], np.int32), array([0, 1, 0, 0, 0], np.int32)
-    ids = np.asarray(pair_ids(group, cell))
-    assert ids[0] == ids[2] and ids[3] == ids[4] and len({*ids.tolist()}) == 3
-
-
-@pytest.mark.parametrize("ddof", [0, 1])
-def test_whitening_by_cell_is_whitening_of_each_cell(ddof):
-    batch, labels = cells(golden.rollouts("b", True))
-    stats = golden.stats("b")
-
-    def advantage(estimator, batch, stats):
-        made = objective(estimator, surrogate=importance_weighted(), aggregation=token_mean())
-        return np.asarray(golden.step(made, stats, batch).signals.advantage)
-
-    whole = advantage(whitened_by_cell(plain_reward(), ddof), batch, stats)
-    for label in (-1, 0, 1):
-        own = labels == label
-        part = jax.tree.map(lambda v, own=own: array(np.asarray(v)[own], v.dtype), (batch, stats))
-        assert_agrees(whole[own], advantage(whitened(plain_reward(), ddof), *part))

@@ -22,6 +22,8 @@ from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, mas
 from rlvr_jax.objectives.statistics.scopes import within_batch
 
 GONE = 0
+
+
 # Methods without a baseline of rewards, in which every row of a group counts.
 METHODS = ("canon", "cgpo", "copg", "dpo_q", "f_dpg", "implicit_prm", "pacs", "sweet_rl", "vpo")
 
@@ -104,13 +106,3 @@ def test_a_method_without_a_baseline_of_rewards_does_not_know_of_them(name):
     assert_agrees(found.loss, wanted.loss)
     jax.tree.map(assert_agrees, without(found.dstats), wanted.dstats)
     jax.tree.map(assert_agrees, found.state, wanted.state)
-
-
-def test_the_scores_of_a_group_of_one_outcome_cancel_on_policy():
-    batch, stats = golden.rollouts("b"), golden.stats("b")
-    mask = np.asarray(batch.mask).copy()
-    mask[GONE] = False
-    outcome = array(np.zeros(batch.outcome.shape), batch.outcome.dtype)
-    batch = batch.replace(mask=array(mask, bool), old_logp=None, outcome=outcome)
-    slope = golden.step(recipe("pacs").objective, stats, batch).dstats.logp
-    np.testing.assert_allclose(slope, 0, atol=1e-15)

@@ -1,13 +1,10 @@
 """Mixtures of tokens: how they are drawn and what their density is."""
 
-import golden_vectors as golden
 import jax
 import jax.numpy as jnp
 import numpy as np
 from golden_vectors import array
 
-from rlvr_jax.methods.exploration.soft_grpo import with_soft_tokens
-from rlvr_jax.objectives import Context, ppo_clip
 from rlvr_jax.objectives.surrogates.soft_tokens import (
     GumbelNoise,
     mixture_weights,
@@ -15,7 +12,6 @@ from rlvr_jax.objectives.surrogates.soft_tokens import (
     perturbed,
     soft_token_logp,
 )
-from rlvr_jax.types import Signals, replace
 
 BOUNDS = GumbelNoise()
 
@@ -51,26 +47,3 @@ def test_candidates_below_the_floor_do_not_count():
     recorded = candidate + 0.5
     value = soft_token_logp(candidate, recorded, BOUNDS)
     np.testing.assert_allclose(value, -0.5 - np.exp(-0.5), rtol=1e-5)  # epsilon shifts the noise
-
-
-def test_candidates_that_are_as_likely_as_they_were_have_ratio_one():
-    stats = golden.stats("b")
-    batch = golden.rollouts("b").replace(old_candidate_logp=stats.records["candidate_logp"])
-    assert np.asarray(batch.records["soft"] & batch.mask).any()
-    context = Context(stats, batch, stats.logp, None)
-    signals = Signals.neutral(batch.mask, np.float64)
-    found = with_soft_tokens(ppo_clip(0.2, 0.2), BOUNDS).prepare(signals, context)
-    np.testing.assert_array_equal(found.ratio, np.ones(batch.mask.shape))
-
-
-def test_without_soft_positions_the_surrogate_is_unchanged():
-    batch, stats = golden.rollouts("b"), golden.stats("b")
-    batch = batch.replace(soft=batch.mask & False)
-    plain = ppo_clip(0.2, 0.2)
-    context = Context(stats, batch, batch.old_logp, None)
-    signals = replace(Signals.neutral(batch.mask, np.float64), advantage=batch.records["values"])
-    for surrogate in (plain, with_soft_tokens(plain, BOUNDS)):
-        losses = surrogate.loss(surrogate.prepare(signals, context), context)
-        if surrogate is plain:
-            wanted = losses
-    np.testing.assert_array_equal(losses, wanted)

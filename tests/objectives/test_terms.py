@@ -4,15 +4,12 @@ import golden_vectors as golden
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 from adapters.common import only
 from golden_vectors import array, assert_agrees
 
-from rlvr_jax.methods.entropy.entropy_bonus import scheduled
 from rlvr_jax.objectives.algebra.parts import Context, Transform
 from rlvr_jax.objectives.regularizers.token_penalties import (
-    entropy_bonus,
     statistic_penalty,
     statistic_term,
 )
@@ -42,25 +39,6 @@ def test_a_penalty_follows_the_aggregation():
     penalty = statistic_penalty(1.0, "entropy")
     done = golden.step(only(penalty, fixed_length_mean(width)).objective, stats, batch)
     assert_agrees(done.loss, np.where(batch.mask, stats.entropy, 0).sum() / (rows * width))
-
-
-@pytest.mark.parametrize("part", [entropy_bonus(0.5), statistic_term(-0.5, "entropy")])
-def test_a_schedule_scales_what_a_part_adds_update_by_update(part):
-    batch, stats = golden.rollouts("b"), golden.stats("b")
-    name = part.label.partition("(")[0]
-    falling = only(scheduled(part, optax.linear_schedule(1.0, 0.0, 4))).objective
-    whole = golden.step(only(part).objective, stats, batch)
-    empty = batch.replace(mask=golden.array(batch.mask & False, bool))
-    state, factors = None, []
-    for own in (batch, batch, empty, batch, batch, batch, batch):
-        done = golden.step(falling, stats, own, state)
-        state = done.state
-        if own is empty:
-            continue
-        factors.append(float(done.metrics[f"schedule/{name}"]))
-        assert_agrees(done.loss, factors[-1] * whole.loss)
-        assert_agrees(done.dstats.entropy, factors[-1] * np.asarray(whole.dstats.entropy))
-    np.testing.assert_allclose(factors, [1, 0.75, 0.5, 0.25, 0, 0], atol=1e-7)
 
 
 def test_numbers_of_rows_are_kept_where_they_happen_to_be_as_many_as_tokens():

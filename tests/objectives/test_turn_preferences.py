@@ -2,32 +2,23 @@
 
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from golden_vectors import array, rollouts
 
-from rlvr_jax.methods.agents.sweet_rl import turn_sum_score
 from rlvr_jax.objectives.regularizers.turn_preferences import (
-    best_against_rest,
     best_in_group,
     pair_losses,
     pairs_with_best,
 )
+from rlvr_jax.types import replace
 
 BATCH = rollouts("b")
-
-
-def test_turns_are_averaged_by_their_ids_over_holes():
-    ratio = jnp.asarray([[1.0, 2.0, np.nan, 4.0, 5.0]])
-    turn, mask = jnp.asarray([[6, 2, 2, 6, 6]]), jnp.asarray([[True, True, False, True, True]])
-    batch = BATCH.replace(turn=turn, mask=mask)
-    np.testing.assert_allclose(turn_sum_score(ratio, batch), [10 / 3 + 2.0], rtol=1e-15)
 
 
 def test_ties_and_rollouts_without_tokens_make_no_pair():
     reward = array([0.9, 0.9, 0.1, 0.2] * 3, np.float64)
     mask = np.asarray(BATCH.mask).copy()
     mask[[3, 4]] = False  # one of the worse in the first group, the best of the second
-    batch = BATCH.replace(reward=reward, mask=array(mask, bool))
+    batch = replace(BATCH, reward=reward, mask=array(mask, bool))
     best = best_in_group(reward, batch.group, batch.rollout_id)
     np.testing.assert_array_equal(best, np.repeat([0, 4, 8], 4))
     pairs = np.asarray(pairs_with_best(batch, best))
@@ -40,11 +31,3 @@ def test_the_best_of_equals_is_the_one_of_smallest_rollout_id():
     reward, group = jnp.asarray([1.0, 0.0, 1.0]), jnp.zeros(3, jnp.int32)
     found = best_in_group(reward, group, jnp.asarray([5, 0, 4]))
     np.testing.assert_array_equal(found, [2, 2, 2])
-
-
-def test_turns_are_asked_for_whatever_the_score_reads():
-    """A task without turns has no use for a critic of turns."""
-    assert "turn" in best_against_rest(0.1, turn_sum_score).reads
-    assert "turn" in best_against_rest(0.1).reads
-    with pytest.raises(ValueError, match="coefficient must be positive, got 0"):
-        best_against_rest(0.0)

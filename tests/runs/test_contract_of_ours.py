@@ -85,7 +85,7 @@ def test_a_part_asks_and_learns_alike_on_one_device_and_on_eight(name):
     for (collected, scored), (other, _) in zip(alone, split, strict=True):
         batch = collected.batch
         assert len(batch) and np.all(np.diff(batch.rollouts.group) >= 0)
-        assert collected.metrics["drawn_tokens"] + collected.metrics.get("reused_tokens", 0) > 0
+        assert collected.metrics["sampled_tokens"] + collected.metrics.get("reused_tokens", 0) > 0
         known = eight.score(batch, ("logp",))["logp"]
         on = batch.rollouts.mask
         np.testing.assert_allclose(known[on], scored[on], atol=LOGP)

@@ -45,7 +45,7 @@ def test_a_run_that_dies_goes_on_in_the_same_bytes(tmp_path, monkeypatch, name):
     dies_and_goes_on(tmp_path, monkeypatch, name)
     rows = training_runs.metrics(tmp_path / "whole")
     assert [row["step"] for row in rows] == [0, 1, 2, 3, 4]
-    assert all(row["drawn_tokens"] > 0 for row in rows[1:])
+    assert all(row["sampled_tokens"] > 0 for row in rows[1:])
 
 
 @pytest.mark.slow
@@ -105,15 +105,15 @@ def test_the_objective_of_one_method_goes_with_the_experience_of_another(tmp_pat
     mixed = config(tmp_path / "run", "clip_cov", experience="ghpo", steps=2)
     training_runs.quietly(mixed)
     names = {name for row in training_runs.metrics(mixed.run_dir) for name in row}
-    assert "experience/redrawn_share" in names and "covariance" in names
+    assert "experience/redrawn_fraction" in names and "covariance" in names
 
 
 def test_a_run_ends_at_the_step_that_has_drawn_all_the_tokens_it_may(tmp_path):
     whole = config(tmp_path / "whole", "grpo", steps=4)
     training_runs.quietly(whole)
-    drawn = [row["drawn_tokens"] for row in training_runs.metrics(whole.run_dir)[1:]]
+    drawn = [row["sampled_tokens"] for row in training_runs.metrics(whole.run_dir)[1:]]
     budget = int(drawn[0] + drawn[1]) - 1
-    short = config(tmp_path / "short", "grpo", steps=40, drawn_tokens=budget)
+    short = config(tmp_path / "short", "grpo", steps=40, sampled_tokens=budget)
     summary = training_runs.quietly(short)
-    assert summary["steps"] == 2 and summary["drawn_tokens"] == drawn[0] + drawn[1]
+    assert summary["steps"] == 2 and summary["sampled_tokens"] == drawn[0] + drawn[1]
     assert "held_out/pass@1" in training_runs.metrics(short.run_dir)[-1]

@@ -233,7 +233,7 @@ def test_a_selection_judges_a_group_by_its_verdicts(model):
 
     metrics = collect(with_verify(run, verify), run.initial_state(), 0).metrics
     number = run.config.sampling.prompts_per_step
-    assert metrics["experience/refill/kept_share"] == pytest.approx(
+    assert metrics["experience/refill/accepted_fraction"] == pytest.approx(
         len(range(1, number, 3)) / number
     )
 

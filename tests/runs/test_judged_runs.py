@@ -91,7 +91,7 @@ def test_a_policy_of_this_process_judges(model, tmp_path, prompt, kind):
     undecided = values(lines, "experience/judge_no_verdict")
     assert all(0 < count < 16 for count in undecided), undecided
     assert all(count > 0 for count in values(lines, "experience/judge_tokens"))
-    drawn = values(lines, "drawn_tokens")
+    drawn = values(lines, "sampled_tokens")
     own = values(lines, "length")
     # The words of the policy itself are drawn, those of another folder are not the policy's.
     more = [whole - 16 * mean for whole, mean in zip(drawn, own, strict=True)]

@@ -31,16 +31,16 @@ from rlvr_jax.types import Recipe, replace
 FLOAT32 = 1e-5  # two programs that compute the same log-probs of a few nats
 GRPO = dict(method="grpo", minibatches=2)
 CURVES = {
-    *("reward", "outcome", "outcome/small", "outcome/large", "length", "truncated_share"),
+    *("reward", "outcome", "outcome/small", "outcome/large", "length", "truncated_fraction"),
     *("entropy", "entropy/p10", "entropy/p50", "entropy/p90", "entropy/right", "entropy/wrong"),
-    *("covariance", "low_entropy_share", "chosen_share", "clipped_share", "info/words"),
+    *("covariance", "low_entropy_fraction", "chosen_fraction", "clipped_fraction", "info/words"),
     *("ratio/min", "ratio/mean", "ratio/max", "ratio/effective_sample_size"),
     *("gradient_norm", "loss", "skipped_updates", "verifier_timeouts", "verifier_no_verdict"),
     *("chosen_tokens", "sampler_ratio/min", "sampler_ratio/max", "sampler_k3"),
 }
 HELD_OUT = {
     *("pass@1", "pass@8", "small/pass@1", "small/pass@8", "large/pass@1", "large/pass@8"),
-    *("n", "entropy", "kl_to_start/k1", "truncated_share", "verifier_no_verdict"),
+    *("n", "entropy", "kl_to_start/k1", "truncated_fraction", "verifier_no_verdict"),
     *("info/words", "small/info/words", "large/info/words"),
 }
 
@@ -337,7 +337,9 @@ def test_dynamic_sampling_fills_the_batch_with_mixed_groups(model):
     )
     # Curves show all that was drawn, not what was selected.
     assert 0 < metrics["outcome"] < 0.25
-    np.testing.assert_allclose(metrics["outcome"], metrics["experience/refill/kept_share"] / 4)
+    np.testing.assert_allclose(
+        metrics["outcome"], metrics["experience/refill/accepted_fraction"] / 4
+    )
 
 
 def test_dropped_groups_that_fill_a_batch_are_masked(model):

@@ -24,15 +24,15 @@ def hinted():
 
 
 ACTS = {
-    "cure": ("branched_share", {"hyperparameters": ("samples=1", "barred_characters=0")}),
+    "cure": ("branched_fraction", {"hyperparameters": ("samples=1", "barred_characters=0")}),
     "depth_breadth_dars": ("extra_rows", {}),
     "brorl": (
-        "refill/kept_share",
+        "refill/accepted_fraction",
         {"prompts_per_step": 2, "samples_per_prompt": 32, "sample_waves": 4},
     ),
     "prof": ("step_score", {"task": "brackets", "model": ""}),
     "grpo_roc": ("selected_rows", {}),
-    "ghpo": ("redrawn_share", {"task": f"{__name__}:hinted"}),
+    "ghpo": ("redrawn_fraction", {"task": f"{__name__}:hinted"}),
 }
 """By method: a metric that is above 0 if its part acted, and settings of the run."""
 

@@ -11,7 +11,7 @@ from rlvr_jax.runs.step import take_step
 CASES = {
     "overlong_shaping": ((), ["reward/overlong"]),
     "length_rewards": ((), ["reward/cosine"]),
-    "empo": ((), ["answer_entropy", "majority_share"]),
+    "empo": ((), ["answer_entropy", "majority_fraction"]),
     "intrinsic_rewards": ((), []),
     "spurious_rewards": ((), []),
     "longrlvr": (("columns=1,2",), ["reward/precision", "reward/f_score"]),
@@ -25,7 +25,7 @@ CASES = {
     "arena_rl": ((), ["compared_pairs", "right_wins"]),
     "think_rm": ((), ["compared_pairs", "right_wins"]),
     "heimdall": ((), ["reward/verdict"]),
-    "retroagent": (("column=1",), ["reward/progress", "best_share"]),
+    "retroagent": (("column=1",), ["reward/progress", "best_fraction"]),
     "meta_policy": (("maxima=1,1,1",), ["criterion/0", "criterion/2"]),
     "br_rm": (("column=2",), ["reward/format", "reward/preference"]),
     "rlbff": (("number=1",), ["reward/odds"]),
@@ -33,7 +33,7 @@ CASES = {
     "rep_exploration": ((), ["reward/outcome", "reward/novelty"]),
     "rlfr": ((), []),
     "rlmec": ((), []),
-    "rgr_grpo": (("weights=0.5,0.3,0.2",), ["refined_share", "criterion/1"]),
+    "rgr_grpo": (("weights=0.5,0.3,0.2",), ["refined_fraction", "criterion/1"]),
     "rubric_rewards": (("veto=2",), ["criterion/0", "criterion/1", "veto/2"]),
 }
 OF_OBJECTIVE = {
@@ -41,7 +41,7 @@ OF_OBJECTIVE = {
     "designing_rewards": ["process_reward", "process_reward/wrong"],
     "gen_prm_thoughts": ["process_reward"],
     "rlfr": ["process_reward"],
-    "rlmec": ["key_tokens_share"],
+    "rlmec": ["key_tokens_fraction"],
 }
 # Settings of the run beside those of all: what is shown of a response must fit into a prompt.
 # RetroAgent pays for what exceeds earlier visits: prompts come again in the second step.

@@ -288,11 +288,11 @@ def test_what_a_program_says_of_itself_fits_and_commands_keep_their_lines():
 def test_each_run_has_one_line_that_fits(width):
     shown = io.StringIO()
     console = Console(file=shown, width=width, force_terminal=True)
-    metrics = {"reward": 0.5, "entropy": 0.25, "truncated_share": 0.0}
+    metrics = {"reward": 0.5, "entropy": 0.25, "truncated_fraction": 0.0}
     with progress_bar(console) as bar:
         for method in ("grpo", "clip_cov"):
             line = RunProgress(console, bar, f"{method} seed 0", 300, 0)
-            line(0, {"held_out/pass@1": 0.251, "held_out/n": 64.0, "truncated_share": 0.0}, {})
+            line(0, {"held_out/pass@1": 0.251, "held_out/n": 64.0, "truncated_fraction": 0.0}, {})
             line(120, metrics, {"tokens_per_s": 12345.0})
         drawn = console.render_lines(bar.get_renderable(), pad=False)
     texts = ["".join(segment.text for segment in line) for line in drawn]
@@ -304,7 +304,7 @@ def test_each_run_has_one_line_that_fits(width):
 def test_a_judge_without_verdicts_is_said_once(left_out):
     shown = io.StringIO()
     console = Console(file=shown, width=300)
-    known = {"reward": float("nan"), "entropy": float("nan"), "truncated_share": 0.0}
+    known = {"reward": float("nan"), "entropy": float("nan"), "truncated_fraction": 0.0}
     counts = {"asked": 16, "no_verdict": 12, "unreadable": 3, "failed/no room": 9, "calls": 16}
     known |= {f"experience/judge_{name}": float(count) for name, count in counts.items()}
     with progress_bar(console) as bar:
@@ -325,7 +325,12 @@ def test_first_steps_without_a_gradient_are_said(norms, told):
         line = RunProgress(console, bar, "rlpr seed 0", 300, 0)
         line(0, {"held_out/pass@1": 0.251, "held_out/n": 64.0}, {})
         for step, norm in enumerate(norms, 1):
-            known = {"reward": 0.5, "entropy": 0.25, "truncated_share": 0.0, "gradient_norm": norm}
+            known = {
+                "reward": 0.5,
+                "entropy": 0.25,
+                "truncated_fraction": 0.0,
+                "gradient_norm": norm,
+            }
             line(step, known, {"tokens_per_s": 12345.0})
     said = "3 steps in a row had no gradient (mean reward 0.500)"
     assert shown.getvalue().count(said) == told

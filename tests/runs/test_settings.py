@@ -16,8 +16,6 @@ from rlvr_jax.runs import TrainConfig, settings
 from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.run import check_group_size, make_run
 from rlvr_jax.runs.settings import (
-    check_same_run,
-    check_settings,
     plain as as_text,
     resolved_settings,
     shown_settings,
@@ -99,14 +97,6 @@ def test_the_shown_settings_say_what_zeros_came_to(model, tmp_path):
     assert card["settings"]["response_tokens"] == 0
 
 
-def test_a_run_from_before_there_was_the_setting_learned_from_cut_responses():
-    stored = TrainConfig().to_json()
-    del stored["mask_truncated"]
-    check_settings(stored, TrainConfig.of(mask_truncated=False).to_json())
-    with pytest.raises(ValueError, match="mask_truncated must be False as in the run, got True"):
-        check_settings(stored, TrainConfig().to_json())
-
-
 def test_responses_that_are_cut_teach_nothing_if_asked(model):
     runs = [made(model, mask_truncated=masked) for masked in (False, True)]
     kept, masked = (collect(run, run.initial_state(), 0).batch for run in runs)
@@ -139,11 +129,3 @@ def test_what_is_stored_of_a_method_is_the_same_in_every_process(name):
     """A function among the defaults has no place in memory: the run goes on in another process."""
     parameters = inspect.signature(methods.method(name).recipe).parameters.values()
     assert not [each for each in parameters if re.search("0x[0-9a-f]", str(as_text(each.default)))]
-
-
-def test_a_run_of_an_older_version_with_such_a_place_goes_on(model, tmp_path):
-    config = training_runs.settings(model, tmp_path / "run")
-    card = resolve(config).card()
-    functions = {"aggregation": "<function token_mean at 0x7f9f0d26efc0>"}
-    now = {**card, "hyperparameters": {**card["hyperparameters"], "aggregation": "token_mean"}}
-    check_same_run({**now, "hyperparameters": {**now["hyperparameters"], **functions}}, now)

@@ -41,7 +41,7 @@ def counts(config, console, watch):
     on_step = watch(config.run_dir.name, config.steps, 0)
     for step in range(config.steps + 1):
         metrics = {"held_out/pass@1": 0.25, "held_out/n": 4, "reward": 0.5, "entropy": 0.1}
-        metrics["truncated_share"] = 0.1
+        metrics["truncated_fraction"] = 0.1
         on_step(step, metrics, {"tokens_per_s": 1000.0})
     return {"name": config.run_dir.name, "resume": config.resume, "threads": os.environ["NPROC"]}
 

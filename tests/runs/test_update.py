@@ -334,8 +334,8 @@ def test_the_record_says_which_tokens_were_chosen_and_which_clipped():
     # A fifth of 25 tokens is drawn among those that are not clipped.
     assert record["chosen"].sum() == 5
     assert not (record["chosen"] & (record["clipped"] | ~mask)).any()
-    np.testing.assert_allclose(metrics["chosen_share"], 5 / 25, rtol=1e-6)
-    np.testing.assert_allclose(metrics["clipped_share"], record["clipped"].sum() / 25, rtol=1e-6)
+    np.testing.assert_allclose(metrics["chosen_fraction"], 5 / 25, rtol=1e-6)
+    np.testing.assert_allclose(metrics["clipped_fraction"], record["clipped"].sum() / 25, rtol=1e-6)
 
 
 def test_curves_split_the_entropy_by_outcome():
@@ -349,7 +349,7 @@ def test_curves_split_the_entropy_by_outcome():
         "entropy/wrong": entropy[~right][mask[~right]].mean(),
         "entropy/p10": np.quantile(entropy[mask], 0.1),
         "entropy/p90": np.quantile(entropy[mask], 0.9),
-        "low_entropy_share": (entropy[mask] < 0.01).mean(),
+        "low_entropy_fraction": (entropy[mask] < 0.01).mean(),
     }
     for name, value in values.items():
         np.testing.assert_allclose(metrics[name], value, rtol=1e-5)
@@ -359,7 +359,7 @@ def test_curves_of_no_token_are_missing():
     rollouts = batch("float32")
     nothing = rollouts.replace(mask=jnp.zeros_like(rollouts.mask))
     _, metrics, _ = step(moved(), nothing)
-    for name in ("entropy", "entropy/p50", "entropy/right", "low_entropy_share"):
+    for name in ("entropy", "entropy/p50", "entropy/right", "low_entropy_fraction"):
         assert np.isnan(metrics[name]), name
 
 

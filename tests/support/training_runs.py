@@ -155,6 +155,15 @@ def on_brackets(method, run_dir, task="hinted_brackets:train=64", **changes):
     return metrics(run_dir)
 
 
+def trained(folder, run_dir, method, *hyperparameters, **changes):
+    """The lines of a run of two steps, one of which moves the policy."""
+    small = dict(method=method, hyperparameters=hyperparameters, steps=2)
+    quietly(settings(folder, run_dir, **{**small, **changes}))
+    lines = metrics(run_dir)
+    assert max(values(lines, "gradient_norm")) > 0
+    return lines
+
+
 def values(lines, name):
     """The numbers of one curve, of the steps that have it."""
     return [line[name] for line in lines if name in line]

@@ -107,7 +107,7 @@ def test_a_function_is_its_steps_in_order():
     [
         ({"min_steps": 0}, r"min_steps must be in \[1, 6\], got 0"),
         ({"min_steps": 3, "max_steps": 2}, "min_steps must be at most max_steps 2, got 3"),
-        ({"score": "half"}, "score must be 'strict' or 'share', got 'half'"),
+        ({"score": "half"}, "score must be 'strict' or 'fraction', got 'half'"),
         ({"size": 0}, "size must be at least 1, got 0"),
         ({"max_steps": 1, "size": 5000}, "small enough for different prompts"),
     ],
@@ -118,7 +118,7 @@ def test_wrong_options_are_named(options, message):
 
 
 def test_the_share_of_right_values_may_be_the_outcome():
-    task = load("programs:score=share,size=9,test_size=1")
+    task = load("programs:score=fraction,size=9,test_size=1")
     prompt = task.train[0]
     value = prompt.answer[0]["value"]  # of the empty input
     (grade,) = task.verify([prompt], [Response(f"```python\ndef solve(x): return {value!r}\n```")])

@@ -1,4 +1,4 @@
-"""What can be said of a run directory, finished or growing, also of an older version.
+"""What can be said of a run directory, finished or growing.
 
 What the run did not write is said to be missing, with what it would take. Nothing is drawn or
 scored here, and no device is used.

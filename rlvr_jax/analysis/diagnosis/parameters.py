@@ -105,7 +105,7 @@ def _by_layer(topic: Topic, changes: Sequence[TensorChange]) -> None:
 
 def _mean(changes: Sequence[TensorChange], name: str) -> float | None:
     """Mean over the matrices that have the number; None if none has."""
-    field, power = ("rank1_share", 2) if name == "rank1_energy" else (name, 1)
+    field, power = ("rank1_fraction", 2) if name == "rank1_energy" else (name, 1)
     found = [value for change in changes if (value := getattr(change, field)) is not None]
     return float(np.mean(np.power(found, power))) if found else None
 

@@ -44,7 +44,7 @@ def practice(run: Run) -> Topic:
     shown = {"mixed": 2, "all wrong": 1, "all right": 3}
     curves = {name: table[:, [0, column]] for name, column in shown.items()}
     note = f"before any filter, n = {len(lines)} steps"
-    topic.charts.append(curve("Groups by outcome", "share", note, "step", curves, y=[0, 1]))
+    topic.charts.append(curve("Groups by outcome", "fraction", note, "step", curves, y=[0, 1]))
     return topic
 
 

@@ -130,7 +130,7 @@ def _crossing(topic: Topic, before, after, n: int, names: tuple[str, str]) -> No
         "k": found.k,
         "low": found.low if np.isfinite(found.low) else None,
         "high": found.high if np.isfinite(found.high) else None,
-        "share_of_draws": found.share,
+        "fraction_of_samples": found.share,
     }
     share = f"{100 * found.share:.0f} % of the draws of problems"
     if found.k:

@@ -121,7 +121,7 @@ def _classes(topic: Topic, before: Answers, names: tuple[str, str]) -> None:
             "tokens": old.number,
             "entropy": [old.mean, new.mean],
             "change": moved.mean,
-            "share_of_change": moved.share,
+            "fraction_of_change": moved.share,
         }
         cells = [f"{x:.3f}" for x in (old.mean, new.mean, moved.mean)]
         shares = [f"{100 * x:.0f} %" for x in (part, moved.share)]

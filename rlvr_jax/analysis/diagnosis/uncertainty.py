@@ -68,7 +68,7 @@ def _spent(topic: Topic, steps: np.ndarray, entropy: np.ndarray) -> None:
         "last": float(last.mean()),
         "steps_of_each": window,
         "left": float(left) if np.isfinite(left) else None,
-        "share_of_drop_in_first_fifth": None if share is None else float(share),
+        "fraction_of_drop_in_first_fifth": None if share is None else float(share),
     }
     told = f"{_mean(first)} → {_mean(last)} nats a token (first and last {window} steps"
     told += ", ± their standard deviation)." if window > 1 else ")."

@@ -48,7 +48,7 @@ def method_section(
         gap = found[entry].difference
         less = gap.signed if gap.values else ""
         lines.append(f"| `{entry}` | {len(ends)} | {first} | {second} | {less} | {third} |")
-    lines += ["", f"Held-out {main} against drawn tokens, the mean over seeds with its 95 %"]
+    lines += ["", f"Held-out {main} against sampled tokens, the mean over seeds with its 95 %"]
     lines += ["t-interval:", ""]
     kept = [row for row in curves if row["board"] == board]
     for entry in others or [baseline]:
@@ -94,7 +94,7 @@ def _picture(curves: Mapping[str, Sequence[Mapping[str, Any]]], main: str) -> st
         )
     parts.append(
         f'<text x="{_WIDTH - 10}" y="{_HEIGHT - 8}" text-anchor="end">'
-        f"{end / 1e6:.1f} million drawn tokens</text>"
+        f"{end / 1e6:.1f} million sampled tokens</text>"
     )
     return (
         f'<div><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" font-size="12"'
@@ -103,10 +103,11 @@ def _picture(curves: Mapping[str, Sequence[Mapping[str, Any]]], main: str) -> st
 
 
 def _band(rows: Sequence[Mapping[str, Any]], main: str) -> tuple[np.ndarray, ...]:
-    """Drawn tokens; low end, mean and high end of the number there, up to where all runs go."""
-    end = min(row["drawn_tokens"][-1] for row in rows)
+    """Sampled tokens; low end, mean and high end of the number there, up to where all runs go."""
+    end = min(row["sampled_tokens"][-1] for row in rows)
     x = np.linspace(0, end, _POINTS)
-    values = np.array([np.interp(x, row["drawn_tokens"], row[f"held_out/{main}"]) for row in rows])
+    name = f"held_out/{main}"
+    values = np.array([np.interp(x, row["sampled_tokens"], row[name]) for row in rows])
     found = [mean_interval(column.tolist()) for column in values.T]
     width = np.nan_to_num(np.array([each.half_width for each in found]))
     mean = np.array([each.mean for each in found])

@@ -14,7 +14,7 @@ from rlvr_jax.analysis.run_directory import Run, load_run, read_json_lines
 
 DIGITS = 5
 """Of what is written down; the hash is of all of them."""
-_TOKENS = ("drawn_tokens", "given_tokens", "scored_tokens", "trained_tokens")
+_TOKENS = ("sampled_tokens", "given_tokens", "scored_tokens", "trained_tokens")
 
 
 def run_row(path: Path, board: str, entry: str, commit: str) -> dict[str, Any]:
@@ -87,10 +87,10 @@ def _told(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def curve_row(path: Path, board: str, entry: str) -> dict[str, Any]:
     """The curves of a run, thinned to its evaluations: pass@k, the entropy of their answers and of
-    the batch that was trained on, drawn tokens so far."""
+    the batch that was trained on, sampled tokens so far."""
     run = load_run(path)
     evaluated = [row for row in run.metrics if "held_out/n" in row]
-    drawn = np.cumsum([row.get("drawn_tokens", 0) for row in run.metrics])
+    drawn = np.cumsum([row.get("sampled_tokens", 0) for row in run.metrics])
     names = [n for n in evaluated[0] if n.startswith("held_out/pass@")] + ["held_out/entropy"]
     curves = {name: [_rounded(row[name]) for row in evaluated] for name in names}
     # Before the first step nothing was sampled, but its evaluation has an entropy.
@@ -98,7 +98,7 @@ def curve_row(path: Path, board: str, entry: str) -> dict[str, Any]:
     entropy = [row.get("entropy", row["held_out/entropy"]) for row in evaluated]
     curves["entropy"] = [_rounded(value) for value in entropy]
     steps = [row["step"] for row in run.metrics]
-    curves["drawn_tokens"] = [int(drawn[steps.index(row["step"])]) for row in evaluated]
+    curves["sampled_tokens"] = [int(drawn[steps.index(row["step"])]) for row in evaluated]
     key = {"board": board, "entry": entry, "seed": run.seed}
     return key | {"step": [row["step"] for row in evaluated], **curves}
 
@@ -113,6 +113,9 @@ def append_row(path: Path, row: Mapping[str, Any]) -> None:
 def read_rows(path: Path) -> list[dict[str, Any]]:
     """All lines of a file, none if there is no file."""
     rows = read_json_lines(path)
+    if any("drawn_tokens" in row for row in rows):  # by an earlier version
+        wanted = f"read_rows: lines of {path} must have sampled_tokens, got drawn_tokens"
+        raise ValueError(f"{wanted}; run the board again in another folder")
     keys: Sequence[tuple] = [(row["board"], row["entry"], row["seed"]) for row in rows]
     if twice := [key for key in dict.fromkeys(keys) if keys.count(key) > 1]:
         raise ValueError(f"read_rows: {path} must have one line a run, got more of {twice[0]}")

@@ -78,7 +78,7 @@ class TensorChange(NamedTuple):
       unchanged_bfloat16: the same of bfloat16 copies of both.
       spectral_shift: ‖σ₁ - σ₀‖ / ‖σ₀‖.
       angle: the largest principal angle of the top subspaces, degrees, of both sides.
-      stable_rank, effective_rank, rank1_share: of D.
+      stable_rank, effective_rank, rank1_fraction: of D.
       principal_overlap, low_overlap: share of the changed entries (of bfloat16 copies) on a mask.
       control_overlap: `principal_overlap` of a random update of the same norm, stored alike.
       mass_on_principal: share of ‖D‖² on the principal mask.
@@ -96,7 +96,7 @@ class TensorChange(NamedTuple):
     angle: float | None = None
     stable_rank: float | None = None
     effective_rank: float | None = None
-    rank1_share: float | None = None
+    rank1_fraction: float | None = None
     principal_overlap: float | None = None
     low_overlap: float | None = None
     control_overlap: float | None = None
@@ -197,7 +197,7 @@ def compare_pair(pair: TensorPair, rank: int = 16, density: float = 0.2) -> Tens
     return change._replace(
         stable_rank=float(np.sum(values**2) / values[0] ** 2),
         effective_rank=effective_rank(values),
-        rank1_share=float(values[0] / norm),
+        rank1_fraction=float(values[0] / norm),
         principal_overlap=inside(principal, changed) if changed.any() else None,
         low_overlap=inside(smallest_entries(old, density), changed) if changed.any() else None,
         control_overlap=inside(principal, control) if control.any() else None,

@@ -56,7 +56,7 @@ class UpdateSpectrum(NamedTuple):
     Fields:
       relative_norm: ‖D‖ / ‖W₀‖.
       spectral_shift: of the singular values of W₀.
-      stable_rank, rank1_share: of D.
+      stable_rank, rank1_fraction: of D.
       angles_left, angles_right: [r] degrees, rising, of the top subspaces of W₀ and W₁.
       rank_energy: [min(M, N)], cumulative.
       replacement: [M, N], the rank-1 part of D with the norm of D.
@@ -65,7 +65,7 @@ class UpdateSpectrum(NamedTuple):
     relative_norm: float
     spectral_shift: float
     stable_rank: float
-    rank1_share: float
+    rank1_fraction: float
     angles_left: np.ndarray
     angles_right: np.ndarray
     rank_energy: np.ndarray
@@ -140,7 +140,7 @@ def update_spectrum(before: ArrayLike, after: ArrayLike, rank: int = 3) -> Updat
         relative_norm=norm / float(np.linalg.norm(before)),
         spectral_shift=spectral_shift(old.values, new.values),
         stable_rank=float(energy[-1] / parts.values[0] ** 2),
-        rank1_share=float(parts.values[0] / norm),
+        rank1_fraction=float(parts.values[0] / norm),
         angles_left=np.degrees(left),
         angles_right=np.degrees(right),
         rank_energy=energy / energy[-1],

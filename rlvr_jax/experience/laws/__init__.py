@@ -162,7 +162,7 @@ def outcome(case: Case) -> None:
 
 def counted_tokens(case: Case) -> None:
     """The number of sampled tokens in the metrics is the number that the actor sampled."""
-    counted = sum(collected.metrics["drawn_tokens"] for collected, _, _ in case.steps)
+    counted = sum(collected.metrics["sampled_tokens"] for collected, _, _ in case.steps)
     sampled = sum(case.sampled)
     require(counted == sampled, f"metrics count {counted} tokens, the actor sampled {sampled}")
 

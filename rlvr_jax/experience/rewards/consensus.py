@@ -49,8 +49,8 @@ def agreement(
       missing: reward of a response without an answer; None: the fraction of one row.
       parted: reward of the rows of a group in which all answers differ; None: as in other groups.
     Reads: answer, group, rollout_id; outcome for metrics only.
-    Metrics: answer_entropy (H, nats), majority_share, label_accuracy (fraction of the groups whose
-      first row with the most frequent answer is correct), reward_accuracy (mean of
+    Metrics: answer_entropy (H, nats), majority_fraction, label_accuracy (fraction of the groups
+      whose first row with the most frequent answer is correct), reward_accuracy (mean of
       1 - |outcome - reward|).
     """
 
@@ -72,7 +72,7 @@ def agreement(
         correct = is_correct(rollouts.outcome).astype(kind)
         metrics = {
             "answer_entropy": judged_mean(disagreement(clusters, group, kind), rollouts),
-            "majority_share": judged_mean(group_max(share, group), rollouts),
+            "majority_fraction": judged_mean(group_max(share, group), rollouts),
             "reward_accuracy": judged_mean(1 - jnp.abs(correct - earned), rollouts),
             "label_accuracy": masked_mean(correct, label & judged_rows(rollouts)),
         }

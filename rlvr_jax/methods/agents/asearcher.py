@@ -70,7 +70,7 @@ def band_importance(low: float, high: float, ratio: Ratio = clamped_token_ratio)
     Args:
       low, high: the band, 0 ≤ low ≤ high.
       ratio: as in `truncate_importance`.
-    Metrics: silenced_share (fraction of the tokens).
+    Metrics: silenced_fraction (of the tokens).
     Raises:
       ValueError: an empty band or a negative bound.
     Source: verl, https://github.com/volcengine/verl (docs/algo/rollout_corr.md).
@@ -81,7 +81,7 @@ def band_importance(low: float, high: float, ratio: Ratio = clamped_token_ratio)
         own = ratio(context.old_logp, context.rollouts.behaviour_logp, signals.mask)
         inside = (low <= own) & (own <= high)
         weight = jnp.where(inside, signals.weight * own, 0)
-        metrics = {"silenced_share": masked_mean(~inside, signals.mask)}
+        metrics = {"silenced_fraction": masked_mean(~inside, signals.mask)}
         return replace(signals, weight=weight), state, metrics
 
     return apply

@@ -86,7 +86,7 @@ def recover(
       contexts: groups of recoveries of a step, for which the buffer waits; None: a quarter of its
         prompts.
     Reads: outcome, texts. Writes: origin. Draws: a group (G' rows) for each context.
-    Metrics: failed_rows, recovery_groups, recovered_share (fraction of correct recoveries).
+    Metrics: failed_rows, recovery_groups, recovered_fraction (fraction of correct recoveries).
     """
 
     def init(setting):
@@ -97,7 +97,7 @@ def recover(
         known, failed = _with_failures(batch, actor, state, setting, feedback, per_prompt)
         wanted = contexts or max(setting.prompts // 4, 1)
         wanted = min(wanted, setting.prompts, len(known["number"]))
-        metrics = {"failed_rows": float(failed), "recovery_groups": 0.0, "recovered_share": 0.0}
+        metrics = {"failed_rows": float(failed), "recovery_groups": 0.0, "recovered_fraction": 0.0}
         if np.sum(known["number"] >= 0) < wanted:
             return batch, known, metrics
         places, left = newest_contexts(known, wanted)
@@ -115,7 +115,7 @@ def recover(
         ]
         sampled = actor.grade(actor.draw(asks, turn.key))
         metrics["recovery_groups"] = float(len(asks))
-        metrics["recovered_share"] = float(sampled.rollouts.outcome.mean())
+        metrics["recovered_fraction"] = float(sampled.rollouts.outcome.mean())
         equal = uniform(sampled.outcomes())
         sampled = sampled.without(equal[sampled.rollouts.group])
         return concatenate([batch, sampled]), left, metrics

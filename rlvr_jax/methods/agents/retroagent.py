@@ -40,8 +40,8 @@ def beyond_best(column: NonNegativeInt, coefficient: NonNegative = 1.0) -> Shapi
 
     Args:
       column, coefficient: as for `retroagent`; NaN of the column counts as 0.
-    Reads: outcome, group, component_rewards. Metrics: reward/outcome, reward/progress, best_share
-      (mean Φ of the batch's rows, before it).
+    Reads: outcome, group, component_rewards. Metrics: reward/outcome, reward/progress,
+      best_fraction (mean Φ of the batch's rows, before it).
     """
 
     def init(prompts):
@@ -63,7 +63,7 @@ def beyond_best(column: NonNegativeInt, coefficient: NonNegative = 1.0) -> Shapi
         metrics = {
             "reward/outcome": judged_mean(rollouts.outcome, rollouts),
             "reward/progress": judged_mean(gain, rollouts),
-            "best_share": judged_mean(best, rollouts),
+            "best_fraction": judged_mean(best, rollouts),
         }
         return rollouts.outcome + coefficient * gain, state, metrics
 

@@ -155,7 +155,7 @@ def replay_good(
       replay_steps: step at which replayed responses count in full (S).
       where: (batch, task) -> bool [B], rows that may be stored; None: all.
     Reads: reward. Writes: `Batch.further`, of rows that are stored. Metrics: usual_reward (b),
-      kept_rows (stored ones), replayed_rows, replay_weight (γ).
+      stored_rows, replayed_rows, replay_weight (γ).
     """
     falling = falling_cosine(replay_steps)
 
@@ -194,7 +194,7 @@ def replay_good(
             further.append(written.with_rollouts(kept=mask, **signals))
             store = store._replace(held=np.int32(0))
             metrics["replayed_rows"] = float(size)
-        metrics["kept_rows"] = float(store.held)
+        metrics["stored_rows"] = float(store.held)
         return replace(batch, further=further), ReplayState(store, means), metrics
 
     return Stage(apply, init, updates=1, by_row=True)

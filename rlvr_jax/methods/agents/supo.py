@@ -323,7 +323,7 @@ def drop_truncated() -> Transform:
 
     Their rewards stay in the statistics of their groups.
 
-    Metrics: dropped_rollouts_share (of those with tokens).
+    Metrics: dropped_rollouts_fraction (of those with tokens).
     Source: Yu et al. 2025, https://arxiv.org/abs/2503.14476 (overlong filtering).
     """
 
@@ -331,7 +331,7 @@ def drop_truncated() -> Transform:
         truncated = context.rollouts.truncated
         mask = signals.mask & ~truncated[:, None]
         dropped = masked_mean(truncated, has_tokens(signals.mask)).astype(signals.weight.dtype)
-        metrics = {"dropped_rollouts_share": dropped}
+        metrics = {"dropped_rollouts_fraction": dropped}
         return replace(signals, mask=mask), state, metrics
 
     return apply

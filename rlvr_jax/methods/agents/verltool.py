@@ -33,8 +33,8 @@ def mask_void() -> Stage:
 
     Their rewards stay in their groups.
 
-    Reads: turn, and the answers of the grades (`Task.answers`). Writes: mask. Metrics: void_share
-      (fraction of such rows).
+    Reads: turn, and the answers of the grades (`Task.answers`). Writes: mask. Metrics:
+      void_fraction (fraction of such rows).
     Raises:
       ValueError: when a run begins, a task without answers.
     """
@@ -52,7 +52,7 @@ def mask_void() -> Stage:
         called = np.zeros(len(batch), bool) if turns is None else (turns % 2 == 1).any(axis=1)
         answered = np.array([grade.answer is not None for grade in batch.grades], bool)
         void = ~(called | answered)
-        return batch.without(void), state, {"void_share": float(void.mean())}
+        return batch.without(void), state, {"void_fraction": float(void.mean())}
 
     return Stage(apply, init)
 

@@ -59,7 +59,7 @@ def imitate_right(capacity: Count, round_steps: Count, per_prompt: Count) -> Sta
 
     Args: as of `expert_iteration`.
     Reads: outcome. Writes: mask (cleared), supervised.
-    Metrics: new_answers (stored in this step), kept_answers (in all), imitated_answers (rows).
+    Metrics: new_answers (stored in this step), stored_answers (in all), imitated_answers (rows).
     """
 
     def init(setting):
@@ -76,7 +76,7 @@ def imitate_right(capacity: Count, round_steps: Count, per_prompt: Count) -> Sta
         places = places[state.step[places] < turn.step // round_steps * round_steps]
         metrics = {
             "new_answers": float(len(new)),
-            "kept_answers": float(state.held),
+            "stored_answers": float(state.held),
             "imitated_answers": 0.0,
         }
         if not len(places):

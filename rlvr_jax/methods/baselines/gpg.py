@@ -29,7 +29,7 @@ from rlvr_jax.types.hyperparameters import Epsilon, Positive
 def amplify_informative(epsilon: Epsilon = 1e-5) -> Transform:
     """A' = A / (v + ε), v the fraction of the rollouts in groups with rewards that differ.
 
-    Metrics: informative_share (v).
+    Metrics: informative_fraction (v).
     """
 
     def apply(signals, context, state):
@@ -37,7 +37,7 @@ def amplify_informative(epsilon: Epsilon = 1e-5) -> Transform:
         informative = ~group_all_equal(reward, group)
         share = masked_mean(informative, has_tokens(signals.mask)).astype(reward.dtype)
         signals = replace(signals, advantage=signals.advantage / (share + epsilon))
-        return signals, state, {"informative_share": share}
+        return signals, state, {"informative_fraction": share}
 
     return apply
 

@@ -30,7 +30,7 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, N
 def drop_perfect_groups(max_reward: Finite) -> Transform:
     """Takes groups whose rewards are all `max_reward` out of the loss and its denominators.
 
-    Metrics: perfect_share (fraction of the rollouts with tokens).
+    Metrics: perfect_fraction (of the rollouts with tokens).
     """
 
     def apply(signals, context, state):
@@ -38,7 +38,7 @@ def drop_perfect_groups(max_reward: Finite) -> Transform:
         perfect = group_all_equal(reward, group) & (reward == max_reward)
         share = masked_mean(perfect, has_tokens(signals.mask)).astype(reward.dtype)
         signals = replace(signals, mask=signals.mask & ~perfect[:, None])
-        return signals, state, {"perfect_share": share}
+        return signals, state, {"perfect_fraction": share}
 
     return apply
 

@@ -49,14 +49,14 @@ def signed_by_outcome(right: NonNegative, wrong: NonNegative) -> Transform:
 def drop_neutral_rollouts() -> Transform:
     """Takes rollouts whose advantage is 0 at every token out of the loss and its denominators.
 
-    Metrics: neutral_share (fraction of the rollouts with tokens).
+    Metrics: neutral_fraction (of the rollouts with tokens).
     """
 
     def apply(signals, context, state):
         kept = jnp.any(signals.mask & (signals.advantage != 0), axis=1)
         share = masked_mean(~kept, has_tokens(signals.mask)).astype(signals.weight.dtype)
         signals = replace(signals, mask=signals.mask & kept[:, None])
-        return signals, state, {"neutral_share": share}
+        return signals, state, {"neutral_fraction": share}
 
     return apply
 

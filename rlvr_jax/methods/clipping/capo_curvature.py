@@ -46,7 +46,7 @@ def drop_unstable_steps(
     Args:
       change_limit, shift_limit: δ_H and δ_F; the predictions must be strictly below them.
       symmetric: False requires m_H in [0, δ_H): the objective may not fall.
-    Metrics: rejected_share (fraction of the tokens), predicted_shift_max (nats).
+    Metrics: rejected_fraction (of the tokens), predicted_shift_max (nats).
     """
 
     def apply(signals, context, state):
@@ -63,7 +63,7 @@ def drop_unstable_steps(
         stable = above & (change < change_limit) & (shift < shift_limit)
         mask = signals.mask & stable
         metrics = {
-            "rejected_share": masked_mean(~mask, signals.mask),
+            "rejected_fraction": masked_mean(~mask, signals.mask),
             "predicted_shift_max": masked_max(shift, signals.mask),
         }
         return replace(signals, mask=mask), state, metrics

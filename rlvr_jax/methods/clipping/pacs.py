@@ -35,7 +35,7 @@ from rlvr_jax.types.hyperparameters import Positive
 def outcome_residual(scale: Positive) -> Transform:
     """A_i = R_i - σ(ψ_i), the negative slope of the loss; before the first update it is ±½.
 
-    Metrics: predicted_share (fraction of the rollouts whose ψ has the sign of R - ½).
+    Metrics: predicted_fraction (fraction of the rollouts whose ψ has the sign of R - ½).
     """
 
     def apply(signals, context, state):
@@ -43,7 +43,7 @@ def outcome_residual(scale: Positive) -> Transform:
         score = jax.lax.stop_gradient(_outcome_score(signals, context, scale))
         advantage = jnp.where(signals.mask, (outcome - jax.nn.sigmoid(score))[:, None], 0)
         predicted = ((score > 0) == is_correct(outcome)).astype(outcome.dtype)
-        metrics = {"predicted_share": masked_mean(predicted, has_tokens(signals.mask))}
+        metrics = {"predicted_fraction": masked_mean(predicted, has_tokens(signals.mask))}
         return replace(signals, advantage=advantage), state, metrics
 
     return apply

@@ -40,7 +40,7 @@ def rewriter_credit(high: NonNegative = 0.5, low: NonNegative = 0.1) -> Transfor
 
     p is the teacher's probability. Tokens of reward 0 leave the mask: averages are over key tokens.
 
-    Metrics: key_tokens_share.
+    Metrics: key_tokens_fraction.
     """
 
     def apply(signals, context, state):
@@ -49,7 +49,7 @@ def rewriter_credit(high: NonNegative = 0.5, low: NonNegative = 0.1) -> Transfor
         correct = is_correct(rollouts.outcome)[:, None]
         reward = jnp.where(correct, jnp.clip(above, 0, high), jnp.clip(above, -low, 0))
         key = signals.mask & (reward != 0)
-        metrics = {"key_tokens_share": masked_mean(key, signals.mask)}
+        metrics = {"key_tokens_fraction": masked_mean(key, signals.mask)}
         signals = replace(signals, advantage=jnp.where(key, reward, 0), mask=key)
         return signals, state, metrics
 

@@ -28,8 +28,8 @@ import numpy as np
 from rlvr_jax.experience import Shown, Stage, View, concatenate, experience
 from rlvr_jax.experience.stages.problems.written import (
     WRITTEN,
+    accepted_groups,
     asks_of_problems,
-    kept_groups,
     mixed,
     read_problems,
     with_request,
@@ -63,8 +63,8 @@ def rewrite_prompts(hard: Unit, medium: Unit) -> Stage:
     Args:
       hard, medium: largest accuracy of a hard prompt, and of a medium one.
     Samples: one response per hard or medium prompt, and one group per rewritten prompt.
-    Metrics: hard_prompts, medium_prompts (fractions), rewritten (prompts), rewritten_kept (groups
-      of rewritten prompts), kept_groups.
+    Metrics: hard_prompts, medium_prompts (fractions), rewritten (prompts), rewritten_accepted
+      (groups of rewritten prompts), accepted_groups.
     """
     if not hard < medium:
         raise ValueError(f"rewrite_prompts: hard must be below medium {medium}, got {hard}")
@@ -91,7 +91,7 @@ def rewrite_prompts(hard: Unit, medium: Unit) -> Stage:
                 if problem is not None:
                     problems.append(problem)
                     labels.append(label)
-        parts = [kept_groups(batch, mixed(outcomes))]
+        parts = [accepted_groups(batch, mixed(outcomes))]
         written = None
         if problems:
             asks = asks_of_problems(problems, labels, turn.setting.samples, turn.setting.task)
@@ -99,11 +99,11 @@ def rewrite_prompts(hard: Unit, medium: Unit) -> Stage:
             written = actor.grade(actor.draw(asks, key))
             keep = mixed(written.outcomes())
             for label in (MEDIUM, HARD):
-                parts.insert(0, kept_groups(written, keep & (np.array(labels) == label)))
-            metrics["rewritten_kept"] = float(keep.sum())
+                parts.insert(0, accepted_groups(written, keep & (np.array(labels) == label)))
+            metrics["rewritten_accepted"] = float(keep.sum())
         metrics["rewritten"] = float(len(problems))
         whole = [part for part in parts if part is not None]
-        metrics["kept_groups"] = float(sum(len(part.groups) for part in whole))
+        metrics["accepted_groups"] = float(sum(len(part.groups) for part in whole))
         if not whole:
             return batch.without(np.ones(len(batch), bool)), state, metrics
         return concatenate(whole).renumbered(), state, metrics

@@ -79,7 +79,7 @@ def prioritized(
       prior: average pass rate before the first visit.
       resample_below: pass rate of a visit from which on a prompt is excluded (r_max); infinity
         excludes no prompt.
-    Metrics: solved_share (fraction of prompts that are excluded), mean_history (mean s).
+    Metrics: solved_fraction (fraction of prompts that are excluded), mean_history (mean s).
     """
 
     def init(setting):
@@ -99,8 +99,8 @@ def prioritized(
         history = visited(state.history, turn.step, rates, decay)
         done = state.solved.copy()
         done[[number for number, rate in rates if rate >= resample_below]] = True
-        metrics = {"solved_share": float(done.mean()), "mean_history": float(history.mean.mean())}
-        return _State(history, done), metrics
+        means = {"solved_fraction": done.mean(), "mean_history": history.mean.mean()}
+        return _State(history, done), {name: float(mean) for name, mean in means.items()}
 
     return Curriculum(propose, init, observe)
 

@@ -151,8 +151,8 @@ def variance_promotion(
         latter is in tokens and needs a smaller β.
       scale: (VPS [P]) -> weights, `as_they_are` or `min_max`.
       momentum: μ in W' = μ W + (1 - μ) scale(VPS); 1 freezes the weights.
-    Metrics: scored_share (fraction of the prompts with a score), score (mean of the scores), rated
-      (prompts).
+    Metrics: scored_fraction (fraction of the prompts with a score), score (mean of the scores),
+      rated (prompts).
     """
 
     def init(setting):
@@ -193,7 +193,7 @@ def variance_promotion(
             weight = refreshed(weight, score, scale, momentum)
         known = ~np.isnan(score)
         rated_now = sum(visit.batch.asks[visit.rows[0]].rating for visit in visits)
-        metrics = {"scored_share": float(known.mean()), "rated": float(rated_now)}
+        metrics = {"scored_fraction": float(known.mean()), "rated": float(rated_now)}
         if known.any():
             metrics["score"] = float(score[known].mean())
         return _State(score, weight, last), metrics

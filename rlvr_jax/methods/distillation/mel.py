@@ -47,13 +47,13 @@ def reflect() -> Stage:
     its own that enters no statistic. The responses with notes are not trained on.
 
     Samples: two responses per mixed group.
-    Metrics: mixed_groups (fraction of the groups), kept_notes (fraction of the groups).
+    Metrics: mixed_groups (fraction of the groups), accepted_notes (fraction of the groups).
     """
 
     def apply(batch, actor, state, turn):
         batch = batch.with_rollouts(supervised=np.zeros(len(batch), bool))
         pairs = contrast_pairs(batch)
-        metrics = {"mixed_groups": len(pairs) / len(batch.groups), "kept_notes": 0.0}
+        metrics = {"mixed_groups": len(pairs) / len(batch.groups), "accepted_notes": 0.0}
         if not pairs:
             return batch, state, metrics
         asks = asked_about(batch, pairs, REQUEST)
@@ -69,7 +69,7 @@ def reflect() -> Stage:
         notes = notes.take(np.flatnonzero(useful))
         notes = notes.graded([Grade(None)] * len(notes))  # notes are not graded
         rows = to_imitate(notes, True)
-        metrics["kept_notes"] = len(notes) / len(batch.groups)
+        metrics["accepted_notes"] = len(notes) / len(batch.groups)
         return concatenate([batch, rows]), state, metrics
 
     shown = replace(with_two_answers("", "", REQUEST), responses=2)

@@ -206,7 +206,7 @@ def imitate_hard(
       wrong_above: fraction of incorrect rows above which a prompt is hard.
       probability: of storing a hard prompt.
       capacity: stored prompts whose solutions are imitated together.
-    Metrics: hard_groups (fraction of the groups), kept_prompts (in the store), imitated_solutions
+    Metrics: hard_groups (fraction of the groups), stored_prompts, imitated_solutions
       (rows), solutions_too_long (prompts).
     """
 
@@ -228,7 +228,7 @@ def imitate_hard(
         further = [*batch.further, *solved]
         metrics = {
             "hard_groups": float(hard.mean()),
-            "kept_prompts": float(state.held),
+            "stored_prompts": float(state.held),
             "imitated_solutions": float(sum(map(len, further))),
             "solutions_too_long": float(long),
         }

@@ -37,13 +37,13 @@ from rlvr_jax.types.hyperparameters import Bound, Count, Finite, Unit
 def drop_untaught(success: Finite = 0.5) -> Transform:
     """Masks rows without a correct row among the others of their group.
 
-    Metrics: taught_share (fraction of the tokens).
+    Metrics: taught_fraction (of the tokens).
     """
 
     def apply(signals, context, state):
         taught = has_right_sibling(context.rollouts, success)[:, None]
         everywhere = jnp.broadcast_to(taught, signals.mask.shape)
-        metrics = {"taught_share": masked_mean(everywhere, signals.mask)}
+        metrics = {"taught_fraction": masked_mean(everywhere, signals.mask)}
         return replace(signals, mask=signals.mask & taught), state, metrics
 
     return apply

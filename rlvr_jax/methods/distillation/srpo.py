@@ -54,7 +54,7 @@ def failures(success: Finite) -> Function:
 def weigh_certain_teacher(beta: NonNegative, success: Finite = 0.5) -> Transform:
     """Multiplies the weight of taught failures by exp(-β H), H the teacher's entropy, with mean 1.
 
-    Metrics: taught_share (fraction of the tokens), teacher_entropy (mean over taught failures).
+    Metrics: taught_fraction (of the tokens), teacher_entropy (mean over taught failures).
     """
 
     def apply(signals, context, state):
@@ -65,7 +65,7 @@ def weigh_certain_teacher(beta: NonNegative, success: Finite = 0.5) -> Transform
         scaled = raw / jnp.where(mean > 0, mean, 1)
         weight = signals.weight * jnp.where(taught, scaled, 1)
         metrics = {
-            "taught_share": masked_mean(taught, signals.mask),
+            "taught_fraction": masked_mean(taught, signals.mask),
             "teacher_entropy": masked_mean(entropy, taught),
         }
         return replace(signals, weight=weight), state, metrics

@@ -42,7 +42,7 @@ def clip_by_entropy(quantile: Unit, low_entropy: HalfWidth, high_entropy: HalfWi
     A token whose entropy is strictly above the quantile of its rollout has the half-widths
     `high_entropy` on both sides, every other one `low_entropy`.
 
-    Metrics: high_entropy_share.
+    Metrics: high_entropy_fraction.
     """
 
     def apply(signals, context, state):
@@ -52,7 +52,7 @@ def clip_by_entropy(quantile: Unit, low_entropy: HalfWidth, high_entropy: HalfWi
         width = jnp.where(high, high_entropy, low_entropy).astype(entropy.dtype)
         chosen = signals.chosen | high
         signals = replace(signals, clip_low=width, clip_high=width, chosen=chosen)
-        return signals, state, {"high_entropy_share": masked_mean(high, signals.mask)}
+        return signals, state, {"high_entropy_fraction": masked_mean(high, signals.mask)}
 
     return apply
 

@@ -91,7 +91,7 @@ def conditional_advantage(
       bonus: added in the high half, subtracted in the low one (β).
       favors_high: the half that α below 1 favors is the high one.
       divisor: constant over which the advantage is taken (L).
-    Metrics: inter_share.
+    Metrics: inter_fraction.
     Raises:
       ValueError: a constant inter_share outside [0, 1].
     """
@@ -110,7 +110,7 @@ def conditional_advantage(
         high = in_high_half(condition(rollouts), group, rollouts.rollout_id, where)
         own = conditional_advantages(reward, group, high, where, weight, tilt, bonus, favors_high)
         signals = replace(signals, advantage=jnp.where(signals.mask, own[:, None] / divisor, 0))
-        metrics = {"inter_share": jnp.asarray(weight, reward.dtype)}
+        metrics = {"inter_fraction": jnp.asarray(weight, reward.dtype)}
         if scheduled:
             state = state + jnp.any(signals.mask).astype(jnp.int32)
         return signals, state, metrics

@@ -38,7 +38,7 @@ def drop_entropy_lowering(deviations: NonNegative) -> Transform:
 
     Args:
       deviations: μ.
-    Metrics: dropped_tokens_share.
+    Metrics: dropped_tokens_fraction.
     """
 
     def apply(signals, context, state):
@@ -46,7 +46,7 @@ def drop_entropy_lowering(deviations: NonNegative) -> Transform:
         value = entropy_discriminator(context.old_logp, context.rollouts.entropy)
         centered, sigma = value - masked_mean(value, mask), masked_std(value, mask)
         dropped = (signals.advantage < 0) & (centered < -deviations * sigma) & (sigma >= 1e-12)
-        metrics = {"dropped_tokens_share": masked_mean(dropped, mask)}
+        metrics = {"dropped_tokens_fraction": masked_mean(dropped, mask)}
         return replace(signals, mask=mask & ~dropped), state, metrics
 
     return apply
@@ -68,7 +68,7 @@ def drop_entropy_lowering_steps(deviations: NonNegative, max_fraction: Share) ->
     Args:
       deviations: μ.
       max_fraction: f, of the n tokens of the batch.
-    Metrics: dropped_tokens_share.
+    Metrics: dropped_tokens_fraction.
     """
 
     def apply(signals, context, state):
@@ -86,7 +86,7 @@ def drop_entropy_lowering_steps(deviations: NonNegative, max_fraction: Share) ->
         many = (masked_count(negative | zero) > allowed) & (masked_count(negative) > k)
         largest = masked_top_k(distance, negative, k, rollouts.rollout_id)
         dropped = jnp.where(many, largest, negative) | zero
-        metrics = {"dropped_tokens_share": masked_mean(dropped, mask)}
+        metrics = {"dropped_tokens_fraction": masked_mean(dropped, mask)}
         return replace(signals, mask=mask & ~dropped), state, metrics
 
     return apply

@@ -40,7 +40,7 @@ def heat_solved(base: Positive, rise: NonNegative, highest: Positive) -> Curricu
     It changes the requests of the curricula before it. m is the times in a row that a prompt was
     sampled and all its responses were correct.
 
-    Metrics: heated_share (of the step's prompts), ask_temperature (their mean).
+    Metrics: heated_fraction (of the step's prompts), ask_temperature (their mean).
     Raises:
       ValueError: T_max below T₀.
     """
@@ -66,7 +66,7 @@ def heat_solved(base: Positive, rise: NonNegative, highest: Positive) -> Curricu
         temperatures = heat(state[numbers], base, rise, highest)
         metrics = {}
         if len(numbers):
-            metrics["heated_share"] = np.mean(temperatures > base)
+            metrics["heated_fraction"] = np.mean(temperatures > base)
             metrics["ask_temperature"] = np.mean(temperatures)
         return streaks(state, numbers, correct), metrics
 

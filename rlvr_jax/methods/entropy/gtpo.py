@@ -44,14 +44,14 @@ def weigh_conflicts(positive: NonNegative, negative: NonNegative) -> Transform:
     weight' = weight · f, f = `positive` in rollouts with A > 0 and `negative` in those with A < 0,
     once for the stretch from the start and once for that up to the end.
 
-    Metrics: conflict_share.
+    Metrics: conflict_fraction.
     """
 
     def apply(signals, context, state):
         forward, backward = find_conflicts(signals.advantage, context.rollouts)
         factor = jnp.where(signals.advantage > 0, positive, negative).astype(signals.weight.dtype)
         weight = jnp.where(forward, factor, 1) * jnp.where(backward, factor, 1)
-        metrics = {"conflict_share": masked_mean(forward | backward, signals.mask)}
+        metrics = {"conflict_fraction": masked_mean(forward | backward, signals.mask)}
         return replace(signals, weight=signals.weight * weight), state, metrics
 
     return apply
@@ -125,7 +125,7 @@ def charge_mean_entropy(threshold: Bound, coefficient: Finite) -> Transform:
     Args:
       threshold: nats; inf drops none.
       coefficient: c.
-    Metrics: dropped_rollouts_share (of those with tokens).
+    Metrics: dropped_rollouts_fraction (of those with tokens).
     """
 
     def apply(signals, context, state):
@@ -134,7 +134,7 @@ def charge_mean_entropy(threshold: Bound, coefficient: Finite) -> Transform:
         charged = signals.advantage - coefficient * mean
         advantage = jnp.where(mask & (mean <= threshold), charged, 0)
         dropped = masked_mean(mean[:, 0] > threshold, has_tokens(mask))
-        metrics = {"dropped_rollouts_share": dropped.astype(mean.dtype)}
+        metrics = {"dropped_rollouts_fraction": dropped.astype(mean.dtype)}
         return replace(signals, advantage=advantage), state, metrics
 
     return apply

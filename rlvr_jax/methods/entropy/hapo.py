@@ -60,7 +60,7 @@ def token_normalized(limit: Bound, epsilon: Epsilon = 1e-6, padding: bool = Fals
       limit: of |A|.
       padding: the test of |A| includes the positions off the mask, with a reward of 0, as in the
         released code; the result then depends on the width of the padding.
-    Metrics: fell_back_share (of the rollouts with tokens).
+    Metrics: fell_back_fraction (of the rollouts with tokens).
     """
 
     def apply(signals, context, state):
@@ -76,7 +76,7 @@ def token_normalized(limit: Bound, epsilon: Epsilon = 1e-6, padding: bool = Fals
         advantage = jnp.where(fell_back, by_rollouts[:, None], by_tokens)
         fraction = masked_mean(fell_back[:, 0], has_tokens(mask)).astype(advantage.dtype)
         signals = replace(signals, advantage=jnp.where(mask, advantage, 0))
-        return signals, state, {"fell_back_share": fraction}
+        return signals, state, {"fell_back_fraction": fraction}
 
     return apply
 

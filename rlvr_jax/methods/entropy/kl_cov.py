@@ -39,7 +39,7 @@ def penalize_high_covariance(fraction: Share, coefficient: NonNegative) -> Trans
     (`token_covariance`; ties by rollout_id, then position) get coefficient · |logp - old_logp|
     as penalty: a pull of constant size towards the old policy, 0 where nothing has moved.
 
-    Metrics: chosen_share.
+    Metrics: chosen_fraction.
     """
 
     def apply(signals, context, state):
@@ -51,7 +51,7 @@ def penalize_high_covariance(fraction: Share, coefficient: NonNegative) -> Trans
         distance = jnp.abs(context.stats.logp - context.old_logp)
         penalty = signals.penalty + jnp.where(held, coefficient * distance, 0)
         signals = replace(signals, penalty=penalty, chosen=signals.chosen | held)
-        return signals, state, {"chosen_share": masked_mean(held, mask)}
+        return signals, state, {"chosen_fraction": masked_mean(held, mask)}
 
     remark = at_one_update("has no effect: with one update per batch no log-prob has moved.")
     return Transform(apply, remark=remark)

@@ -50,7 +50,7 @@ def protect_low_probability(
       fraction: of the tokens of negative advantage that are candidates (ρ).
       min_p: threshold of the filter, relative to the largest probability (κ).
       coefficient: weight of the pull towards the filtered policy (c).
-    Metrics: chosen_share (the protected tokens), eligible_share (the candidates).
+    Metrics: chosen_fraction (the protected tokens), eligible_fraction (the candidates).
     """
 
     def apply(signals, context, state):
@@ -77,8 +77,8 @@ def protect_low_probability(
             chosen=signals.chosen | protected,
         )
         metrics = {
-            "chosen_share": masked_mean(protected, mask),
-            "eligible_share": masked_mean(candidates, mask),
+            "chosen_fraction": masked_mean(protected, mask),
+            "eligible_fraction": masked_mean(candidates, mask),
         }
         return signals, state, metrics
 

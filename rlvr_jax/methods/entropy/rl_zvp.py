@@ -35,7 +35,7 @@ def credit_unanimous_groups(scale: NonNegative) -> Transform:
     A correct response is reinforced at its uncertain tokens, an incorrect one pushed down at its
     certain ones. The advantage of other groups does not change.
 
-    Metrics: unanimous_groups_share (of the rollouts with tokens).
+    Metrics: unanimous_groups_fraction (of the rollouts with tokens).
     """
 
     def apply(signals, context, state):
@@ -47,7 +47,7 @@ def credit_unanimous_groups(scale: NonNegative) -> Transform:
         credit = scale * jnp.where(correct, entropy, below)
         advantage = jnp.where(mask & equal, credit, signals.advantage)
         fraction = masked_mean(equal[:, 0], has_tokens(mask)).astype(entropy.dtype)
-        metrics = {"unanimous_groups_share": fraction}
+        metrics = {"unanimous_groups_fraction": fraction}
         return replace(signals, advantage=advantage), state, metrics
 
     return apply

@@ -34,7 +34,7 @@ def smooth_ratio(share: Unit, top_k: Count, quantile: Unit) -> Transform:
     of the current policy: ρ' = (1 - α) ρ + (α/K) Σ_k sg(ρ) ρ_k / (sg(ρ_k) + 1e-8). Its value is
     that of ρ, its gradient ρ [(1 - α) ∇log π(y) + (α/K) Σ_k ∇log π(k)]. A clip passes all or none.
 
-    Metrics: smoothed_share.
+    Metrics: smoothed_fraction.
     """
 
     def apply(signals, context, state):
@@ -47,7 +47,7 @@ def smooth_ratio(share: Unit, top_k: Count, quantile: Unit) -> Transform:
         relative = jnp.mean(others / (jax.lax.stop_gradient(others) + 1e-8), axis=-1)
         spread = jax.lax.stop_gradient(signals.ratio) * relative
         mixed = (1 - share) * signals.ratio + share * spread
-        metrics = {"smoothed_share": masked_mean(chosen, mask)}
+        metrics = {"smoothed_fraction": masked_mean(chosen, mask)}
         ratio = jnp.where(chosen, mixed, signals.ratio)
         return replace(signals, ratio=ratio, chosen=signals.chosen | chosen), state, metrics
 
@@ -67,7 +67,7 @@ def boost_favourites(factor: NonNegative, quantile: Unit) -> Transform:
     At `uncertain_tokens` that are the current policy's likeliest, in rollouts whose advantages have
     a negative sum.
 
-    Metrics: boosted_share.
+    Metrics: boosted_fraction.
     """
 
     def apply(signals, context, state):
@@ -76,7 +76,7 @@ def boost_favourites(factor: NonNegative, quantile: Unit) -> Transform:
         favourite = context.stats.records["max_id"].astype(jnp.int32) == context.rollouts.tokens
         chosen = uncertain_tokens(context, mask, quantile) & favourite & negative
         advantage = jnp.where(chosen, factor * signals.advantage, signals.advantage)
-        metrics = {"boosted_share": masked_mean(chosen, mask)}
+        metrics = {"boosted_fraction": masked_mean(chosen, mask)}
         signals = replace(signals, advantage=advantage, chosen=signals.chosen | chosen)
         return signals, state, metrics
 

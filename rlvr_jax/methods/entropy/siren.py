@@ -71,7 +71,7 @@ def anchored_entropy(
       include_crossing: whether the token that reaches `top_p` belongs to the nucleus.
       anchor_updates: updates of the first batch (minibatches); all but the first see an updated
         policy.
-    Metrics: anchored_entropy, entropy_anchor (nats), peak_share (of the tokens).
+    Metrics: anchored_entropy, entropy_anchor (nats), peak_fraction (of the tokens).
     """
 
     def init(spec):
@@ -95,7 +95,7 @@ def anchored_entropy(
         metrics = {
             "anchored_entropy": mean,
             "entropy_anchor": anchor,
-            "peak_share": masked_mean(peaks, signals.mask),
+            "peak_fraction": masked_mean(peaks, signals.mask),
         }
         return signals, moved, metrics
 

@@ -64,8 +64,8 @@ def down_sample(
       group_share: as for `down_sampling_rows`.
       batch_share: fraction of the groups' kept rollouts that stay in the batch (N).
       token_share: fraction of the tokens of the kept rollouts.
-    Metrics: kept_rollouts_share (of the rows with tokens), kept_fraction (of the tokens),
-      token_share.
+    Metrics: used_rollouts_fraction (of the rows with tokens), used_fraction (of the tokens),
+      token_fraction.
     """
 
     def at(progress, ends):
@@ -89,9 +89,9 @@ def down_sample(
         kept = keep_top_scores(score, left, share, rollouts.rollout_id)
         state = DownSamplingState(state.step + jnp.any(mask).astype(jnp.int32))
         metrics = {
-            "kept_rollouts_share": masked_mean(across, written).astype(dtype),
-            "kept_fraction": masked_mean(kept, mask).astype(dtype),
-            "token_share": share,
+            "used_rollouts_fraction": masked_mean(across, written).astype(dtype),
+            "used_fraction": masked_mean(kept, mask).astype(dtype),
+            "token_fraction": share,
         }
         return replace(signals, mask=kept), state, metrics
 

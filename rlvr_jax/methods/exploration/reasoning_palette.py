@@ -55,7 +55,7 @@ def soft_prefixes(
       until: fraction of the run's steps over which prefixes are withdrawn.
       decode: (z [n, Z]) -> [n, P, D], such as a trained decoder. None: a random one of
         `new_prefix_vae`, of the embeddings' size, by the run's seed.
-    Writes: soft_prompt, soft_length. Metrics: prefixed_share (of the rows).
+    Writes: soft_prompt, soft_length. Metrics: prefixed_fraction (of the rows).
     """
 
     def apply(asks, actor, state, turn):
@@ -80,7 +80,7 @@ def soft_prefixes(
             asks=[ask for ask in asks for _ in range(ask.samples)],
             sample_seconds=batch.sample_seconds,
         )
-        return batch, state, {"prefixed_share": sum(rows) / max(len(group), 1)}
+        return batch, state, {"prefixed_fraction": sum(rows) / max(len(group), 1)}
 
     return apply
 

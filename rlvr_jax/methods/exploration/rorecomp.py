@@ -55,7 +55,7 @@ def recompose(advantage: Transform, fraction: Share = 0.5) -> Stage:
       advantage: of the objective, estimated here; it must not read statistics of the policy.
       fraction: of the correct and of the incorrect rows of a group that train now (α).
     Reads: outcome, length, and the fields that `advantage` reads. Writes: advantage;
-      `Batch.further`, of stored rows. Metrics: priority_share (of the rows), kept_rows (stored),
+      `Batch.further`, of stored rows. Metrics: priority_fraction (of the rows), stored_rows,
       compensation_rows (in a further update).
     Raises:
       ValueError: an advantage that reads statistics of the policy.
@@ -80,8 +80,8 @@ def recompose(advantage: Transform, fraction: Share = 0.5) -> Stage:
             rows, state = pop_oldest(state, full)
             further.append(replayed(actor, turn.setting.task, rows))
         metrics = {
-            "priority_share": float(chosen.mean()),
-            "kept_rows": float(state.held),
+            "priority_fraction": float(chosen.mean()),
+            "stored_rows": float(state.held),
             "compensation_rows": float(sum(map(len, further))),
         }
         priority = batch.take(np.flatnonzero(chosen)).renumbered()

@@ -69,8 +69,8 @@ def soft_thinking(
       mixing_temperature: of the mixture (τ).
       noise: its bounds. None: those of `GumbelNoise`.
       sampling: sampler settings that are prescribed, as for `plain`.
-    Writes: soft, candidate_ids, candidate_weight, candidate_noisy_logp. Metrics: soft_share (of the
-      generated tokens).
+    Writes: soft, candidate_ids, candidate_weight, candidate_noisy_logp. Metrics: soft_fraction (of
+      the generated tokens).
     Raises:
       ValueError: when a run samples, an end that is not one token.
     """
@@ -86,7 +86,7 @@ def soft_thinking(
         batch = actor.draw(asks, turn.key, {"soft": how})
         soft, mask = batch.rollouts.records.get("soft"), batch.rollouts.mask
         share = 0.0 if soft is None else float(soft.sum() / max(mask.sum(), 1))
-        return batch, state, {"soft_share": share}
+        return batch, state, {"soft_fraction": share}
 
     return Draw(apply, sampling=sampling, of_policy=True, writes=RECORDS)
 

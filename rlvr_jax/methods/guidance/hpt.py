@@ -116,7 +116,7 @@ def num_solved(rollouts: Rollouts) -> Int[Array, "B"]:
 def drop_demonstrated(solved: NonNegativeInt) -> Transform:
     """Masks demonstrations, and groups that the policy does not solve.
 
-    Metrics: demonstrated_share (fraction of the rows with tokens that are in unsolved groups).
+    Metrics: demonstrated_fraction (fraction of the rows with tokens that are in unsolved groups).
     """
 
     def apply(signals, context, state):
@@ -124,7 +124,7 @@ def drop_demonstrated(solved: NonNegativeInt) -> Transform:
         failed = needs_demonstration(rollouts, solved)
         mask = signals.mask & ~(rollouts.records["off_policy"] | failed)[:, None]
         share = masked_mean(failed, has_tokens(signals.mask)).astype(signals.advantage.dtype)
-        return replace(signals, mask=mask), state, {"demonstrated_share": share}
+        return replace(signals, mask=mask), state, {"demonstrated_fraction": share}
 
     return apply
 

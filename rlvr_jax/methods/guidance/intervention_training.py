@@ -49,14 +49,14 @@ def imitate_interventions(proposer: View, below: Finite, continuations: Count) -
     Args:
       proposer: view for the proposal, such as `hint(1.0)`.
     Samples: one response per row with an incorrect step, and the continuations.
-    Metrics: proposed_interventions, kept_interventions (fractions of the rows).
+    Metrics: proposed_interventions, accepted_interventions (fractions of the rows).
     """
 
     def apply(batch, actor, state, turn):
         can, start = repairable(batch, below)
         rows = np.flatnonzero(can)
         nothing = to_imitate(batch, False)
-        metrics = {"proposed_interventions": 0.0, "kept_interventions": 0.0}
+        metrics = {"proposed_interventions": 0.0, "accepted_interventions": 0.0}
         if not len(rows):
             return nothing, state, metrics
         beginnings = [batch.rollouts.tokens[row, : start[row]].tolist() for row in rows]
@@ -70,7 +70,7 @@ def imitate_interventions(proposer: View, below: Finite, continuations: Count) -
         tested = actor.grade(actor.draw(tests, jax.random.fold_in(turn.key, 1)))
         useful = is_correct(np.nan_to_num(tested.outcomes())).any(axis=1)
         kept = [target for target, there in zip(targets, useful, strict=True) if there]
-        metrics["kept_interventions"] = len(kept) / len(batch)
+        metrics["accepted_interventions"] = len(kept) / len(batch)
         if not kept:
             return nothing, state, metrics
         plain = [replace(batch.asks[row], view=PLAIN, samples=1, given=()) for row, _ in kept]

@@ -40,7 +40,7 @@ def begin_with_prefixes(low: Unit, high: Unit, cuts: Count, share: Unit) -> Curr
     not trained on. It counts in the budget of the response and is graded with the rest. The
     responses to one prefix are a group.
 
-    Metrics: prefixed_share (fraction of the groups), outcome_prefixed and outcome_plain (means over
+    Metrics: prefixed_fraction (of the groups), outcome_prefixed and outcome_plain (means over
       the groups of each kind).
     """
     if not low < high:
@@ -64,7 +64,8 @@ def begin_with_prefixes(low: Unit, high: Unit, cuts: Count, share: Unit) -> Curr
         found = outcomes_by(seen, lambda ask: labels[bool(ask.view.fraction)])
         number = sum(map(len, found.values()))
         means = {name: float(np.mean(x)) for name, x in found.items()}
-        return state, means | {"prefixed_share": len(found.get(labels[True], ())) / max(number, 1)}
+        means["prefixed_fraction"] = len(found.get(labels[True], ())) / max(number, 1)
+        return state, means
 
     return Curriculum(propose, observe=observe, views=(begin_with(high),))
 

@@ -51,7 +51,7 @@ def begin_near_the_end(per_stage: NonNegativeInt = 0) -> Curriculum:
     In stage m all but the last m steps are given; they are not trained on. A solution of M steps
     has M stages, the last from the plain prompt.
 
-    Metrics: given_share (fraction of the solution that is given, mean over the groups).
+    Metrics: given_fraction (fraction of the solution that is given, mean over the groups).
     """
 
     def propose(asks, state, turn):
@@ -69,7 +69,7 @@ def begin_near_the_end(per_stage: NonNegativeInt = 0) -> Curriculum:
 
     def observe(state, turn, seen, learned):
         asked = [learned.asks[rows[0]].view.fraction for rows in learned.groups]
-        return state, {"given_share": float(np.mean(asked))}
+        return state, {"given_fraction": float(np.mean(asked))}
 
     return Curriculum(propose, observe=observe)
 

@@ -118,7 +118,7 @@ def search_hint(rounds: Count, target: OpenUnit) -> Stage:
     of all rounds are one group.
 
     Samples: m - 1 times the first round.
-    Metrics: hint_share (mean fraction shown in the last round), hinted_outcome (mean of the last
+    Metrics: hint_fraction (mean fraction shown in the last round), hinted_outcome (mean of the last
       round).
     Raises:
       ValueError: at the start of a run, rows of a group that are not a multiple of `rounds`.
@@ -153,7 +153,7 @@ def search_hint(rounds: Count, target: OpenUnit) -> Stage:
             drawn = actor.grade(actor.draw(asks, jax.random.fold_in(turn.key, number)))
             batch, last = batch.with_groups(every, drawn, "append"), drawn.outcomes()
         metrics = {
-            "hint_share": float(np.mean([ask.view.fraction for ask in asks])),
+            "hint_fraction": float(np.mean([ask.view.fraction for ask in asks])),
             "hinted_outcome": float(np.mean(np.nan_to_num(last))),
         }
         return batch, state, metrics

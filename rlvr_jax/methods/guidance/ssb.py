@@ -44,13 +44,13 @@ def bootstrap_replies(temperature: Positive) -> Stage:
     plain prompt. Its second prompt, for the teacher, is the one it was sampled from.
 
     Samples: one response per mixed group.
-    Metrics: mixed_groups (fraction of the groups), kept_replies (fraction of the groups).
+    Metrics: mixed_groups (fraction of the groups), accepted_replies (fraction of the groups).
     """
 
     def apply(batch, actor, state, turn):
         nothing = batch.without(np.ones(len(batch), bool))
         pairs = contrast_pairs(batch)
-        metrics = {"mixed_groups": len(pairs) / len(batch.groups), "kept_replies": 0.0}
+        metrics = {"mixed_groups": len(pairs) / len(batch.groups), "accepted_replies": 0.0}
         if not pairs:
             return nothing, state, metrics
         replies = actor.grade(actor.draw(asked_about(batch, pairs, REQUEST), turn.key))
@@ -70,7 +70,7 @@ def bootstrap_replies(temperature: Positive) -> Stage:
             temperature=(temperature * rollouts.temperature).astype(kind),
             drawn_temperature=rollouts.temperature,
         )
-        return replies, state, metrics | {"kept_replies": len(replies) / len(batch.groups)}
+        return replies, state, metrics | {"accepted_replies": len(replies) / len(batch.groups)}
 
     view = replace(with_two_answers("", "", REQUEST), responses=2)
     return Stage(apply, views=(view,))

@@ -112,7 +112,7 @@ def constrained_advantage(kl_max: Bound, judges: Judges) -> Transform:
 
     Below the reference's likelihood the factor of R_cr exceeds 1, without bound.
 
-    Metrics: feasible_share (of the rows with tokens).
+    Metrics: feasible_fraction (of the rows with tokens).
     """
 
     def apply(signals, context, state):
@@ -121,7 +121,7 @@ def constrained_advantage(kl_max: Bound, judges: Judges) -> Transform:
         written = has_tokens(signals.mask)
         advantage = jax.lax.stop_gradient(reward - masked_mean(reward, written))[:, None]
         signals = replace(signals, advantage=jnp.where(signals.mask, advantage, 0))
-        return signals, state, {"feasible_share": masked_mean(rewards.feasible, written)}
+        return signals, state, {"feasible_fraction": masked_mean(rewards.feasible, written)}
 
     return apply
 

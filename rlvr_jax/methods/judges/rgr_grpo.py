@@ -74,7 +74,7 @@ def refine(rubric: Sequence[Criterion], reward: Shaping, least: Unit = 0.5) -> S
     Args:
       rubric: criteria, the first rewards of the task.
       reward: determines the best response; of equal ones the first.
-    Metrics: refined_share (of the groups), refined_gain (mean reward of revised responses minus
+    Metrics: refined_fraction (of the groups), refined_gain (mean reward of revised responses minus
       that of the responses that they revise).
     Raises:
       ValueError: groups of one; at the start of a run, a task with fewer rewards than criteria.
@@ -125,7 +125,7 @@ def refine(rubric: Sequence[Criterion], reward: Shaping, least: Unit = 0.5) -> S
         )
         everywhere = np.ones(len(batch.groups), bool)
         batch = own_rows(batch).with_groups(everywhere, revised, "append")
-        metrics = {"refined_share": float(refined.mean())}
+        metrics = {"refined_fraction": float(refined.mean())}
         compared = refined & np.isfinite(gained)
         if compared.any():
             gain = gained[compared] - earned[rows][compared]

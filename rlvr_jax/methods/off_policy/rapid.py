@@ -62,7 +62,7 @@ _idle = at_one_update("has no effect: with one update per batch every weight is 
 def weigh_by_rollout_ratio(cap: AtLeastOne) -> Transform:
     """weight' = weight · min(Π_t ρ_it, η) on all tokens of a rollout.
 
-    Metrics: capped_share (fraction of the tokens).
+    Metrics: capped_fraction (of the tokens).
     """
 
     def apply(signals, context, state):
@@ -77,7 +77,7 @@ def weigh_by_rollout_ratio(cap: AtLeastOne) -> Transform:
 def weigh_by_token_ratio(cap: AtLeastOne) -> Transform:
     """weight' = weight · min(ρ_t, η).
 
-    Metrics: capped_share (fraction of the tokens).
+    Metrics: capped_fraction (of the tokens).
     """
 
     def apply(signals, context, state):
@@ -88,7 +88,7 @@ def weigh_by_token_ratio(cap: AtLeastOne) -> Transform:
 
 
 def _weighed(signals, weight, cap, state):
-    metrics = {"capped_share": masked_mean(weight >= cap, signals.mask)}
+    metrics = {"capped_fraction": masked_mean(weight >= cap, signals.mask)}
     weight = jnp.where(signals.mask, signals.weight * weight, signals.weight)
     return replace(signals, weight=weight), state, metrics
 

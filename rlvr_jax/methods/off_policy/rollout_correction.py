@@ -51,7 +51,7 @@ def drop_by_ratio(low: float, high: float, ratio: Ratio = sequence_ratio) -> Tra
     Args:
       low, high: the band, 0 ≤ low ≤ high.
       ratio: `sequence_ratio` (the geometric mean of the token ratios) or `product_ratio`.
-    Metrics: rejected_share (fraction of the tokens).
+    Metrics: rejected_fraction (of the tokens).
     Raises:
       ValueError: an empty band or a negative bound.
     """
@@ -70,7 +70,7 @@ def drop_by_divergence(limit: HalfWidth) -> Transform:
 
     Args:
       limit: largest mean divergence of a rollout that stays, nats.
-    Metrics: rejected_share (fraction of the tokens).
+    Metrics: rejected_fraction (of the tokens).
     """
 
     def keep(context, mask):
@@ -84,7 +84,7 @@ def _dropping(keep):
     def apply(signals, context, state):
         mask = signals.mask & keep(context, signals.mask)
         rejected = masked_mean(signals.mask & ~mask, signals.mask)
-        return replace(signals, mask=mask), state, {"rejected_share": rejected}
+        return replace(signals, mask=mask), state, {"rejected_fraction": rejected}
 
     return apply
 
@@ -98,7 +98,7 @@ def drop_drifted_failures(limit: Finite) -> Transform:
 
     Args:
       limit: δ, nats per token.
-    Metrics: silenced_share (fraction of the tokens).
+    Metrics: silenced_fraction (of the tokens).
     Source: DeepSeek-AI 2025, DeepSeek-V3.2, https://arxiv.org/abs/2512.02556.
     """
 
@@ -107,7 +107,7 @@ def drop_drifted_failures(limit: Finite) -> Transform:
         drift = masked_mean(context.rollouts.behaviour_logp - logp, signals.mask, axis=1)
         silenced = signals.mask & (signals.advantage < 0) & (drift[:, None] > limit)
         weight = jnp.where(silenced, 0, signals.weight)
-        metrics = {"silenced_share": masked_mean(silenced, signals.mask)}
+        metrics = {"silenced_fraction": masked_mean(silenced, signals.mask)}
         return replace(signals, weight=weight), state, metrics
 
     return apply

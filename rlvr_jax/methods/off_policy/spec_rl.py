@@ -71,7 +71,7 @@ def from_drafts(lenience: Finite, exact_mb: NonNegative = 0) -> Draw:
 
     Metrics: verified_tokens, reused_tokens, reused_responses (whole ones), saved_decode_steps
       (length of the longest row with a draft less the most tokens sampled for one), and
-      reused_share of the tokens of the step's responses.
+      reused_fraction of the tokens of the step's responses.
     Raises:
       ValueError: exact with a lenience; when a run is made, log-probs that take more than exact_mb.
     """
@@ -138,7 +138,7 @@ def from_drafts(lenience: Finite, exact_mb: NonNegative = 0) -> Draw:
         if not exact:
             every = np.ones(len(learned), bool)
             stored = _stored(state, learned, learned.rollouts.old_logp, every)
-        metrics = {"reused_share": float(reused / max(whole, 1))}
+        metrics = {"reused_fraction": float(reused / max(whole, 1))}
         return {**state, **stored, "shares": np.zeros(2)}, metrics
 
     return Draw(apply, init, observe, sampling=below.sampling)

@@ -152,7 +152,7 @@ def likely_answers(
       start: first step, from 0, whose groups are dropped.
     Scores: each response once more, and each new prompt under the initial policy.
     Metrics: reward/likelihood (p), reward/base (b), reward/gain, reward/format (means over the
-      graded rows), group_spread, spread_floor, dropped_share (of the groups with a graded row).
+      graded rows), group_spread, spread_floor, dropped_fraction (of the groups with a graded row).
     Raises:
       ValueError: when a run begins, a prompt to train on without an answer; in a run, an answer
         longer than a response may be.
@@ -188,7 +188,7 @@ def likely_answers(
                 "reward/gain": float(gain[graded].mean()),
                 "reward/format": float(form[graded].mean()),
                 "group_spread": float(spread[first].mean()),
-                "dropped_share": float(low[first].mean()),
+                "dropped_fraction": float(low[first].mean()),
             }
         after = LikelyAnswerState(known, state.spread.after(spread[first], keep, start))
         return batch.without(low).rewarded(earned), after, metrics

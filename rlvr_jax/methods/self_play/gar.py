@@ -37,9 +37,9 @@ from rlvr_jax.experience.stages.problems.written import (
     SOLVE,
     WRITE,
     WRITTEN,
+    accepted_groups,
     asks_of_problems,
     earned,
-    kept_groups,
     pass_rates,
     read_problems,
     with_request,
@@ -85,7 +85,7 @@ def fuse_statements(penalty: Unit, most: Unit) -> Stage:
       penalty: fraction of a proof's reward that is lost if it altered the statement.
       most: pass rate up to which the proofs of a statement train.
     Reads: Grade.info["altered"] if present. Writes: reward, cell.
-    Metrics: fused (statements read), fused_rate (their pass rate), fuser_reward, altered_share,
+    Metrics: fused (statements read), fused_rate (their pass rate), fuser_reward, altered_fraction,
       prover_groups.
     """
 
@@ -115,10 +115,10 @@ def fuse_statements(penalty: Unit, most: Unit) -> Stage:
             own = prover_rewards(proofs.rollouts.outcome, altered, penalty)
             proofs = proofs.rewarded(own)
             good = trains_prover(rates, most)
-            parts.append(kept_groups(proofs, good))
+            parts.append(accepted_groups(proofs, good))
             metrics |= {
                 "fused_rate": float(rates.mean()),
-                "altered_share": float(altered.mean()),
+                "altered_fraction": float(altered.mean()),
                 "prover_groups": float(good.sum()),
             }
         metrics["fuser_reward"] = float(reward.mean())

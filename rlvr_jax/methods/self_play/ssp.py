@@ -113,7 +113,7 @@ def pose_questions(
       searched: a question requires at least two different calls of the environment's tools; for a
         sampler with turns.
     Writes: reward, cell. Metrics: valid_questions (fraction), question_rate (s), question_reward,
-      reused_questions, kept_questions (stored); searches (mean number of calls of writers).
+      reused_questions, stored_questions (stored); searches (mean number of calls of writers).
     Raises:
       ValueError: when a run begins with `searched`, a task without tools.
     """
@@ -171,7 +171,7 @@ def pose_questions(
                 state = push(state, {"problem": stored(new)}, turn.step)
             metrics["question_rate"] = float(rates.mean())
             parts.append(solved)
-        metrics |= {"question_reward": float(reward.mean()), "kept_questions": float(state.held)}
+        metrics |= {"question_reward": float(reward.mean()), "stored_questions": float(state.held)}
         return concatenate([earned(written, reward, WRITE), *parts]).renumbered(), state, metrics
 
     return Stage(

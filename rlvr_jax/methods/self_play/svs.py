@@ -35,9 +35,9 @@ from rlvr_jax.experience.stages.problems.written import (
     SOLVE,
     WRITE,
     WRITTEN,
+    accepted_groups,
     asks_of_problems,
     earned,
-    kept_groups,
     mixed,
     pass_rates,
     read_problems,
@@ -86,8 +86,8 @@ def synthesize_problems(
       most: rows of an update at most, as a multiple of prompts × samples. Whole groups are left
         out from the end; the order above is ours.
     Reads: outcome, the responses' texts. Writes: cell. Metrics: sources, written_problems (read),
-      written_share (fraction of the texts that earn 1), written_rate (mean pass rate of written
-      problems), kept_prompts, kept_written, kept_solved (groups).
+      written_fraction (fraction of the texts that earn 1), written_rate (mean pass rate of written
+      problems), accepted_prompts, accepted_written, accepted_solved (groups).
     Raises:
       ValueError: bounds that do not ascend.
     """
@@ -102,8 +102,8 @@ def synthesize_problems(
         outcomes = batch.outcomes()
         rates = pass_rates(outcomes)
         batch = batch.with_rollouts(cell=np.full(len(batch), SOLVE, np.int32))
-        parts = [kept_groups(batch, mixed(outcomes))]
-        metrics = {"kept_prompts": float(mixed(outcomes).sum())}
+        parts = [accepted_groups(batch, mixed(outcomes))]
+        metrics = {"accepted_prompts": float(mixed(outcomes).sum())}
         under = np.asarray(within_band(rates, low, high))
         right = batch.decided & is_correct(batch.rollouts.outcome)
         rows = np.flatnonzero(right & np.repeat(under, list(map(len, batch.groups))))
@@ -134,15 +134,15 @@ def synthesize_problems(
                 own = pass_rates(solved.outcomes())
                 reward[there] = np.asarray(within_band(own, written_low, written_high))
                 metrics["written_rate"] = float(own.mean())
-            metrics["written_share"] = float(reward.mean())
+            metrics["written_fraction"] = float(reward.mean())
             written = earned(written, reward, WRITE)
             some = written.by_group(reward, 0.0).max(axis=1) > 0
-            parts.append(kept_groups(written, some))
-            metrics["kept_written"] = float(some.sum())
+            parts.append(accepted_groups(written, some))
+            metrics["accepted_written"] = float(some.sum())
             if solved is not None:
                 good = mixed(solved.outcomes())
-                parts.append(kept_groups(solved, good))
-                metrics["kept_solved"] = float(good.sum())
+                parts.append(accepted_groups(solved, good))
+                metrics["accepted_solved"] = float(good.sum())
         whole = [part for part in parts if part is not None]
         if not whole:
             return batch.without(np.ones(len(batch), bool)), state, metrics
@@ -160,7 +160,7 @@ def within_band(rate: Rate, low: float, high: float) -> Bool[Array, "..."]:
 def _first_rows(batch: Batch, most_rows: int) -> Batch:
     """The first groups, as many as fit into `most_rows` rows."""
     ends = np.cumsum(list(map(len, batch.groups)))
-    return batch if ends[-1] <= most_rows else kept_groups(batch, ends <= most_rows)
+    return batch if ends[-1] <= most_rows else accepted_groups(batch, ends <= most_rows)
 
 
 @arguments_of(

@@ -61,7 +61,7 @@ def branch(at: Places, samples: Count) -> Stage:
       at: positions, such as `critical_token()`.
       samples: branches of each row.
     Reads: the records that `at` reads. Writes: parent, branch_position, of the branches.
-    Draws: `samples` for each row. Metrics: branched_share (rows with a branch after their
+    Draws: `samples` for each row. Metrics: branched_fraction (rows with a branch after their
       beginning), branch_position (mean over rows).
     Raises:
       ValueError: rows per group that are not a multiple of 1 + samples.
@@ -103,7 +103,7 @@ def branch(at: Places, samples: Count) -> Stage:
             parent[branches] = np.repeat(own, samples)
             place[branches] = np.repeat(positions[before], samples)
         metrics = {
-            "branched_share": float(np.mean(positions > openings)),
+            "branched_fraction": float(np.mean(positions > openings)),
             "branch_position": float(positions.mean()),
         }
         return joined.with_rollouts(parent=parent, branch_position=place), state, metrics

@@ -68,7 +68,7 @@ def start_from_prefixes(
     Args:
       samples, temperature: number and sampling temperature of the rated responses.
       rated, spread, accept, ratio, decay, capacity: as for `rest_rl`.
-    Metrics: queue (entries), kept_prompts (fraction of the rated), new_prefixes, asked_prefixes
+    Metrics: queue (entries), accepted_prompts (fraction of the rated), new_prefixes, asked_prefixes
       (requests of the step that begin with lines).
     """
 
@@ -114,7 +114,7 @@ def start_from_prefixes(
         given = [len(learned.asks[rows[0]].given) > 0 for rows in learned.groups]
         metrics = {
             "queue": float(state.held),
-            "kept_prompts": kept / max(groups, 1),
+            "accepted_prompts": kept / max(groups, 1),
             "new_prefixes": float(new),
             "asked_prefixes": float(sum(given)),
         }

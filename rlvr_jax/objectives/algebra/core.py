@@ -102,7 +102,7 @@ def objective(
       transforms: act in the given order.
       surrogate: sets ratio and trust region before all of them, and the token loss after.
       regularizers: add to `penalty` or `term`, with gradient.
-    Metrics of the loss: clipped_share (fraction of the tokens where the clip decides), covariance
+    Metrics of the loss: clipped_fraction (tokens where the clip decides), covariance
       (of advantage and log-prob over the tokens), ratio/min, ratio/mean, ratio/max and
       ratio/effective_sample_size (fraction of the tokens) before any clipping; and those of the
       parts. Of two metrics of one name the later one is called <part>/<metric>.

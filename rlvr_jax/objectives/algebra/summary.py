@@ -13,7 +13,7 @@ def summarize(signals: Signals, logp: Float[Array, "B T"]) -> dict[str, Float[Ar
     """The metrics of `objective`, taken over the mask; all 0 for an empty one."""
     ratio, mask = signals.ratio, signals.mask
     return {
-        "clipped_share": masked_mean(is_clipped(signals), mask),
+        "clipped_fraction": masked_mean(is_clipped(signals), mask),
         "covariance": masked_mean(token_covariance(signals.advantage, logp, mask), mask),
         "ratio/min": masked_min(ratio, mask),
         "ratio/mean": masked_mean(ratio, mask),

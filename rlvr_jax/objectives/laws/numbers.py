@@ -26,7 +26,7 @@ RATIO = 1e-9
 # What is left of 16 digits after a difference of 1e-6.
 SLOPE = 1e-8
 METRICS = {
-    "clipped_share",
+    "clipped_fraction",
     "covariance",
     "ratio/min",
     "ratio/mean",

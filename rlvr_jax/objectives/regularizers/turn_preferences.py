@@ -63,7 +63,7 @@ def best_against_rest(coefficient: Positive, score: Score = token_mean_score) ->
     Args:
       coefficient: β.
       score: (log ratios [B, T], rollouts) -> [B], `token_mean_score` or `turn_sum_score`.
-    Metrics: preferred_share, fraction of the pairs that the critic orders as the rewards do.
+    Metrics: preferred_fraction, fraction of the pairs that the critic orders as the rewards do.
     Source: SWEET-RL, https://github.com/facebookresearch/sweet_rl.
     """
 
@@ -76,7 +76,7 @@ def best_against_rest(coefficient: Positive, score: Score = token_mean_score) ->
         losses = pair_losses(scores, best, pairs, coefficient)
         ordered = (scores[best] > scores).astype(scores.dtype)
         signals = replace(signals, term=signals.term + masked_mean(losses, pairs))
-        return signals, state, {"preferred_share": masked_mean(ordered, pairs)}
+        return signals, state, {"preferred_fraction": masked_mean(ordered, pairs)}
 
     # A critic of turns requires turns, also if the score does not read them.
     return Transform(apply, reads={"logp", "reference_logp", "batch_statistics", "turn"})

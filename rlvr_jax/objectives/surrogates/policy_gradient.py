@@ -42,7 +42,7 @@ def ppo_clip(
     On a bound both branches are equal and have the gradient -A ∇ρ: the token is still trained.
     Transforms may replace the bounds token by token. The dual clip bounds the loss of a negative
     advantage where ρ is huge: min(loss, -c A) where A < 0. It is not part of
-    `clipped_share`.
+    `clipped_fraction`.
 
     Args:
       low: 1 or more disables the lower clip.

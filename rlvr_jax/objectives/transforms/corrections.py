@@ -46,7 +46,7 @@ def truncate_importance(
       normalizer: a mean that the weights are divided by: `masked_mean` over the tokens,
         `mean_of_rollouts` for weights of whole rollouts; None for none.
     Metrics: of r over the tokens, without the bound, importance/min, /mean, /max and
-      /effective_sample_size (fraction of tokens); and importance_capped_share (tokens with r > C).
+      /effective_sample_size (fraction of tokens); and importance_capped_fraction (r > C).
     Source: verl, https://github.com/volcengine/verl (docs/algo/rollout_corr.md).
     """
 
@@ -59,7 +59,7 @@ def truncate_importance(
             "importance/mean": masked_mean(own, mask),
             "importance/max": masked_max(own, mask),
             "importance/effective_sample_size": effective_sample_size(own, mask),
-            "importance_capped_share": masked_mean(own > cap, mask),
+            "importance_capped_fraction": masked_mean(own > cap, mask),
         }
         if normalizer is not None:
             mean = normalizer(weight, mask)

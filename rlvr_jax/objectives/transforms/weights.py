@@ -37,8 +37,8 @@ def keep_top_entropy(fraction: Share, scope: Scope = within_batch) -> Transform:
 
     Args:
       scope: which tokens are compared: those of the global batch, or of each response.
-    Metrics: entropy_threshold (nats, a mean over the tokens if there are several), kept_fraction,
-      chosen_share (the tokens taken out).
+    Metrics: entropy_threshold (nats, a mean over the tokens if there are several), used_fraction,
+      chosen_fraction (the tokens taken out).
     Source: Wang et al. 2025, https://arxiv.org/abs/2506.01939.
     """
 
@@ -51,8 +51,8 @@ def keep_top_entropy(fraction: Share, scope: Scope = within_batch) -> Transform:
         thresholds = jnp.broadcast_to(threshold, entropy.shape)
         metrics = {
             "entropy_threshold": masked_mean(thresholds, signals.mask),
-            "kept_fraction": masked_mean(keep, signals.mask),
-            "chosen_share": masked_mean(~keep, signals.mask),
+            "used_fraction": masked_mean(keep, signals.mask),
+            "chosen_fraction": masked_mean(~keep, signals.mask),
         }
         return signals, state, metrics
 
@@ -72,7 +72,7 @@ def drop_high_covariance(
 
     Args:
       choice: (eligible, k, key, rollout_id) -> bool [B, T], samples k of the eligible tokens.
-    Metrics: chosen_share, eligible_share.
+    Metrics: chosen_fraction, eligible_fraction.
     Source: Cui et al. 2025, https://arxiv.org/abs/2505.22617.
     """
     if not low < high:
@@ -86,8 +86,8 @@ def drop_high_covariance(
         dropped = choice(eligible, k, context.key, context.rollouts.rollout_id)
         signals = replace(signals, weight=jnp.where(dropped, 0, signals.weight))
         metrics = {
-            "chosen_share": masked_mean(dropped, signals.mask),
-            "eligible_share": masked_mean(eligible, signals.mask),
+            "chosen_fraction": masked_mean(dropped, signals.mask),
+            "eligible_fraction": masked_mean(eligible, signals.mask),
         }
         return signals, state, metrics
 

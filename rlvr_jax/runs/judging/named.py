@@ -63,7 +63,7 @@ def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str
     if settings.judge == "policy" and settings.judge_budget:
         raise ValueError(
             "--judge-budget must be empty where the policy is the judge, whose words are"
-            f" among the run's drawn_tokens, got {settings.judge_budget}"
+            f" among the run's sampled_tokens, got {settings.judge_budget}"
         )
     names, prompt_of, without = ["judge"], question(), float("nan")
     parse = as_shares(number(0, options["highest"]), [options["highest"]])

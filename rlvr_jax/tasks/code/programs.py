@@ -23,7 +23,7 @@ def programs(
     min_steps: _Steps = 1,
     max_steps: _Steps = 3,
     score: Annotated[
-        Literal["strict", "share"], "the outcome: all eight values are correct, or the fraction"
+        Literal["strict", "fraction"], "the outcome: all eight values are correct, or the fraction"
     ] = "strict",
 ) -> Generated:
     """Functions on lists, texts and numbers; `meta["level"]` is how many steps there are.

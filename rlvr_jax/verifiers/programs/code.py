@@ -24,7 +24,7 @@ from rlvr_jax.verifiers.answers import after_thinking
 from rlvr_jax.verifiers.grade import Grade
 from rlvr_jax.verifiers.programs.trial import PASSED, NoVerdict, encoded, is_utf8, run_tests
 
-_SCORES = ("strict", "share")
+_SCORES = ("strict", "fraction")
 # All match whole runs of marks only, or a response of marks would take quadratic time.
 _FENCE = r"(?:(?<!`)(?P<tick>`{3,}+)|(?<!~)~{3,}+)[ \t]*+"
 _OPEN = re.compile(rf"{_FENCE}(?:python|py)[23]?(?:\.\d+)?(?:[ \t][^`\n]*)?\r?\n", re.IGNORECASE)
@@ -91,7 +91,7 @@ def check(
     Args:
       answer: the program.
       gold: the tests (`trial`); their fields are checked; with an invalid one, it is ungraded.
-      score: the value: "strict", 1 if all tests are passed; "share", the fraction of passed tests,
+      score: the value: "strict", 1 if all tests are passed; "fraction", that of passed tests,
         which pays for special cases. `info` has both.
       most_tests: of more tests so many are run, the same ones each time.
       wall_seconds, cpu_seconds, memory_mb: limits of a test.
@@ -117,8 +117,8 @@ def check(
         words = run_tests(shared(), answer, tests, limits, total_seconds)
     except NoVerdict as reason:
         return Grade(None, answer=answer, stage=str(reason))
-    share = words.count(PASSED) / len(words)
-    info = {"strict": float(share == 1), "share": share}
+    fraction = words.count(PASSED) / len(words)
+    info = {"strict": float(fraction == 1), "fraction": fraction}
     failed = [word for word in words if word != PASSED]
     return Grade(info[score], answer=answer, stage=failed[0] if failed else PASSED, info=info)
 

@@ -4,7 +4,7 @@ Gold: the tag that the prompt has opened, "<think>", or "" if none. The readings
 that they look at. A graded penalty of tags is `TagReport.share` in another scale.
 
 Sources: https://github.com/Unakar/Logic-RL (`exact_tags`),
-https://github.com/wenquanlu/prompt-augmentation-GRPO (`tag_share`),
+https://github.com/wenquanlu/prompt-augmentation-GRPO (`tag_fraction`),
 https://github.com/huggingface/trl (`think_format`).
 """
 
@@ -17,7 +17,7 @@ def exact_tags(response: str, opened: str = "") -> bool:
     return tags(opened + response).exact
 
 
-def tag_share(response: str, opened: str = "") -> float:
+def tag_fraction(response: str, opened: str = "") -> float:
     """Fraction of the tags to write that occur once, in any order."""
     return tags(response, prefilled=prefilled_tags(opened)).share
 
@@ -34,10 +34,10 @@ def well_formed(response: str, opened: str = "") -> bool:
 
 
 def check(response: str, gold: str) -> Grade:
-    """1 if well formed; info: the other readings, `exact_tags`, `tag_share`, `think_format`."""
+    """1 if well formed; info: the other readings, `exact_tags`, `tag_fraction`, `think_format`."""
     info = {
         "exact_tags": float(exact_tags(response, gold)),
-        "tag_share": tag_share(response, gold),
+        "tag_fraction": tag_fraction(response, gold),
         "think_format": float(think_format(response, gold)),
     }
     return Grade(float(well_formed(response, gold)), answer=response, stage="format", info=info)

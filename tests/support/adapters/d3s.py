@@ -51,7 +51,7 @@ def outputs(case, hyper):
         "across": across,
         "score": on_mask(np.where(across[:, None], score, 0), batch),
         "keep": done.signals.mask,
-        "top_share": done.metrics["token_share"],
+        "top_share": done.metrics["token_fraction"],
         "variance_all": masked_std(rows, everyone) ** 2,
         "variance_kept": masked_std(rows, across) ** 2,
     }

@@ -75,7 +75,7 @@ def filtered(case, hyper, soft):
         "used": back[0],
         "n_kept": hyper["batch_prompts"] - missing,
         "missing": missing,
-        "select_ratio": told["refill/kept_share"],
+        "select_ratio": told["refill/accepted_fraction"],
         "advantages": on_mask(back[1][:, None], record),
         "next_pool": pool,
     }

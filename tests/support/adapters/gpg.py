@@ -27,7 +27,7 @@ def outputs(case, hyper, soft):
         aggregation=rollout_mean_token_mean(),
     )
     before = golden.evaluate(Recipe(plain), case, soft)
-    share = done.metrics["informative_share"]
+    share = done.metrics["informative_fraction"]
     return {
         "valid_fraction": share,
         "alpha": 1 / (share + hyper["eps"]),

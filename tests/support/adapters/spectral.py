@@ -32,7 +32,7 @@ def outputs(case, hyper):
         "relative_norm": found.relative_norm,
         "spectral_shift": found.spectral_shift,
         "stable_rank": found.stable_rank,
-        "rank1_norm_share": found.rank1_share,
+        "rank1_norm_share": found.rank1_fraction,
         "angles_left": found.angles_left,
         "angles_right": found.angles_right,
         "rank_energy": found.rank_energy,

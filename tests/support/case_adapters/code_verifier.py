@@ -7,4 +7,4 @@ CHECK = Check(f"{MODULE}:check", f"{MODULE}:extract", {"cpu_seconds": 0.2, "wall
 
 def verdict(response, tests):
     found = examine(CHECK, response, tests)
-    return {"strict": int(found.info.get("strict", 0)), "share": found.info.get("share", 0.0)}
+    return {"strict": int(found.info.get("strict", 0)), "share": found.info.get("fraction", 0.0)}

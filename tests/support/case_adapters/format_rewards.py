@@ -5,7 +5,7 @@ def verdict(response, opened):
     found = format_rewards.check(response, opened)
     return {
         "F1": found.info["exact_tags"],
-        "F3": found.info["tag_share"],
+        "F3": found.info["tag_fraction"],
         "F4": found.info["think_format"],
         "ours": found.outcome,
     }

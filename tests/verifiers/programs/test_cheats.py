@@ -221,7 +221,7 @@ def f(x):
 def words(program, *tests, **options):
     """The share that is paid, and the word for the first failure."""
     found = check(program, list(tests), cpu_seconds=1.0, wall_seconds=10.0, **options)
-    return found.info["share"], found.stage
+    return found.info["fraction"], found.stage
 
 
 def test_an_honest_program_is_paid():

@@ -396,9 +396,9 @@ def test_each_test_begins_anew(words):
 
 def test_the_score_is_strict_or_the_share():
     tests = [call("add", [1, 2], 3), call("add", [1, 1], 3)]
-    strict, share = (check(ADD, tests, score=score) for score in ("strict", "share"))
+    strict, share = (check(ADD, tests, score=score) for score in ("strict", "fraction"))
     assert (strict.outcome, share.outcome) == (0.0, 0.5)
-    assert strict.info == share.info == {"strict": 0.0, "share": 0.5}
+    assert strict.info == share.info == {"strict": 0.0, "fraction": 0.5}
     assert (strict.stage, strict.answer) == ("value", ADD)
 
 
@@ -406,7 +406,7 @@ def test_of_many_tests_the_same_ones_are_run():
     tests = [call("f", [number], number % 2) for number in range(50)]
     found = [check("def f(x): return 0", tests, most_tests=4) for _ in range(2)]
     assert found[0] == found[1]
-    assert (found[0].info["share"] * 4) % 1 == pytest.approx(0, abs=1e-9)
+    assert (found[0].info["fraction"] * 4) % 1 == pytest.approx(0, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -433,7 +433,7 @@ def test_tests_that_are_none_are_no_verdict(gold, stage):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"score": "half"}, "code: score must be one of strict, share, got 'half'"),
+        ({"score": "half"}, "code: score must be one of strict, fraction, got 'half'"),
         ({"most_tests": 0}, "code: most_tests must be at least 1, got 0"),
         ({"cpu_seconds": -1.0}, "cpu_seconds must be .* got -1.0"),
         ({"total_seconds": 0.0}, "code: total_seconds must be more than 0, got 0.0"),

@@ -5,7 +5,7 @@ import pytest
 from rlvr_jax.verifiers.texts.format_rewards import (
     check,
     exact_tags,
-    tag_share,
+    tag_fraction,
     think_format,
     well_formed,
 )
@@ -30,7 +30,7 @@ GOOD = "<think>a</think><answer>b</answer>"
 def test_the_readings_differ_in_what_they_look_at(response, opened, readings):
     found = (
         exact_tags(response, opened),
-        tag_share(response, opened),
+        tag_fraction(response, opened),
         think_format(response, opened),
         well_formed(response, opened),
     )
@@ -41,7 +41,7 @@ def test_a_quoted_tag_is_free_in_ours_alone():
     quoted = "<think>I write <answer> soon</think><answer>b</answer>"
     found = check(quoted, "")
     assert found.outcome == 1
-    assert found.info == {"exact_tags": 0, "tag_share": 0.75, "think_format": 1}
+    assert found.info == {"exact_tags": 0, "tag_fraction": 0.75, "think_format": 1}
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def rehearse(share: Bound, capacity: Count, solved: bool = True) -> Stage:
       share: added rows as a fraction of the rows of a step.
       capacity: stored responses, the newest ones.
       solved: only of prompts that were always solved.
-    Metrics: rehearsed (rows), kept_answers.
+    Metrics: rehearsed (rows), stored_answers.
     Source: DPH-RL, https://github.com/seamoke/DPH-RL.
     """
 
@@ -48,7 +48,7 @@ def rehearse(share: Bound, capacity: Count, solved: bool = True) -> Stage:
         setting = turn.setting
         number = math.floor(share * setting.prompts * setting.samples)
         places = uniform_places(state, number, turn.random())
-        metrics = {"rehearsed": float(len(places)), "kept_answers": float(state.held)}
+        metrics = {"rehearsed": float(len(places)), "stored_answers": float(state.held)}
         if not len(places):
             return batch, state, metrics
         stored = taken(state, np.sort(places))

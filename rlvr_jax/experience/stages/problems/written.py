@@ -15,9 +15,9 @@ from rlvr_jax.verifiers.fences import last_fence
 
 __all__ = [
     "WRITTEN",
+    "accepted_groups",
     "asks_of_problems",
     "earned",
-    "kept_groups",
     "mixed",
     "pass_rates",
     "problem_in",
@@ -105,7 +105,7 @@ def mixed(outcomes: np.ndarray) -> np.ndarray:
     return (rates > 0) & (rates < 1)
 
 
-def kept_groups(batch: Batch, groups: np.ndarray) -> Batch | None:
+def accepted_groups(batch: Batch, groups: np.ndarray) -> Batch | None:
     """The chosen groups (bool [G]), None without any."""
     rows = [rows for rows, there in zip(batch.groups, groups, strict=True) if there]
     return batch.take(np.concatenate(rows)).renumbered() if rows else None

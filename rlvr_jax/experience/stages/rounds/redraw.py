@@ -37,13 +37,13 @@ def redraw(
       trained: view under which the new rows are trained; None: that of their sampling.
       plain: number of the new rows, the last ones, that are sampled from the plain prompt.
       after: steps before the first use.
-    Metrics: redrawn_share (fraction of the groups); redrawn_as_it_was (fraction of the groups that
+    Metrics: redrawn_fraction (of the groups); redrawn_as_it_was (fraction of the groups that
       are sampled again whose prompts the view shows unchanged, as a hint contains the answer).
     """
 
     def apply(batch, actor, state, turn):
         again = np.asarray(when(batch.outcomes())) & (turn.step >= after)
-        metrics = {"redrawn_share": float(again.mean())}
+        metrics = {"redrawn_fraction": float(again.mean())}
         if trained is not None:
             batch = own_rows(batch)
         if not again.any():
@@ -102,7 +102,7 @@ def refill(when: GroupTest, rounds: Count, stages: Sequence[Stage] = ()) -> Stag
       rounds: largest number of sampled batches, including the first.
       stages: applied to the batch of each round before groups are dropped, such as `redraw(…)`;
         without state and change of the number of rows.
-    Metrics: refill/rounds (sampled batches), refill/kept_share (fraction of the sampled groups),
+    Metrics: refill/rounds (sampled batches), refill/accepted_fraction (of the sampled groups),
       refill/filled_with_dropped (groups); those of the stages, a mean over the rounds.
     Raises:
       ValueError: a stage with state, or one that changes the number of rows.
@@ -166,7 +166,7 @@ def refilled(
         kept, spare = kept + more[0], spare + more[1]
     metrics = {
         "refill/rounds": len(sampled),
-        "refill/kept_share": len(kept) / (len(kept) + len(spare)),
+        "refill/accepted_fraction": len(kept) / (len(kept) + len(spare)),
         "refill/filled_with_dropped": max(0, wanted - len(kept)),
     }
     if len(sampled) == 1 and len(batch.groups) <= wanted:

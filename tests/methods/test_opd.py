@@ -1,0 +1,17 @@
+"""OPD: on-policy distillation; a teacher's log-ratio is the reward of every token."""
+
+import pytest
+import training_runs
+
+
+@pytest.mark.slow
+def test_training_follows_a_teacher_of_another_folder(tmp_path):
+    model = training_runs.write_policy(tmp_path / "model")
+    teacher = training_runs.write_policy(tmp_path / "teacher", seed=1)
+    config = training_runs.settings(
+        model, tmp_path / "run", method="opd", hyperparameters=(f"teacher={teacher}",), steps=2
+    )
+    training_runs.quietly(config)
+    steps = training_runs.metrics(tmp_path / "run")
+    assert max(training_runs.values(steps, "teacher_log_ratio")) < 0
+    assert min(training_runs.values(steps, "gradient_norm")) > 0

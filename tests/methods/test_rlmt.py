@@ -1,0 +1,21 @@
+"""RLMT: chat with a thought before the answer; a reward model reads the answer only."""
+
+import numpy as np
+from training_runs import trained, values
+
+
+def test_a_reward_model_sees_the_answer_and_its_score_is_learned(model, tmp_path):
+    prompt = tmp_path / "prompt.txt"
+    prompt.write_text("{response} =")
+    lines = trained(
+        model,
+        tmp_path / "run",
+        "rlmt",
+        task="text_tasks:lists",
+        judge="own_judges:longer",
+        judge_prompt=str(prompt),
+        judge_options=("visible=true",),
+    )
+    assert np.mean(values(lines, "experience/reward/preference")) > 0
+    # Empty answers reach it as a word of their own.
+    assert max(values(lines, "experience/judge_no_verdict")) == 0

@@ -1,0 +1,27 @@
+"""An actor that answers some prompts, and the prompts that were asked."""
+
+import numpy as np
+
+from rlvr_jax.experience.laws import numpy_actor
+
+
+def numbers_of(found):
+    return [ask.number for ask in found.batch.asks]
+
+
+class Right(numpy_actor.NumpyActor):
+    """Answers right at certain prompts alone, by (number) -> share of a group's first rows."""
+
+    def __init__(self, share):
+        super().__init__(chance=0.0)
+        object.__setattr__(self, "share", share)
+
+    def grade(self, batch):
+        graded = super().grade(batch)
+        outcome = graded.rollouts.outcome.copy()
+        for rows in graded.groups:
+            right = round(self.share(graded.asks[rows[0]].number) * len(rows))
+            outcome[rows] = np.arange(len(rows)) < right
+        told = [type(grade)(float(x)) for grade, x in zip(graded.grades, outcome, strict=True)]
+        graded = graded.with_rollouts(outcome=outcome, reward=outcome)
+        return type(graded)(graded.rollouts, graded.asks, told)

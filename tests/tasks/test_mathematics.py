@@ -3,14 +3,14 @@
 import contextlib
 import os
 import signal
-from pathlib import Path
 
 import pytest
 from interference import again_and_again
 
+from rlvr_jax.sandbox.watch import descendants
 from rlvr_jax.tasks import Prompt, Response
 from rlvr_jax.tasks.mathematics import mathematics
-from rlvr_jax.verifiers import worker
+from rlvr_jax.verifiers.pool import _POOLS
 
 TRAIN = [("row 1", Prompt("8?", r"\int_0^1 8 dx"))]  # a worker has to read it
 TEST = [("row 2", Prompt("9?", "9"))]
@@ -26,13 +26,11 @@ def test_a_gold_that_is_read_late_is_tried_again_with_more_time(monkeypatch):
 
 
 def kill_serving() -> None:
-    """Kills every process of a pool of this one that has forked its worker."""
-    tasks = Path(f"/proc/{os.getpid()}/task").glob("*/children")
-    for pid in [int(pid) for task in tasks for pid in task.read_text().split()]:
-        with contextlib.suppress(OSError):
-            serves = "worker.py" in Path(f"/proc/{pid}/cmdline").read_text()
-            if serves and worker.descendants(pid):
-                os.kill(pid, signal.SIGKILL)
+    """Kills every server of a pool that has forked its worker."""
+    for server in [server for pool in list(_POOLS) for server in pool._servers]:
+        if server.layers is not None and descendants(server.process.pid):
+            with contextlib.suppress(OSError):
+                os.kill(server.process.pid, signal.SIGKILL)
 
 
 def test_golds_whose_processes_die_stop_the_task_and_are_not_dropped():

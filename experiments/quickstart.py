@@ -98,7 +98,7 @@ def _begin(config: Config, runs: Mapping[str, TrainConfig]) -> list[str]:
     prompts, samples = one.sampling.prompts_per_step, one.sampling.samples_per_prompt
     minutes = MINUTES * config.steps / 300 * max(1.0, len(runs) / default_jobs())
     hyperparameters = [
-        f"{method}: {', '.join(run.hyperparameters) or 'as published'}"
+        f"{method} (preset {run.preset}): {', '.join(run.hyperparameters) or 'as published'}"
         for method, run in runs.items()
     ]
     return [

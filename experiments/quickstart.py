@@ -17,15 +17,8 @@ from rich.console import Console
 from rich.table import Table
 
 from rlvr_jax.analysis.report import write_report
-from rlvr_jax.runs import (
-    TrainConfig,
-    check_directory,
-    default_jobs,
-    described,
-    guarded,
-    preset,
-    train_together,
-)
+from rlvr_jax.boards import default_jobs, train_together
+from rlvr_jax.runs import TrainConfig, check_directory, described, guarded, preset
 from rlvr_jax.runs.run_writer import write_json
 
 METHODS = ("grpo", "clip_cov")

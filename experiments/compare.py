@@ -17,16 +17,8 @@ from rich.console import Console
 
 from rlvr_jax.analysis.comparison import compare_runs
 from rlvr_jax.analysis.run_directory import load_run
-from rlvr_jax.boards import entry_config
-from rlvr_jax.runs import (
-    RunsFailed,
-    TrainConfig,
-    check_directory,
-    check_together,
-    described,
-    guarded,
-    train_together,
-)
+from rlvr_jax.boards import check_together, entry_config, train_together
+from rlvr_jax.runs import RunsFailed, TrainConfig, check_directory, described, guarded
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import tyro
 
 from rlvr_jax.analysis import pass_at_k
 from rlvr_jax.analysis.prompt_bootstrap import bootstrap_mean, estimates
+from rlvr_jax.diagnosis.held_out import HeldOut, evaluation_settings, load_held_out
 from rlvr_jax.experience.choosing import (
     RULES,
     Answered,
@@ -39,7 +40,6 @@ from rlvr_jax.experience.evaluation import (
 from rlvr_jax.keys import plain_key
 from rlvr_jax.rollout import named_key
 from rlvr_jax.runs import TrainConfig, described, guarded
-from rlvr_jax.runs.held_out import HeldOut, evaluation_settings, load_held_out
 from rlvr_jax.runs.judging import check_asked, scoring_judge
 from rlvr_jax.runs.loading import load_policy
 from rlvr_jax.runs.resolved import with_task

@@ -42,16 +42,9 @@ from rlvr_jax.analysis.evidence.rows import (
     read_rows,
     run_row,
 )
-from rlvr_jax.boards import BOARDS, Board, entry_config
+from rlvr_jax.boards import BOARDS, Board, check_together, entry_config, train_together
 from rlvr_jax.policy import shipped_weights
-from rlvr_jax.runs import (
-    RunsFailed,
-    TrainConfig,
-    check_together,
-    described,
-    guarded,
-    train_together,
-)
+from rlvr_jax.runs import RunsFailed, TrainConfig, described, guarded
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -17,15 +17,8 @@ from rich.console import Console
 from rich.table import Table
 
 from rlvr_jax.analysis.report import write_report
-from rlvr_jax.runs import (
-    TrainConfig,
-    check_directory,
-    default_jobs,
-    described,
-    guarded,
-    preset,
-    train_together,
-)
+from rlvr_jax.boards import default_jobs, train_together
+from rlvr_jax.runs import TrainConfig, check_directory, described, guarded, preset
 from rlvr_jax.runs.run_writer import write_json
 
 METHODS = ("grpo", "clip_cov")
@@ -98,7 +91,7 @@ def _begin(config: Config, runs: Mapping[str, TrainConfig]) -> list[str]:
     prompts, samples = one.sampling.prompts_per_step, one.sampling.samples_per_prompt
     minutes = MINUTES * config.steps / 300 * max(1.0, len(runs) / default_jobs())
     hyperparameters = [
-        f"{method}: {', '.join(run.hyperparameters) or 'as published'}"
+        f"{method} (preset {run.preset}): {', '.join(run.hyperparameters) or 'as published'}"
         for method, run in runs.items()
     ]
     return [

@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rlvr_jax.analysis.report import write_report
+from rlvr_jax.boards import train_together
 from rlvr_jax.experience import experience, imitate_turns
 from rlvr_jax.objectives import (
     imitate,
@@ -32,7 +33,7 @@ from rlvr_jax.objectives import (
     token_mean,
 )
 from rlvr_jax.policy import shipped_weights
-from rlvr_jax.runs import TrainConfig, check_directory, described, guarded, train_together
+from rlvr_jax.runs import TrainConfig, check_directory, described, guarded
 from rlvr_jax.tasks import Grade, Prompt, Response, Task
 from rlvr_jax.tasks.sums.arithmetic import last_number
 from rlvr_jax.tools import between, calculator, toolbox

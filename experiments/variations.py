@@ -22,9 +22,10 @@ from rich.table import Table
 
 from rlvr_jax.analysis.report import write_report
 from rlvr_jax.analysis.run_directory import read_json_lines
+from rlvr_jax.boards import train_together
 from rlvr_jax.experience.stages.problems.written import REQUEST, with_request
 from rlvr_jax.policy import shipped_weights
-from rlvr_jax.runs import TrainConfig, check_directory, described, guarded, train_together
+from rlvr_jax.runs import TrainConfig, check_directory, described, guarded
 from rlvr_jax.tasks import Prompt, Task
 from rlvr_jax.tasks.sums.arithmetic import arithmetic
 

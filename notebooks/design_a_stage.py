@@ -10,9 +10,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from rlvr_jax import tasks
+from rlvr_jax.diagnosis.held_out import evaluation_settings, load_held_out
 from rlvr_jax.experience import Curriculum, RunInfo, Stage, all_wrong, experience, part
 from rlvr_jax.experience.asks import SampleRequest
-from rlvr_jax.runs.held_out import evaluation_settings, load_held_out
 from rlvr_jax.types import replace
 
 # %% [markdown]

@@ -1,7 +1,8 @@
 """The diagnosis of a run or of two policies: the command, and the responses that it samples.
 
 `diagnose` is the command; `policy_pair` samples responses from two policies and scores them under
-both, and `kept_pair` stores them. The numbers and plots are in `rlvr_jax.analysis.diagnosis`.
+both, `kept_pair` stores them, and `held_out` loads a policy with a task's held-out prompts. The
+numbers and plots are in `rlvr_jax.analysis.diagnosis`.
 """
 
 from rlvr_jax.diagnosis.kept_pair import Pair, load_answers, save_pair

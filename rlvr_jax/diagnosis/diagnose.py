@@ -31,9 +31,9 @@ from rlvr_jax.analysis.diagnosis.page import as_json, write_page
 from rlvr_jax.analysis.diagnosis.pair import diagnose_answers
 from rlvr_jax.analysis.diagnosis.topics import Topic
 from rlvr_jax.analysis.run_directory import load_run
+from rlvr_jax.diagnosis.held_out import evaluation_settings
 from rlvr_jax.diagnosis.kept_pair import load_answers
 from rlvr_jax.diagnosis.policy_pair import compare_policies, policy_folder
-from rlvr_jax.runs.held_out import evaluation_settings
 
 _NAMES = ("the start", "the end")
 

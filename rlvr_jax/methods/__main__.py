@@ -104,8 +104,8 @@ def markdown() -> str:
         "",
         "Defaults are those of papers and authors. `experiments.train` starts a few methods with",
         "others (`rlvr_jax/runs/presets.py`: GRPO without KL and on the token mean, DAPO with",
-        "at most three rounds) and prints which. `python -m rlvr_jax.methods NAME` prints one",
-        "method.",
+        "at most three rounds), unless `--no-preset` is given, and prints which.",
+        "`python -m rlvr_jax.methods NAME` prints one method.",
     ]
     for theme in sorted({*themes().values()}):
         lines += ["", f"## {theme}", ""]

@@ -1,8 +1,7 @@
 """Runs: settings, command line, loop, run directories, checkpoints.
 
-`train(config)` runs one `TrainConfig` to its end, `train_together` several side by side, which
-`check_together` tries before the first begins;
-`parse_config` reads one from a command line; `guarded` wraps a command.
+`train(config)` runs one `TrainConfig` to its end; `parse_config` reads one from a command line;
+`guarded` wraps a command. `resolved.resolve` makes all that a run depends on of its settings.
 """
 
 from rlvr_jax.runs.command import RunsFailed, check_directory, describe_end, train
@@ -12,20 +11,16 @@ from rlvr_jax.runs.config_checks import check_config
 from rlvr_jax.runs.guard import guarded
 from rlvr_jax.runs.help import described
 from rlvr_jax.runs.presets import preset
-from rlvr_jax.runs.together import check_together, default_jobs, train_together
 
 __all__ = [
     "RunsFailed",
     "TrainConfig",
     "check_config",
     "check_directory",
-    "check_together",
-    "default_jobs",
     "describe_end",
     "described",
     "guarded",
     "parse_config",
     "preset",
     "train",
-    "train_together",
 ]

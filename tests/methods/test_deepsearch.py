@@ -26,7 +26,7 @@ def test_a_solved_path_is_never_hidden():
 
 
 def test_a_search_gives_paths_with_the_values_of_their_nodes():
-    draw = search_tree(tokens=2, width=3, most_expansions=30)
+    draw = search_tree(node_tokens=2, width=3, most_expansions=30)
     for found in walked(draw):
         rollouts, outcome = found.batch.rollouts, found.batch.rollouts.outcome
         last = rollouts.records["process_reward"][np.arange(len(outcome)), rollouts.length - 1]
@@ -39,6 +39,6 @@ def test_a_search_gives_paths_with_the_values_of_their_nodes():
 
 
 def test_a_search_that_may_not_reach_the_end_is_refused():
-    chain = experience(draw=search_tree(tokens=2, most_expansions=3))
+    chain = experience(draw=search_tree(node_tokens=2, most_expansions=3))
     with pytest.raises(ValueError, match=r"most_expansions must be at least 4.*got 3"):
         chain.init(numpy_actor.setting(chain))

@@ -64,7 +64,7 @@ def test_a_hinge_pulls_entropies_back_to_the_band():
     batch, stats = golden.rollouts("b"), golden.stats("b")
     history = np.array([1.0, 1.5, 2.0, 2.5])
     past = BandState(array(history, np.float64), array([1, 1, 1, 1], np.int32), array(0, np.int32))
-    part = banded_entropy_bonus(-1.0, smooth=2.0, **BAND, steps=4, hinge=True)
+    part = banded_entropy_bonus(-1.0, 2.0, *BAND.values(), max_steps=4, hinge=True)
     state = {"banded_entropy_bonus": past}
     found = golden.step(only(part).objective, stats, batch, state=state)
     entropy, mask = np.asarray(stats.entropy), np.asarray(batch.mask)

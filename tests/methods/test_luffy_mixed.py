@@ -69,7 +69,7 @@ def test_groups_need_a_row_of_the_policy():
 
 @pytest.mark.parametrize("name", everyday(["luffy_mixed", "hpt"], "hpt"))
 def test_training_learns_from_solutions(name, tmp_path):
-    config = TrainConfig(
+    config = TrainConfig.of(
         task="brackets:train=64",
         method=name,
         run_dir=tmp_path,

@@ -82,5 +82,5 @@ def test_rows_of_a_group_and_cell_are_compared_among_themselves():
 
 def test_groups_are_split_by_cell():
     group, cell = array([5, 5, 5, -2, -2], np.int32), array([0, 1, 0, 0, 0], np.int32)
-    ids = np.asarray(groups_by_cell(group, cell))
+    ids = np.asarray(pair_ids(group, cell))
     assert ids[0] == ids[2] and ids[3] == ids[4] and len({*ids.tolist()}) == 3

@@ -57,7 +57,7 @@ def test_the_level_of_a_step_is_told_where_a_stage_makes_up_prompts():
 
 def test_between_levels_the_policy_becomes_its_reference(tmp_path):
     run = training_runs.prepared(
-        TrainConfig(
+        TrainConfig.of(
             task="hinted_brackets:train=64",
             method="multi_domain",
             hyperparameters=("per_level=1",),

@@ -16,7 +16,8 @@ from rlvr_jax.experience.stages.rounds.first_errors import (
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.guidance.scope import _spared
 from rlvr_jax.objectives import TEACHER
-from rlvr_jax.tasks.base import Grade, Prompt
+from rlvr_jax.tasks import Grade
+from rlvr_jax.tasks.base import Prompt
 from rlvr_jax.tasks.hinted_brackets import path_scores
 
 PATHS = "hinted_brackets:train=64,judge_paths=true"

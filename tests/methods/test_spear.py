@@ -37,7 +37,7 @@ def test_replays_are_powers_of_two_and_the_usual_reward_is_a_median():
 
 
 def test_good_answers_are_kept_replayed_and_then_forgotten():
-    chain = experience(stages=[replay_good(rows=4, age=2, groups=8)])
+    chain = experience(stages=[replay_good(replay_rows=4, replay_age=2, replay_groups=8)])
     replayed = 0
     for collected, _, state in numpy_actor.walk(chain, steps=8):
         batch, told = collected.batch, collected.metrics
@@ -67,7 +67,7 @@ def test_a_row_without_a_reward_is_in_no_mean_and_is_not_kept():
     def unjudged(rollouts):
         return np.where(np.arange(len(rollouts.reward)) % 4 == 0, np.nan, rollouts.outcome)
 
-    stages = [shape(unjudged), replay_good(rows=64, groups=4)]
+    stages = [shape(unjudged), replay_good(replay_rows=64, replay_groups=4)]
     (first,) = numpy_actor.walk(experience(stages=stages), steps=1)
     reward = first[0].batch.rollouts.reward.reshape(4, 4)
     assert np.isnan(reward[:, 0]).all()
@@ -101,7 +101,7 @@ def test_where_there_are_calls_rows_with_one_are_kept():
 
 
 def test_answers_grow_too_old():
-    chain = experience(stages=[replay_good(rows=64, age=1, groups=4)])
+    chain = experience(stages=[replay_good(replay_rows=64, replay_age=1, replay_groups=4)])
     found = [state["replay_good"].store for _, _, state in numpy_actor.walk(chain, steps=5)]
     for step, store in enumerate(found):
         held = (int(store.first) + np.arange(int(store.held))) % store.capacity

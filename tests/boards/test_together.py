@@ -14,14 +14,8 @@ from rich.console import Console
 
 from experiments import compare
 from experiments.compare import main
-from rlvr_jax.runs import (
-    RunsFailed,
-    TrainConfig,
-    check_together,
-    default_jobs,
-    preset,
-    train_together,
-)
+from rlvr_jax.boards import check_together, default_jobs, train_together
+from rlvr_jax.runs import RunsFailed, TrainConfig, preset
 from rlvr_jax.runs.loop import Stopped
 from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.run_writer import write_json

@@ -11,12 +11,12 @@ from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.distillation.meml_grpo import (
     cell_normalized,
-    groups_by_cell,
     hard_groups,
     shares,
     teaching_rows,
 )
 from rlvr_jax.objectives import importance_weighted, objective, token_mean
+from rlvr_jax.objectives.statistics.groups import pair_ids
 
 
 def test_samples_are_split_as_equally_as_they_can_be():

@@ -36,7 +36,7 @@ def test_pairs_are_two_ways_to_take_one_turn(tmp_path):
     for step in range(3):
         batch = collect(run, run.initial_state(), step).batch
         rollouts = batch.rollouts
-        assert len(batch) == 4 * config.prompts_per_step
+        assert len(batch) == 4 * config.sampling.prompts_per_step
         for one, two in batch.groups:
             assert rollouts.reward[[one, two]].tolist() == [1, 0]
             begins = [int(np.argmax(rollouts.mask[row])) for row in (one, two)]

@@ -4,7 +4,9 @@ import jax.numpy as jnp
 import numpy as np
 from golden_vectors import array
 
-from rlvr_jax.experience import (first_of_largest,)
+from rlvr_jax.experience import (
+    first_of_largest,
+)
 
 GROUP = array([4, 4, 4, 1, 1], np.int32)
 

@@ -10,8 +10,13 @@ from reward_rows import rollouts
 from rlvr_jax.experience import (
     agreement,
     by_rubric,
+    choose,
     counted_calls,
+    lower_bound,
+    own_score,
     reached_share,
+    vote_count,
+    vote_sum,
 )
 from rlvr_jax.methods.judges.rubric_rewards import anchored
 from rlvr_jax.methods.rewards.carr_cgrpo import with_evidence
@@ -20,7 +25,6 @@ from rlvr_jax.methods.rewards.longrlvr import grounded
 from rlvr_jax.methods.rewards.medgrpo import by_start_quartiles
 from rlvr_jax.methods.rewards.rlsp import decoupled_exploration
 from rlvr_jax.methods.rewards.salu import confident_abstention
-from rlvr_jax.experience import (choose, lower_bound, own_score, vote_count, vote_sum,)
 from rlvr_jax.types import Criterion
 
 ROUNDED = 1e-6  # the examples have six digits

@@ -121,149 +121,55 @@ def record_of(name: str) -> Record:
     )
 
 
-_TOKENS, _ROWS = Float[Array, "B T"], Float[Array, "B"]
-_TEXT, _TEXT_LENGTH = Int[Array, "B Q"], Int[Array, "B"]
+_LOGP, _IDS, _FLAGS = Float[Array, "B T"], Int[Array, "B T"], Bool[Array, "B T"]
+_NUMBER, _FLAG, _TEXT = Int[Array, "B"], Bool[Array, "B"], Int[Array, "B Q"]
+_PER_K, _IDS_OF_K = Float[Array, "B T K"], Int[Array, "B T K"]
 
+# Where the tokens are from, and how rows belong together.
+declare("origin", _IDS, "0 policy, 1 teacher, 2 tool or environment, 3 hint or prefix (given)")
+declare("version", _IDS, "updates of the weights that sampled the token, if several sampled a row")
+declare("trace", _NUMBER, "one id for the rows of a response that are several", missing=-1)
+declare("step", _IDS, "reasoning step of the token; ids that occur count", missing=-1)
+declare("turn", _IDS, "turn of the token; ids that occur count", missing=-1)
+declare("cell", _NUMBER, "label by which statistics are separated: a role, a domain", missing=-1)
 declare(
-    "origin",
-    Int[Array, "B T"],
-    "0 the policy, 1 a teacher, 2 a tool or an environment, 3 a hint or prefix "
-    "that was given; only `mask` decides about training",
+    "answer", _NUMBER, "class of the final answer; a row without one has a negative id of its own"
 )
-declare(
-    "version",
-    Int[Array, "B T"],
-    "number of updates of the weights that sampled the token, for rows sampled "
-    "over several updates; `weight_version` without it",
-)
-declare(
-    "trace",
-    Int[Array, "B"],
-    "one id for the rows of one response that was written in several contexts; -1 "
-    "for a row that is a whole response",
-    missing=-1,
-)
-declare(
-    "step",
-    Int[Array, "B T"],
-    "reasoning step of the token in its row; ids that occur count, gaps are skipped",
-    missing=-1,
-)
-declare(
-    "turn",
-    Int[Array, "B T"],
-    "turn of the token in its row; ids that occur count, gaps are skipped",
-    missing=-1,
-)
-declare(
-    "cell",
-    Int[Array, "B"],
-    "label by which statistics are separated: a role, an expert, a domain",
-    missing=-1,
-)
-declare(
-    "answer",
-    Int[Array, "B"],
-    "class of the final answer: rows of a group with equal ids agree; a row without "
-    "an answer has a negative id of its own",
-)
-declare("off_policy", Bool[Array, "B"], "rows of another policy")
-declare(
-    "supervised",
-    Bool[Array, "B"],
-    "rows to imitate: their tokens up to `length`, with mask False, so that no "
-    "policy loss and no denominator includes them",
-)
-declare(
-    "stored",
-    Bool[Array, "B"],
-    "rows of an earlier step: their old statistics were recorded at sampling time "
-    "and do not change",
-)
-declare(
-    "component_rewards",
-    Float[Array, "B K"],
-    "K rewards of the row, for methods that weigh them themselves; NaN where one does not apply",
-)
-declare(
-    "process_reward",
-    _TOKENS,
-    "reward of the token: of a process reward model, or a turn's outcome",
-)
-declare("values", _TOKENS, "the critic's estimates at sampling time")
+declare("off_policy", _FLAG, "rows of another policy")
+declare("supervised", _FLAG, "rows to imitate up to `length`; their mask is False, no policy loss")
+declare("stored", _FLAG, "rows of an earlier step, whose old statistics do not change")
+# Rewards, estimates and decisions.
+declare("component_rewards", Float[Array, "B K"], "rewards of the row; NaN: does not apply")
+declare("process_reward", _LOGP, "reward of the token, by a process reward model or its turn")
+declare("values", _LOGP, "the critic's estimates at sampling time")
 declare("critic_values", Float[Array, "B K"], "the reward of the row that K critics expect")
-declare("teacher_logp", _TOKENS, "log-probs of a stronger or an earlier policy, for distillation")
-declare(
-    "advantage",
-    _TOKENS,
-    "an objective that finds it does not estimate its own; `Objective.decide_once` writes it",
-)
-declare("weight", _TOKENS, "factors on the losses of tokens; `Objective.decide_once` writes it")
-declare(
-    "kept",
-    Bool[Array, "B T"],
-    "tokens that are left in the mask; `Objective.decide_once` writes it",
-)
-declare(
-    "drawn_temperature",
-    _TOKENS,
-    "temperature at which the token was sampled, where a processor or a method's loss has "
-    "another one than `temperature`; nothing is scored at it",
-)
-declare(
-    "drawn_topk_logp",
-    Float[Array, "B T K"],
-    "log-probs of the K most probable tokens, descending, under the policy at "
-    "the sampling temperature",
-)
-declare("drawn_topk_ids", Int[Array, "B T K"], "the K most probable tokens of `drawn_topk_logp`")
-declare("soft", Bool[Array, "B T"], "positions where the sampler's input was a mixture of tokens")
-declare("candidate_ids", Int[Array, "B T K"], "the tokens of that mixture")
-declare(
-    "candidate_weight",
-    Float[Array, "B T K"],
-    "their weights in the mixture; they sum to 1 where `soft`",
-)
-declare(
-    "candidate_noisy_logp",
-    Float[Array, "B T K"],
-    "their log-probs in the mixture, with the noise",
-)
-declare(
-    "soft_prompt",
-    Float[Array, "B E D"],
-    "vectors in place of the embeddings of the prompt's first E tokens",
-)
-declare(
-    "soft_length",
-    Int[Array, "B"],
-    "number of the vectors of `soft_prompt`; 0 for a prompt of tokens only",
-)
-declare(
-    "shown_tokens",
-    _TEXT,
-    "prompt of sampling, where the row is trained under another one; old log-probs are of "
-    "that context",
-)
-declare("shown_length", _TEXT_LENGTH, "length of `shown_tokens`")
-declare(
-    "second_tokens",
-    _TEXT,
-    "second prompt, after which the response is scored as well "
-    "(`second_prompt_logp`), and the context of the teacher or of the second "
-    "policy of divergences",
-)
-declare("second_length", _TEXT_LENGTH, "length of `second_tokens`; 0 for a row without")
-declare(
-    "asked_tokens",
-    _TEXT,
-    "tokens after the response, such as a question about it, where `verdict_logp` is measured",
-)
-declare("asked_length", _TEXT_LENGTH, "length of `asked_tokens`; 0 for a row without")
-declare("verdict_ids", Int[Array, "B K"], "the tokens of `verdict_logp`")
+declare("advantage", _LOGP, "given, or of `Objective.decide_once`: none is estimated")
+declare("weight", _LOGP, "of `Objective.decide_once`: factors on the losses of tokens")
+declare("kept", _FLAGS, "of `Objective.decide_once`: tokens that stay in the mask")
 declare("embedding", Float[Array, "B D"], "embedding of the whole response")
+# Other log-probs and other samplings.
+declare("teacher_logp", _LOGP, "log-probs of a stronger or an earlier policy, for distillation")
 declare(
     "prompt_logp",
     Float[Array, "B P"],
-    "the old policy's log-probs of the prompt's tokens, at temperature 1; 0 for the first one",
+    "old log-probs of the prompt at temperature 1; the first is 0",
 )
+declare("drawn_temperature", _LOGP, "temperature of sampling, if it is not that of scoring")
+declare("drawn_topk_logp", _PER_K, "the K largest log-probs when the token was sampled, descending")
+declare("drawn_topk_ids", _IDS_OF_K, "ids of `drawn_topk_logp`")
+declare("soft", _FLAGS, "where the sampler's input was a mixture of tokens")
+declare("candidate_ids", _IDS_OF_K, "the tokens of the mixture")
+declare("candidate_weight", _PER_K, "weights in the mixture; they sum to 1 where `soft`")
+declare("candidate_noisy_logp", _PER_K, "log-probs in the mixture, with the noise")
+# Other prompts.
+declare("soft_prompt", Float[Array, "B E D"], "vectors in place of the prompt's first E embeddings")
+declare("soft_length", _NUMBER, "number of vectors of `soft_prompt`, E or 0")
+declare(
+    "shown_tokens", _TEXT, "the prompt of sampling and of old log-probs, if trained under another"
+)
+declare("shown_length", _NUMBER, "length of `shown_tokens`")
+declare("second_tokens", _TEXT, "second prompt, of `second_prompt_logp` and of the second policy")
+declare("second_length", _NUMBER, "length of `second_tokens`, or 0")
+declare("asked_tokens", _TEXT, "question after the response, where `verdict_logp` is measured")
+declare("asked_length", _NUMBER, "length of `asked_tokens`, or 0")
+declare("verdict_ids", Int[Array, "B K"], "the tokens of `verdict_logp`")

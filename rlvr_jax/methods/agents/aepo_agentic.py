@@ -30,7 +30,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.experience import branch_turns, experience
-from rlvr_jax.methods._tools import Tools, with_tools
+from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives import Surrogate, Transform, group_normalized, masked_min, objective
 from rlvr_jax.objectives.statistics.scopes import scoped_mean, scoped_std, within_batch
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
@@ -89,7 +89,7 @@ def ppo_cap(low: ClipLow, high: ClipHigh, dual: DualClip) -> Surrogate:
     return Surrogate(plain.prepare, loss, never_holds_back)
 
 
-@with_tools(("python",))
+@arguments_of(Tools, into="tools", tools=("python",))
 @arguments_of(
     branch_turns,
     *("weight", "base", "penalty", "share", "sensitivity", "top", "window"),

@@ -21,13 +21,13 @@ entropy, so m is above k/2 as a rule; after ten forks of a prompt equal entropie
 from typing import Any
 
 from rlvr_jax.experience import branch_rounds, experience
-from rlvr_jax.methods._tools import Tools, with_tools
+from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe, arguments_of
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, DualClip, Epsilon
 
 
-@with_tools()
+@arguments_of(Tools, into="tools")
 @arguments_of(branch_rounds, "weight", "base", "top", "window", penalty=0.05, sensitivity=0.5)
 def aepo_rollout(
     round_tokens: Count = 64,

@@ -30,7 +30,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from rlvr_jax.experience import experience
-from rlvr_jax.methods._tools import Tools, with_tools
+from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives import Transform, clipped_objective, parent_rows
 from rlvr_jax.types import Method, Recipe, arguments_of, part, replace
 from rlvr_jax.types.hyperparameters import Count, DualClip, NonNegative, Unit
@@ -80,7 +80,7 @@ def token_owner(
     return jax.lax.while_loop(changes, lambda carry: (carry[1], inherited(carry[1])), start)[1]
 
 
-@with_tools()
+@arguments_of(Tools, into="tools")
 @arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def arpo(
     round_tokens: Count = 64,

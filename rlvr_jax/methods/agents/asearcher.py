@@ -26,13 +26,13 @@ cap are dropped, not truncated, and stay in the denominator; long rows weigh mor
 import jax.numpy as jnp
 
 from rlvr_jax.experience import all_wrong, experience, queued, refill
-from rlvr_jax.methods._tools import Tools, with_tools
+from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives import Transform, advantage_of_rewards, masked_mean, standardize_advantage
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_deviation
 from rlvr_jax.objectives.statistics.ratios import Ratio, clamped_token_ratio
 from rlvr_jax.objectives.transforms.corrections import SAMPLED, check_band
-from rlvr_jax.types import Method, Recipe, part, replace
+from rlvr_jax.types import Method, Recipe, arguments_of, part, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
@@ -87,7 +87,7 @@ def band_importance(low: float, high: float, ratio: Ratio = clamped_token_ratio)
     return apply
 
 
-@with_tools(max_turns=32)
+@arguments_of(Tools, into="tools", max_turns=32)
 def asearcher(
     scale: Positive = 10.0,
     bias: Finite = -0.5,

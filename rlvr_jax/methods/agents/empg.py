@@ -25,11 +25,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.experience import experience
-from rlvr_jax.methods._tools import Tools, with_tools
+from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives import Transform, clipped_objective, masked_mean, min_max, within_batch
 from rlvr_jax.objectives.advantages.process_credit import Table
 from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, find_steps, next_step, step_mean
-from rlvr_jax.types import Method, Recipe, Rollouts, part, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, arguments_of, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite
 
 
@@ -105,7 +105,7 @@ def center_over_steps(ids: str) -> Transform:
     return Transform(apply, reads={ids})
 
 
-@with_tools(None)
+@arguments_of(Tools, into="tools", tools=None)
 def empg(
     scale_rate: Finite = 1.0,
     clarity_rate: Finite = 1.0,

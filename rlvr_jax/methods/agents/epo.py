@@ -35,7 +35,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.experience import Draw, experience, turns
 from rlvr_jax.experience.batch import Batch, by_trace
-from rlvr_jax.methods._tools import Tools, with_tools
+from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives import GIVEN, Transform, clipped_objective, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_sum
 from rlvr_jax.tools.environment import Environment, Game
@@ -278,7 +278,7 @@ def _rows_of(batch: Batch, step: int, last: np.ndarray) -> Batch:
     )
 
 
-@with_tools(None, max_turns=None)
+@arguments_of(Tools, "style", "reply_tokens", "describe", into="tools", tools=None)
 @arguments_of(banded_entropy_bonus)
 def epo(
     max_steps: AtLeastTwo = 50,

@@ -28,7 +28,7 @@ import numpy as np
 
 from rlvr_jax.experience import Batch, SampleRequest, Stage, concatenate, experience, uniform
 from rlvr_jax.experience.store import repeatable
-from rlvr_jax.methods._tools import Tools, with_tools
+from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives import TOOL, clipped_objective
 from rlvr_jax.tasks.base import Prompt, Response
 from rlvr_jax.types import Method, Recipe, arguments_of, part
@@ -211,7 +211,7 @@ def newest_contexts(contexts: Contexts, count: int) -> tuple[np.ndarray, Context
     return places, left
 
 
-@with_tools()
+@arguments_of(Tools, into="tools")
 @arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def fission_grpo(per_prompt: Count = 2, *, tools: Tools, **clip: Any) -> Recipe:
     """GRPO on responses, and on recoveries from failed ones.

@@ -29,7 +29,7 @@ import numpy as np
 
 from rlvr_jax.experience import Batch, Stage, experience, select_rows, uniform
 from rlvr_jax.experience.grades import component_rewards
-from rlvr_jax.methods._tools import Tools, with_tools
+from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Task
 from rlvr_jax.types import Method, Recipe, arguments_of, part
@@ -159,7 +159,7 @@ def cleanest_rows(
     return selected
 
 
-@with_tools()
+@arguments_of(Tools, into="tools")
 @arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon", clip_high=0.28)
 def grpo_roc(
     drawn: Count = 2,

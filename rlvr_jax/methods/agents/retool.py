@@ -22,10 +22,10 @@ learns its values
 import jax.numpy as jnp
 
 from rlvr_jax.experience import experience, replies_read, shape
-from rlvr_jax.methods._tools import Tools, with_tools
+from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives import clamped_token_ratio, critic_of, generalized_advantage, whitened
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Function, Method, Recipe, is_correct, part, replace
+from rlvr_jax.types import Function, Method, Recipe, arguments_of, is_correct, part, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
@@ -55,7 +55,7 @@ def tool_use_reward(bonus: Finite = 0.1, ceiling: Finite = -0.6) -> Function:
     return reward
 
 
-@with_tools(("python",), max_turns=None)
+@arguments_of(Tools, "style", "reply_tokens", "describe", into="tools", tools=("python",))
 def retool(
     max_calls: Count = 8,
     turn_bonus: Finite = 0.1,

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlvr_jax.experience import Shaping, experience, judged_mean, judged_rows, shape
-from rlvr_jax.methods._tools import Tools, with_tools
+from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives import clipped_objective, group_mean
 from rlvr_jax.types import Method, Recipe, arguments_of, is_correct, part
 from rlvr_jax.types.hyperparameters import NonNegative, NonNegativeInt
@@ -70,7 +70,7 @@ def beyond_best(column: NonNegativeInt, coefficient: NonNegative = 1.0) -> Shapi
     return Shaping(apply, init, frozenset({"component_rewards"}), column + 1)
 
 
-@with_tools()
+@arguments_of(Tools, into="tools")
 @arguments_of(
     clipped_objective, "clip_low", "clip_high", "epsilon", "kl_coefficient", kl_coefficient=0.01
 )

@@ -46,7 +46,7 @@ from rlvr_jax.experience.store import (
     replayed,
     taken,
 )
-from rlvr_jax.methods._tools import Tools, with_tools
+from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives import drop_high_covariance, group_centered, random_choice
 from rlvr_jax.objectives.algebra.parts import Aggregation, Spec, Transform
 from rlvr_jax.objectives.compositions import clipped_objective
@@ -272,7 +272,7 @@ def rollout_mean_fixed_length(length: Count) -> Aggregation:
     return Aggregation(weights)
 
 
-@with_tools()
+@arguments_of(Tools, into="tools")
 @arguments_of(replay_good, "replay_rows", "replay_age", "replay_groups", "replay_steps")
 def spear(
     max_length: MaxLength = 4096,

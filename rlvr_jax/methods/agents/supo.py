@@ -39,7 +39,7 @@ from rlvr_jax.experience.batch import Batch, by_trace
 from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode, environment_of
 from rlvr_jax.experience.draws.trees.pieces import Pieces
 from rlvr_jax.experience.draws.trees.turn_pieces import TurnRow, answer_turns, draw_turn
-from rlvr_jax.methods._tools import Tools, with_tools
+from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives import Transform, clipped_objective, has_tokens, trace_normalized
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.tools.environment import Environment
@@ -337,7 +337,7 @@ def drop_truncated() -> Transform:
     return apply
 
 
-@with_tools()
+@arguments_of(Tools, into="tools")
 @arguments_of(summaries, "most", "instruction", "context", "summary")
 def supo(
     clip_low: ClipLow = 0.2,

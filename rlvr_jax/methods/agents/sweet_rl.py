@@ -26,10 +26,10 @@ from jaxtyping import Array, Float
 from rlvr_jax.experience import Stage, View, experience
 from rlvr_jax.experience.stages.rounds.another_view import under_another_view
 from rlvr_jax.experience.views import with_reference
-from rlvr_jax.methods._tools import Tools, with_tools
+from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives import Score, best_against_rest, objective_of_terms, token_mean_score
 from rlvr_jax.objectives.statistics.steps import find_steps, step_mean
-from rlvr_jax.types import Method, Recipe, Rollouts, part
+from rlvr_jax.types import Method, Recipe, Rollouts, arguments_of, part
 from rlvr_jax.types.hyperparameters import Positive
 
 
@@ -58,7 +58,7 @@ def train_under(view: View) -> Stage:
     return Stage(apply, reads=view.reads, views=(view,))
 
 
-@with_tools(None)
+@arguments_of(Tools, into="tools", tools=None)
 def sweet_rl(
     coefficient: Positive = 0.1,
     score: Score = token_mean_score,

@@ -26,9 +26,9 @@ from jaxtyping import Array, Bool
 
 from rlvr_jax.experience import Actor, Batch, Stage, View, experience
 from rlvr_jax.experience.views import with_reference
-from rlvr_jax.methods._tools import Tools, with_tools
+from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives import best_against_rest, imitate, objective_of_terms
-from rlvr_jax.types import Method, Recipe, Rollouts, part
+from rlvr_jax.types import Method, Recipe, Rollouts, arguments_of, part
 from rlvr_jax.types.hyperparameters import AtLeastTwo, Count, NonNegative, Positive
 
 
@@ -133,7 +133,7 @@ def better_turns(rollouts: Rollouts) -> Bool[Array, "B T"]:
     return rollouts.mask & (rollouts.reward > 0)[:, None]
 
 
-@with_tools(None)
+@arguments_of(Tools, into="tools", tools=None)
 def sweet_rl_policy(
     critic: str = "start",
     candidates: AtLeastTwo = 16,

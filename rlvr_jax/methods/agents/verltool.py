@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from rlvr_jax.experience import Stage, experience, mask_truncated
-from rlvr_jax.methods._tools import Tools, with_tools
+from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe, arguments_of, part
 from rlvr_jax.types.hyperparameters import DualClip
@@ -57,7 +57,7 @@ def mask_void() -> Stage:
     return Stage(apply, init)
 
 
-@with_tools(("python",))
+@arguments_of(Tools, into="tools", tools=("python",))
 @arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon", clip_high=0.28)
 def verltool(
     mask_overlong: bool = False,

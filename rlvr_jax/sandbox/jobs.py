@@ -123,12 +123,11 @@ class _Keeper:
 
     def attempt(self, job: bytes) -> bytes:
         """Runs a job; on any failure no worker is left."""
-        if self.worker is None:
-            self.start()
+        worker = self.worker or self.start()
         start = time.monotonic()
         try:
-            self.worker.send(job)
-            reply = self.wait(start)
+            worker.send(job)
+            reply = self.wait(worker, start)
         except (BrokenPipeError, ConnectionResetError):
             reply = None
         if reply is None:
@@ -138,24 +137,24 @@ class _Keeper:
         worn = self.jobs >= self.settings["jobs_per_worker"]
         worn |= self.seconds >= self.settings["cpu_seconds"]
         worn |= reply[:1] != VALUE  # it may have left little memory
-        worn |= bool(self.worker.buffer or select.select([self.worker.socket], [], [], 0)[0])
+        worn |= bool(worker.buffer or select.select([worker.socket], [], [], 0)[0])
         if worn or self.leaves():
             self.end()
         return reply
 
-    def wait(self, start: float) -> bytes | None:
+    def wait(self, worker: Channel, start: float) -> bytes | None:
         """The reply to a job, or the limit that it has passed; None: the worker has died."""
         while True:
             left = start + self.settings["wall_seconds"] - time.monotonic()
             if left <= 0:
                 return TIMEOUT + b"wall limit"
-            streams = [self.worker.socket, self.channel.socket]
+            streams = [worker.socket, self.channel.socket]
             ready, _, _ = select.select(streams, [], [], min(left, _TICK))
             if self.channel.socket in ready:
                 raise Gone  # the caller sends nothing while a job runs
-            if self.worker.socket in ready:
+            if worker.socket in ready:
                 try:
-                    reply = self.worker.poll()
+                    reply = worker.poll()
                 except EOFError:
                     return None
                 if reply is not None:
@@ -195,7 +194,8 @@ class _Keeper:
         ended = f"died by signal {code - 128}" if code > 128 else f"exited with status {code}"
         return ERROR + f"worker {ended}".encode()
 
-    def start(self) -> None:
+    def start(self) -> Channel:
+        """Forks a worker; the channel to it."""
         ours, theirs = socket.socketpair()
         handles = [theirs.detach(), *(os.open(os.devnull, os.O_RDWR) for _ in range(3))]
         request = {"limits": self.limits, "read": [], "search": []}
@@ -205,8 +205,9 @@ class _Keeper:
         except Refused as refused:  # such as no more processes: the caller starts another server
             raise OSError(str(refused)) from None
         ours.settimeout(self.settings["wall_seconds"])
-        self.worker = Channel(ours, self.settings["reply_bytes"] + 1)
         self.jobs, self.seconds = 0, 0.0
+        self.worker = Channel(ours, self.settings["reply_bytes"] + 1)
+        return self.worker
 
     def end(self) -> None:
         """Ends the worker and all that it has started."""

@@ -156,7 +156,8 @@ def needs_of(module: str) -> dict[str, str]:
 
 
 def runs_programs(module: str) -> bool:
-    """Whether a module of ours reaches the sandbox."""
+    """Whether a module of ours reaches `rlvr_jax.sandbox`, as what runs programs does; a pool of
+    workers reaches its files."""
     return "rlvr_jax.sandbox" in _reached(module)
 
 
@@ -168,7 +169,8 @@ def _reached(module: str) -> set[str]:
         name = waiting.pop()
         if name not in seen:
             seen.add(name)
-            waiting += [o for o in _named_in(name) if o.partition(".")[0] == "rlvr_jax"]
+            if not name.startswith("rlvr_jax.sandbox."):
+                waiting += [o for o in _named_in(name) if o.partition(".")[0] == "rlvr_jax"]
     return seen
 
 

@@ -54,11 +54,7 @@ from rlvr_jax.types.hyperparameters import (
     ReplyTokens,
 )
 
-declare(
-    "env_step",
-    Int[Array, "B"],
-    "step of its episode at which the row was sampled (one row per step)",
-)
+declare("env_step", Int[Array, "B"], "step of its episode at which the row was sampled")
 
 
 @part(writes={"penalty"})
@@ -233,9 +229,8 @@ def turn_rows(
 
     def apply(asks, actor, state, turn):
         batch, state, metrics = whole.apply(asks, actor, state, turn)
-        last = np.where(
-            batch.rollouts.records["turn"] % 2 == 0, batch.rollouts.records["turn"] // 2, -1
-        ).max(axis=1)
+        turns_of = batch.rollouts.records["turn"]
+        last = np.where(turns_of % 2 == 0, turns_of // 2, -1).max(axis=1)
         parts, traces = [], []
         for step in range(int(last.max(initial=0)) + 1):
             rows = np.flatnonzero(np.maximum(last, 0) >= step)
@@ -257,10 +252,11 @@ def _rows_of(batch: Batch, step: int, last: np.ndarray) -> Batch:
     """
     rollouts = batch.rollouts
     places = np.arange(rollouts.tokens.shape[1])[None]
-    own = rollouts.records["turn"] == 2 * step
+    turn, origin = rollouts.records["turn"], rollouts.records["origin"]
+    own = turn == 2 * step
     length = np.where(last, rollouts.length, np.max(np.where(own, places + 1, 0), axis=1))
     there = places < length[:, None]
-    before = there & ~own & (rollouts.records["origin"] == 0)
+    before = there & ~own & (origin == 0)
     # Earlier tokens stay as context; their records belong to other rows.
     changed = {
         name: where_tokens(there if name == "tokens" else own, array)
@@ -270,10 +266,8 @@ def _rows_of(batch: Batch, step: int, last: np.ndarray) -> Batch:
     return batch.with_rollouts(
         **changed,
         length=length.astype(np.int32),
-        turn=np.where(there, rollouts.records["turn"], -1).astype(np.int32),
-        origin=np.where(there, np.where(before, GIVEN, rollouts.records["origin"]), 0).astype(
-            np.int32
-        ),
+        turn=np.where(there, turn, -1).astype(np.int32),
+        origin=np.where(there, np.where(before, GIVEN, origin), 0).astype(np.int32),
         env_step=np.full(len(batch), step, np.int32),
     )
 

@@ -38,16 +38,8 @@ from rlvr_jax.objectives.statistics.scopes import min_max, within_batch
 from rlvr_jax.types import Method, Recipe, Rollouts, declare, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, Positive
 
-declare(
-    "probe_confidence",
-    Float[Array, "B T"],
-    "confidence of the policy's answer after the step, in [0, 1], equal on its tokens",
-)
-declare(
-    "probe_accuracy",
-    Float[Array, "B T"],
-    "correctness of the policy's answer after the step, in [0, 1], equal on its tokens",
-)
+declare("probe_confidence", Float[Array, "B T"], "confidence in the answer after the step, [0, 1]")
+declare("probe_accuracy", Float[Array, "B T"], "correctness of the answer after the step, [0, 1]")
 
 
 @part(by_row=True, writes=frozenset({"step", "probe_confidence", "probe_accuracy"}))

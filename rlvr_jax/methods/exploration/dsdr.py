@@ -47,12 +47,7 @@ from rlvr_jax.types import (
 )
 from rlvr_jax.types.hyperparameters import Count, EntropyCoefficient, Finite, Positive, Range
 
-declare(
-    "formulas",
-    Int[Array, "B F"],
-    "ids of the formulas (or other elements) in the row; an id may occur twice",
-    missing=-1,
-)
+declare("formulas", Int[Array, "B F"], "formulas of the row; an id may occur twice", missing=-1)
 
 _SIGNS = frozenset("0123456789=+*/^<>≤≥")
 _ENDS = ".,;:!?"

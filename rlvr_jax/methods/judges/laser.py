@@ -51,11 +51,7 @@ from rlvr_jax.types.hyperparameters import (
     Unit,
 )
 
-declare(
-    "self_reward",
-    Float[Array, "B"],
-    "outcome that the policy that wrote the row expected",
-)
+declare("self_reward", Float[Array, "B"], "outcome that the policy of the row expected")
 
 
 @part(writes=frozenset({"self_reward"}), by_row=True)

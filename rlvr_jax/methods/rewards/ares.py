@@ -60,11 +60,7 @@ from rlvr_jax.types.hyperparameters import (
 )
 from rlvr_jax.types.parts import check_arguments, part
 
-declare(
-    "trigger",
-    Bool[Array, "B T"],
-    "where the policy's most probable token begins a second thought, by a list of words",
-)
+declare("trigger", Bool[Array, "B T"], "where the likeliest token begins a second thought")
 
 Percentile = Annotated[float, Range(0, 100)]
 Keep = Annotated[float, Range(0, 1, open_high=True)]

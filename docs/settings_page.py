@@ -28,7 +28,7 @@ file for `--config`, and in `TrainConfig.of(learning_rate=3e-4)`.
 - `--no-preset` starts from the defaults below and the published hyperparameters.
 - `--config FILE` reads a run's `config.json`, or settings by name in JSON or TOML. Flags override
   the file. An unknown name or a value of another type is refused. `run_dir` and `resume` of the
-  file are left out. With another `--method`, its hyperparameters are left out, too.
+  file are left out; with another `--method`, so are its hyperparameters.
 - `config.json` is flat. `settings` are the values that were given; a resumed run is compared with
   them. `resolved` are the values of settings that mean a rule ("0: a tenth of the run").
 - A list takes several words: `--stop "." "!"`. A switch has two flags: `--resume`, `--no-resume`.

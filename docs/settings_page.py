@@ -21,14 +21,14 @@ file for `--config`, and in `TrainConfig.of(learning_rate=3e-4)`.
 
     python -m rlvr_jax train --method clip_cov --steps 300     # the preset of task and method
     python -m rlvr_jax train --method clip_cov --no-preset     # the defaults below
-    python -m rlvr_jax train --config runs/one/config.json --seed 1     # another run's settings
 
 - A run starts from the preset of its task and method. The lines before the first step name the
   preset and each hyperparameter that differs from the published one.
 - `--no-preset` starts from the defaults below and the published hyperparameters.
 - `--config FILE` reads a run's `config.json`, or settings by name in JSON or TOML. Flags override
-  the file. An unknown name or a value of another type is refused. `run_dir` and `resume` of the
-  file are left out. With another `--method`, its hyperparameters are left out, too.
+  the file: `--config runs/one/config.json --seed 1`. An unknown name or a value of another type is
+  refused. `run_dir` and `resume` of the file are left out; with another `--method`, so are its
+  hyperparameters.
 - `config.json` is flat. `settings` are the values that were given; a resumed run is compared with
   them. `resolved` are the values of settings that mean a rule ("0: a tenth of the run").
 - A list takes several words: `--stop "." "!"`. A switch has two flags: `--resume`, `--no-resume`.

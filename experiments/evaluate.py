@@ -122,6 +122,9 @@ def main(arguments: Sequence[str]) -> None:
     """Prints one number a line, and of pass@k and of choices an interval over the choice of
     prompts."""
     config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
+    for name in ("prompts", "samples"):
+        if getattr(config, name) < 1:
+            raise ValueError(f"--{name} must be at least 1, got {getattr(config, name)}")
     _check_choice(config)
     settings = evaluation_settings(
         config.task,

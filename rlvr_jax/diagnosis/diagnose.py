@@ -129,6 +129,9 @@ def _compared(options: argparse.Namespace) -> tuple[str, str]:
 
 
 def _of_policies(options: argparse.Namespace, before: Path, after: Path) -> tuple:
+    for name in ("prompts", "samples"):
+        if getattr(options, name) < 1:
+            raise ValueError(f"diagnose: --{name} must be at least 1, got {getattr(options, name)}")
     settings = evaluation_settings(
         options.task,
         options.response_tokens,

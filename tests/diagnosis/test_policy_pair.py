@@ -235,7 +235,10 @@ def test_a_start_in_a_file_has_weights_that_are_compared(start_in_a_file, tmp_pa
         ([str(PAIR / "grpo")], "task must be given for the policy "),
         (["nowhere", *FEW], "nowhere must be a policy folder, a .gguf file or a run that ended"),
         ([str(PAIR / "grpo"), *FEW], "against must be given"),
-        ([str(PAIR / "grpo"), "--against", START, *FEW, "--samples", "0"], "evaluation_samples"),
+        (
+            [str(PAIR / "grpo"), "--against", START, *FEW, "--samples", "0"],
+            "--samples must be at least 1, got 0",
+        ),
     ],
 )
 def test_what_cannot_be_compared_ends_in_a_sentence(arguments, sentence):

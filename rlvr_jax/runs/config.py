@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import tyro
 
 from rlvr_jax.parallel import mesh_sizes, row_shards
-from rlvr_jax.policy import ADAPTABLE, REMAT_POLICIES, LoraConfig
+from rlvr_jax.policy import ADAPTABLE, LoraConfig
 from rlvr_jax.rollout import Sampling, waves
 from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.types.hyperparameters import Bound, Count, Finite, NonNegative, NonNegativeInt, Range
@@ -40,7 +40,7 @@ class PolicySettings:
     """Matrices of a layer that get an adapter."""
     compute_dtype: Literal["float32", "bfloat16"] = "float32"
     """Type of activations and matrix products: float32 or bfloat16; weights stay float32."""
-    remat: Literal[*REMAT_POLICIES] = "none"
+    remat: Literal["none", "layers", "attention"] = "none"
     """Values that the backward pass recomputes to save memory: none; layers, all within a layer;
     attention, all but the matrix products with weights."""
 

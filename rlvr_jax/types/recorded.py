@@ -3,19 +3,20 @@
 import dataclasses
 import functools
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 
 class Recorded:
     """Base of frozen dataclasses with fields of arrays and a mapping `records`."""
 
+    __dataclass_fields__: ClassVar[dict[str, Any]]
     records: Mapping[str, Any]
 
     @classmethod
     @functools.cache
     def fields(cls) -> frozenset[str]:
         """The names of the fields, without `records`."""
-        return frozenset(entry.name for entry in dataclasses.fields(cls)) - {"records"}  # type: ignore[arg-type]
+        return frozenset(entry.name for entry in dataclasses.fields(cls)) - {"records"}
 
     def get(self, name: str) -> Any:
         """A field or record by name; None for a record that nothing wrote."""
@@ -36,8 +37,9 @@ class Recorded:
         fields = {name: changes.pop(name) for name in self.fields() & changes.keys()}
         records = {**self.records} | changes
         fields["records"] = {name: array for name, array in records.items() if array is not None}
-        found = dataclasses.replace(self, **fields)  # type: ignore[type-var]
-        found.check({name: array for name, array in changes.items() if array is not None})
+        found = dataclasses.replace(self, **fields)
+        if changes:
+            found.check({name: array for name, array in changes.items() if array is not None})
         return found
 
     @classmethod

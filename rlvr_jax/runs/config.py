@@ -403,7 +403,7 @@ def flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-GROUPS: Mapping[str, type] = {
+GROUPS: Mapping[str, Any] = {
     field.name: field.type
     for field in dataclasses.fields(TrainConfig)
     if dataclasses.is_dataclass(field.type)

@@ -66,7 +66,7 @@ for row in np.flatnonzero(rollouts.group == mixed[0]):
 @part(reads={"p_squared"})
 def mild_on_habits(strength: float) -> Transform:
     def apply(signals, context, state):
-        weight = signals.weight * (1 - strength * context.stats.p_squared)
+        weight = signals.weight * (1 - strength * context.stats.records["p_squared"])
         return replace(signals, weight=weight), state, {}
 
     return apply

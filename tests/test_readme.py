@@ -18,6 +18,7 @@ from rlvr_jax.experience import experience
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.runs.composition import own_stage
 from rlvr_jax.tasks import Response
+from rlvr_jax.types import STATISTICS
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 DOCS = Path(__file__).parents[1] / "docs"
@@ -154,7 +155,11 @@ def test_the_programs_of_the_pages_about_kernels_and_design_run():
     exec(kernels, names)
     logs = jax.nn.log_softmax(names["hidden"] @ names["unembedding"].T)
     np.testing.assert_allclose(names["stats"].entropy, -(jnp.exp(logs) * logs).sum(1), rtol=1e-5)
-    *_, design = re.findall(r"```python\n(.*?)```", (DOCS / "design.md").read_text(), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS / "design.md").read_text(), re.DOTALL)
+    (design,) = [block for block in blocks if "jax.vjp" in block]
+    (statistic,) = [block for block in blocks if "statistic(" in block]
+    exec(statistic, {})
+    del STATISTICS["collision_entropy"]
     given = {"score": jnp.sin, "objective": lambda stats: (stats**2).sum()}
     names = {"jax": jax, "params": jnp.arange(3.0), **given}
     exec(design, names)

@@ -203,7 +203,7 @@ def test_a_record_of_responses_is_checked_and_may_be_completed():
     assert made.outcome.tolist() == [0.0, 1.0] and made.old_logp[0, 0] == -1
     made = Rollouts.of_responses(**arguments, component_rewards=np.zeros((2, 5)))
     assert made.records["component_rewards"].shape == (2, 5)
-    with pytest.raises(TypeError, match="oldlogp"):
+    with pytest.raises(ValueError, match=r"must be declared .* got 'oldlogp'"):
         Rollouts.of_responses(**arguments, oldlogp=mask)
 
 

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from rlvr_jax import experience, methods, objectives
 from rlvr_jax.objectives import Aggregation
@@ -110,6 +110,7 @@ def _kinds(recipe: Callable, parameter: inspect.Parameter) -> list[type]:
     except (NameError, AttributeError, TypeError):  # names for type checkers only; no function
         hint = type(parameter.default)
     wanted = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    wanted = [type(get_args(one)[0]) if get_origin(one) is Literal else one for one in wanted]
     kinds = [kind for kind in _READABLE if kind in wanted]
     return [*kinds, NoneType] if kinds and NoneType in wanted else kinds
 

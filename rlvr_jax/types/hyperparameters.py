@@ -61,7 +61,7 @@ KLCoefficient = Annotated[NonNegative, "weight of the KL divergence (β)"]
 EntropyCoefficient = Annotated[Finite, "weight of the entropy"]
 Temperature = Annotated[Positive, "sampling temperature"]
 Discount = Annotated[Unit, "discount per token (γ)"]
-ValueClip = Annotated[HalfWidth, "half-width of the critic's trust region"]
+ValueClip = Annotated[Bound, "half-width of the critic's trust region"]
 TraceDecay = Annotated[Unit, "decay of generalized advantage estimation (λ)"]
 
 ToolNames = Annotated[

@@ -89,7 +89,7 @@ def declare(name: str, array: Any, meaning: str, missing: int = 0) -> None:
       ValueError: axes that do not begin with B, or another declaration of the name in another
         module. A notebook's cell may declare its record again.
     """
-    module = sys._getframe(1).f_globals["__name__"]
+    module = sys._getframe(1).f_globals.get("__name__", "__main__")
     kind, axes = axes_of_type(array)
     if axes[:1] != ("B",):
         raise ValueError(f"declare: the axes of {name!r} must begin with B, got {' '.join(axes)!r}")

@@ -84,7 +84,7 @@ def statistic(
       ValueError: another declaration of the name in another module; a function of statistics that
         are not declared, or none for a statistic outside of the library.
     """
-    module = sys._getframe(1).f_globals["__name__"]
+    module = sys._getframe(1).f_globals.get("__name__", "__main__")
     if module != __name__ and (compute is None or not of):
         raise ValueError(f"statistic: {name!r} must have of and compute, got {of} and {compute}")
     if unknown := [one for one in of if one not in STATISTICS]:

@@ -33,7 +33,7 @@ def test_room_for_what_a_second_prompt_shows_is_asked_for_before_the_first_step(
     name, tokens, most, tmp_path
 ):
     sentence = (
-        f"response_tokens must be at most {most} for this method, which shows .* got {tokens}"
+        f"response-tokens must be at most {most} for this method, which shows .* got {tokens}"
     )
     run_dir = tmp_path / "run"
     with pytest.raises(ValueError, match=sentence):

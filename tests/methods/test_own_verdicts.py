@@ -1,7 +1,5 @@
 """Verdicts that are the next token of the policy: gradient, records, what is refused."""
 
-import dataclasses
-
 import golden_vectors as golden
 import jax
 import jax.numpy as jnp
@@ -50,7 +48,7 @@ def test_a_verdict_is_the_next_token_behind_what_is_asked(model, asked):
     own, params = policy.load(model)
     batch = rows(asked)
     measure = jax.jit(lambda *given: statistics(own, *given, {"logp", "verdict_logp"}))
-    found = measure(params, batch).verdict_logp
+    found = measure(params, batch).records["verdict_logp"]
     texts = [
         [
             *batch.prompt_tokens[row, : batch.prompt_length[row]].tolist(),
@@ -115,7 +113,7 @@ def test_answers_that_are_no_tokens_are_refused_when_a_run_draws(answers):
 def test_records_of_what_is_asked_are_as_wide_as_the_question():
     batch = numpy_actor.walk(experience(stages=[ask_verdict(["a"])]), steps=1)[0][0].batch
     assert batch.rollouts.records["asked_tokens"].shape == (16, 0)
-    assert dataclasses.asdict(batch.rollouts)["verdict_ids"].shape == (16, 1)
+    assert batch.rollouts.records["verdict_ids"].shape == (16, 1)
 
 
 def test_cut_and_empty_rows_have_no_verdict():
@@ -127,5 +125,6 @@ def test_cut_and_empty_rows_have_no_verdict():
     batch = batch.replace(mask=array(mask, bool), truncated=array(truncated, bool))
     assert not np.asarray(finished_rows(batch))[[1, 2]].any()
     for part in (self_reward_loss(1.0, 0.1, -8.0), verdict_loss(1.0)):
-        slope = np.asarray(golden.step(only(part).objective, stats, batch).dstats.verdict_logp)
+        dstats = golden.step(only(part).objective, stats, batch).dstats
+        slope = np.asarray(dstats.records["verdict_logp"])
         assert not slope[[1, 2]].any() and slope.any()

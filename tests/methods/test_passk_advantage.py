@@ -33,7 +33,7 @@ def advantage(estimator, reward, dtype=np.float64):
     )
     own = objective(estimator, surrogate=reinforce(), aggregation=token_mean())
     found, _, _ = own.decide_once(batch, {}, jax.random.key(0))
-    return np.asarray(found.advantage)[: len(reward), 0]
+    return np.asarray(found.records["advantage"])[: len(reward), 0]
 
 
 def enumerated(reward, k):

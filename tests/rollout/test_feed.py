@@ -129,7 +129,7 @@ def test_acceptance_does_not_depend_on_the_other_rows_and_keeps_what_was_recorde
     for row, number in enumerate(kept):
         part = slice(PROMPT_LENGTH[row], PROMPT_LENGTH[row] + number)
         assert_array_equal(whole.behaviour_logp[row, part], stored[row, :number])
-        assert_array_equal(whole.records["version"][row, part], np.full(number, 3))
+        assert_array_equal(whole.version[row, part], np.full(number, 3))
 
 
 def test_a_draft_ends_with_a_stop_token_or_at_the_limit():

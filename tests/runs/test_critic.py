@@ -156,7 +156,7 @@ def test_a_reward_that_is_not_finite_leaves_the_critic_as_it_is(reward):
 def test_a_clip_that_holds_nothing_is_refused():
     with pytest.raises(ValueError, match="critic_of: clip must be positive, got 0"):
         critic_of(generalized_advantage(), 0)
-    with pytest.raises(ValueError, match="clip must be positive, got -1"):
+    with pytest.raises(ValueError, match="value_clip must be positive, got -1"):
         methods.recipe("ppo", value_clip=-1.0)
 
 

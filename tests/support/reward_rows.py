@@ -3,7 +3,7 @@
 import numpy as np
 from golden_vectors import array
 
-from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types import Rollouts
 
 
 def rollouts(
@@ -19,4 +19,4 @@ def rollouts(
         group=array(np.zeros(4), np.int32),
         **known,
     )
-    return replace(batch, **more)
+    return batch.replace(**more)

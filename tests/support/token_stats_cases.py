@@ -216,7 +216,7 @@ def assert_bits_stay(sums, arrays, targets, few):
     mask = np.arange(number) % 3 == 0
     masked = measure(arrays["hidden"], targets, mask)
     for name in ("largest", "s0", "s1", "target"):
-        expected = np.asarray(whole.get(name))
-        np.testing.assert_array_equal(shuffled.get(name), expected[order])
-        np.testing.assert_array_equal(alone.get(name), expected[:few])
-        np.testing.assert_array_equal(masked.get(name), np.where(mask, expected, 0))
+        expected = np.asarray(getattr(whole, name))
+        np.testing.assert_array_equal(getattr(shuffled, name), expected[order])
+        np.testing.assert_array_equal(getattr(alone, name), expected[:few])
+        np.testing.assert_array_equal(getattr(masked, name), np.where(mask, expected, 0))

@@ -70,7 +70,18 @@ def example(objective: Objective) -> tuple[TokenStats, Rollouts]:
     mask = np.arange(width) < length[:, None]
     number = dict(objective.options).get("top_k", 3)
     records = dict(objective.records)
-    sizes = {"B": count, "T": width, "P": 2, "Q": 2, "K": 3, "k": number, "D": 4, "E": 1, "F": 5}
+    sizes = {
+        "B": count,
+        "T": width,
+        "P": 2,
+        "Q": 2,
+        "V": 7,
+        "K": 3,
+        "k": number,
+        "D": 4,
+        "E": 1,
+        "F": 5,
+    }
 
     def values(name, kind, axes):
         shape = [sizes[axis] for axis in axes]

@@ -7,7 +7,6 @@ from golden_vectors import assert_agrees
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.entropy.dcpo import mixture_weight
-from rlvr_jax.types import replace
 
 BATCH, STATS = golden.rollouts("b"), golden.stats("b")
 
@@ -24,6 +23,6 @@ def test_the_entropy_estimate_follows_the_batch_and_stays_without_tokens():
     own = recipe("dcpo").objective
     first = golden.step(own, STATS, BATCH)
     assert_agrees(first.state["mix_in_tempered_policy"].entropy, -BATCH.old_logp[BATCH.mask].mean())
-    empty = replace(BATCH, mask=jnp.zeros_like(BATCH.mask))
+    empty = BATCH.replace(mask=jnp.zeros_like(BATCH.mask))
     after = golden.step(own, STATS, empty, state=first.state)
     assert after.state == first.state

@@ -8,7 +8,6 @@ from golden_vectors import array
 
 from rlvr_jax.methods.entropy.hapo import entropy_score, token_normalized
 from rlvr_jax.objectives import reinforce
-from rlvr_jax.types import replace
 
 BATCH, STATS = golden.rollouts("b"), golden.stats("b")
 
@@ -21,7 +20,7 @@ def test_a_lonely_reward_against_many_tokens_falls_back_to_the_rollouts():
     mask = array(np.arange(9)[None] < np.array([9] * 11 + [0])[:, None], bool)
     mask = mask.at[11, 0].set(True)
     reward = jnp.zeros(12).at[11].set(1.0)
-    batch = replace(BATCH, mask=mask, reward=reward, group=jnp.zeros_like(BATCH.group))
+    batch = BATCH.replace(mask=mask, reward=reward, group=jnp.zeros_like(BATCH.group))
 
     def normalized(limit):
         own = recipe_of(token_normalized(limit), reinforce()).objective

@@ -90,7 +90,7 @@ def test_an_objective_that_finds_an_advantage_keeps_it_when_it_decides_once():
         whitened(group_normalized()), surrogate=importance_weighted(), aggregation=token_mean()
     )
     decided, _, _ = made.decide_once(brought, made.init(golden.spec(batch)), jax.random.key(0))
-    golden.assert_agrees(decided.advantage, brought.advantage)
+    golden.assert_agrees(decided.records["advantage"], brought.records["advantage"])
 
 
 @pytest.mark.parametrize("minibatches", [1, 2])

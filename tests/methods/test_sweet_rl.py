@@ -10,7 +10,6 @@ from turn_runs import assert_turns_were_learned_from, run_of
 from rlvr_jax.methods.agents.sweet_rl import turn_sum_score
 from rlvr_jax.objectives.regularizers.turn_preferences import best_against_rest
 from rlvr_jax.runs.step import collect
-from rlvr_jax.types import replace
 
 BATCH = rollouts("b")
 
@@ -44,7 +43,7 @@ def test_the_critic_reads_the_answer_and_the_policy_that_draws_does_not(tmp_path
 def test_turns_are_averaged_by_their_ids_over_holes():
     ratio = jnp.asarray([[1.0, 2.0, np.nan, 4.0, 5.0]])
     turn, mask = jnp.asarray([[6, 2, 2, 6, 6]]), jnp.asarray([[True, True, False, True, True]])
-    batch = replace(BATCH, turn=turn, mask=mask)
+    batch = BATCH.replace(turn=turn, mask=mask)
     np.testing.assert_allclose(turn_sum_score(ratio, batch), [10 / 3 + 2.0], rtol=1e-15)
 
 

@@ -7,7 +7,6 @@ from golden_vectors import array, rollouts, spec, stats
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
-from rlvr_jax.types import replace
 
 BATCH = rollouts("b")
 
@@ -18,4 +17,4 @@ def signals(advantage, *transforms, batch=BATCH):
 
 
 def with_reward(reward):
-    return replace(BATCH, reward=array(reward, np.float64), outcome=array(reward, np.float64))
+    return BATCH.replace(reward=array(reward, np.float64), outcome=array(reward, np.float64))

@@ -20,7 +20,7 @@ from rlvr_jax.training.pieces import in_pieces, joined, shared_rows
 from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.training.statistics import statistics
 from rlvr_jax.training.update import TrainState, scoring_options, update
-from rlvr_jax.types import STATISTICS, Recipe, Rollouts
+from rlvr_jax.types import STATISTICS, Recipe, Rollouts, Statistic
 
 
 def apart() -> list[str]:
@@ -90,7 +90,7 @@ def make_programs(
     if recipe.critic is not None:
         values, fit = jitted_critic(model, recipe.critic, critic_optimizer, plan, opening)
     score_prompts = _jitted_prompts(model, plan)
-    measures = _jitted_measures(model, plan)
+    measures = _jitted_measures(model, plan, tuple(STATISTICS[name] for name in apart()))
     rows = row_sharding(model.mesh)
 
     def put(rollouts):
@@ -114,8 +114,11 @@ def make_programs(
 
 
 @kept
-def _jitted_measures(model: Model, plan: BatchPlan) -> dict[str, Any]:
-    return {name: _jitted_measure(model, plan, name) for name in ("", *apart())}
+def _jitted_measures(
+    model: Model, plan: BatchPlan, measured: tuple[Statistic, ...]
+) -> dict[str, Any]:
+    names = ["", *(one.name for one in measured)]
+    return {name: _jitted_measure(model, plan, name) for name in names}
 
 
 def _jitted_measure(model: Model, plan: BatchPlan, more: str) -> Any:

@@ -46,11 +46,6 @@ class Record:
     missing: int
     module: str
 
-    @property
-    def per_token(self) -> bool:
-        """Whether the record has an entry for each response token."""
-        return self.axes[:2] == ("B", "T")
-
     def check(self, array: Any, sizes: Mapping[str, int]) -> None:
         """Refuses an array of another kind or shape than declared.
 

@@ -5,8 +5,9 @@
 
 One entry is all that a statistic needs: objectives may name it in `reads`, training measures it
 with micro-batches and on meshes, and `old_collision_entropy` is the record of the old policy's.
-All are over the whole vocabulary at the token's temperature, in nats, float32 (float64 for float64
-inputs). With p the policy's distribution at the token, z its logits and q that of a second policy:
+Statistics are over the whole vocabulary at the token's temperature, in nats, float32 (float64 for
+float64 inputs). p is the policy's distribution at the token, z are its logits, q is the second
+policy's distribution.
 """
 
 import sys
@@ -56,6 +57,11 @@ class Statistic:
     compute: Callable[..., Array] | None
     apart: bool
     module: str
+
+    @property
+    def in_library(self) -> bool:
+        """Whether the library declares it."""
+        return self.module == __name__
 
 
 STATISTICS: dict[str, Statistic] = {}

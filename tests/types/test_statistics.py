@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from tiny_batch import BUDGET, ROWS, batch, tiny
 
 from rlvr_jax import exact_gradient
-from rlvr_jax.objectives import Spec, Transform
+from rlvr_jax.objectives import Spec, Transform, statistic_penalty
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.parallel import distribute, make_mesh, replicated, row_sharding
 from rlvr_jax.policy import hidden_states, score
@@ -113,6 +113,13 @@ def test_a_policy_scores_it():
     assert [*found.arrays] == ["entropy_gap"]
     wanted = brute_force(tiny()[1], batch()).records["entropy_gap"]
     assert_allclose(found.records["entropy_gap"], wanted, rtol=0, atol=ROUNDING)
+
+
+def test_compiled_losses_are_not_shared_where_a_statistic_may_be_declared_again():
+    parts = [statistic_penalty(0.1, name) for name in ("varentropy", "collision_entropy")]
+    made = [clipped_objective(regularizers=[part]) for part in parts]
+    assert [one.lasting for one in made] == [True, False]
+    assert parts[1].lasting  # its arguments are plain values
 
 
 def test_another_shape_than_declared_is_refused():

@@ -10,6 +10,7 @@ Decisions (advantage, weight, mask, clip bounds) carry no gradient: the chain st
 part. Off the mask nothing is read: any value there, NaN included, is replaced by 0 first.
 """
 
+import functools
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -42,7 +43,7 @@ from rlvr_jax.objectives.algebra.parts import (
     no_state,
 )
 from rlvr_jax.objectives.algebra.summary import summarize
-from rlvr_jax.types import Rollouts, Signals, TokenStats, replace
+from rlvr_jax.types import STATISTICS, Rollouts, Signals, TokenStats, replace
 from rlvr_jax.types.parts import Part, named_parts, part
 
 __all__ = ["Objective", "objective"]
@@ -85,6 +86,12 @@ class Objective(Part):
     records: Records
     labels: tuple[str, ...]
     remarks: Callable[[UpdatePlan], list[str]]
+
+    @functools.cached_property
+    def lasting(self) -> bool:
+        """As for every part, but a statistic outside of the library may be declared again."""
+        read = (STATISTICS.get(name.removeprefix("old_")) for name in self.reads)
+        return super().lasting and all(one is None or one.in_library for one in read)
 
 
 @part

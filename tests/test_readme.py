@@ -143,7 +143,7 @@ def test_the_toolbox_of_the_rollouts_page_answers_its_call():
     assert names["chain"].draw[1].of_policy
 
 
-def test_the_programs_of_the_pages_about_kernels_and_design_run():
+def test_the_programs_of_the_pages_about_kernels_and_design_run(monkeypatch):
     (kernels,) = re.findall(r"```python\n(.*?)```", (DOCS / "kernels.md").read_text(), re.DOTALL)
     random = np.random.default_rng(0)
     names: dict = {
@@ -158,8 +158,8 @@ def test_the_programs_of_the_pages_about_kernels_and_design_run():
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / "design.md").read_text(), re.DOTALL)
     (design,) = [block for block in blocks if "jax.vjp" in block]
     (statistic,) = [block for block in blocks if "statistic(" in block]
+    monkeypatch.delitem(STATISTICS, "collision_entropy", raising=False)
     exec(statistic, {})
-    del STATISTICS["collision_entropy"]
     given = {"score": jnp.sin, "objective": lambda stats: (stats**2).sum()}
     names = {"jax": jax, "params": jnp.arange(3.0), **given}
     exec(design, names)

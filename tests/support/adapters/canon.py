@@ -23,7 +23,7 @@ def outputs(case, hyper, soft):
     sampled = golden.token_stats(jnp.asarray(data["old_logits"]), jnp.asarray(data["tokens"]))
     batch = golden.rollouts(case, soft).replace(entropy=sampled.entropy)
     settings = {
-        "max_length": 1 / hyper["scale"],
+        "max_length": round(1 / hyper["scale"]),
         "clip_low": hyper["clip_low"],
         "clip_high": hyper["clip_high"],
     }

@@ -45,7 +45,7 @@ def one(case, hyper, ids, soft):
     )
     done = golden.evaluate(method, case, soft)
     batch = done.batch
-    steps = find_steps(getattr(batch, ids), batch.mask)
+    steps = find_steps(batch.records[ids], batch.mask)
     said = step_uncertainty(batch.entropy, steps, batch, hyper["k"], hyper["k_future"])
     return {
         "step_entropy": at_tokens(said.entropy, steps),

@@ -98,11 +98,9 @@ class Batch:
     @property
     def answers(self) -> Batch:
         """The last row of each response."""
-        return (
-            self
-            if "trace" not in self.rollouts.records
-            else self.take(np.unique(self.last_of_trace))
-        )
+        if "trace" not in self.rollouts.records:
+            return self
+        return self.take(np.unique(self.last_of_trace))
 
     def outcomes(self) -> np.ndarray:
         """Outcomes of the responses, [G, N]; NaN if ungraded, and after the end of a group."""

@@ -94,11 +94,13 @@ def _is_regular(plan: BatchPlan, rollouts: Rollouts) -> bool:
     return bool(alike and (whole or apart))
 
 
+def _rewards(rollouts: Rollouts, several: bool) -> np.ndarray:
+    return np.asarray(rollouts.records["component_rewards"] if several else rollouts.reward)
+
+
 def _equal(rollouts: Rollouts, rows: np.ndarray, several: bool) -> bool:
     """Whether rows earned the same, so that most objectives learn nothing of them."""
-    rewards = np.asarray(rollouts.records.get("component_rewards") if several else rollouts.reward)[
-        rows
-    ]
+    rewards = _rewards(rollouts, several)[rows]
     return bool((np.ptp(rewards.reshape(len(rows), -1), axis=0) == 0).all())
 
 
@@ -112,7 +114,7 @@ def _regular_orders(plan, rollouts, several, mesh, seed, step) -> list[np.ndarra
     groups = plan.prompts // plan.minibatches
     # Groups of equal rewards, most of which get no gradient, come last: micro-batches of only them
     # are not pulled back.
-    rewards = np.asarray(rollouts.records.get("component_rewards") if several else rollouts.reward)
+    rewards = _rewards(rollouts, several)
     equal = (np.ptp(rewards.reshape(plan.prompts, plan.samples, -1), axis=1) == 0).all(-1)
     orders = []
     for epoch in range(plan.epochs):

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.types.fields import axes_of_type, fits
-from rlvr_jax.types.token_stats import STATISTICS
+from rlvr_jax.types.token_stats import statistic_of
 
 PADDED_AXES = frozenset("PQEF")
 """Axes whose lengths may differ between batches: shorter arrays are padded."""
@@ -105,7 +105,7 @@ def record_of(name: str) -> Record:
     """
     if name in RECORDS:
         return RECORDS[name]
-    if (old := STATISTICS.get(name.removeprefix("old_"))) and name != old.name:
+    if (old := statistic_of(name)) and name != old.name:
         meaning = f"`{old.name}` of the old policy"
         axes = tuple(axis.replace("k", "K") for axis in old.axes)
         return Record(name, old.kind, axes, meaning, 0, old.module)

@@ -14,6 +14,7 @@ from rlvr_jax.types.fields import axes_of, fits, pytree
 from rlvr_jax.types.given import as_array, as_mask, numbered
 from rlvr_jax.types.recorded import Recorded
 from rlvr_jax.types.records import RECORDS, record_of
+from rlvr_jax.types.token_stats import STATISTICS
 
 
 @pytree
@@ -177,8 +178,8 @@ _AXES = axes_of(Rollouts)
 
 
 def known_names() -> set[str]:
-    """All fields and declared records."""
-    return {*_AXES, *RECORDS}
+    """All fields and declared records, and the old statistics."""
+    return {*_AXES, *RECORDS, *(f"old_{name}" for name in STATISTICS)}
 
 
 def kind_and_axes(name: str) -> tuple[str, tuple[str, ...]]:

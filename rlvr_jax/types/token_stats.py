@@ -107,6 +107,11 @@ def statistic(
     STATISTICS[name] = entry
 
 
+def statistic_of(name: str) -> Statistic | None:
+    """The statistic that a name means, of the current policy or (`old_…`) of the old one."""
+    return STATISTICS.get(name.removeprefix("old_"))
+
+
 def measured_for(needs: Collection[str]) -> set[str]:
     """The statistics that must be measured for some, which may be functions of others."""
     found: set[str] = set()

@@ -102,10 +102,12 @@ def test_empty_rows_of_an_update_have_the_missing_number():
 
 
 def test_a_file_holds_the_record(tmp_path):
-    path, saved = tmp_path / "rollouts.npz", rollouts()
+    path, saved = tmp_path / "rollouts.npz", rollouts(old_logsumexp=np.ones((ROWS, WIDTH)))
     save_rollouts(path, saved, TokenStats(logp=saved.old_logp))
     loaded, _, _ = load_rollouts(path)
-    assert_array_equal(loaded.records["labels"], saved.records["labels"])
+    assert loaded.arrays.keys() == saved.arrays.keys()
+    for name in ("labels", "difficulty", "old_logsumexp"):
+        assert_array_equal(loaded.records[name], saved.records[name])
     with np.load(path) as archive:
         np.savez(path, **archive, **{"rollouts/mood": np.zeros(ROWS)})
     with pytest.raises(ValueError, match=r"got rollouts/mood; import the module that declares it"):

@@ -43,8 +43,9 @@ from rlvr_jax.objectives.algebra.parts import (
     no_state,
 )
 from rlvr_jax.objectives.algebra.summary import summarize
-from rlvr_jax.types import STATISTICS, Rollouts, Signals, TokenStats, replace
+from rlvr_jax.types import Rollouts, Signals, TokenStats, replace
 from rlvr_jax.types.parts import Part, named_parts, part
+from rlvr_jax.types.token_stats import statistic_of
 
 __all__ = ["Objective", "objective"]
 
@@ -90,7 +91,7 @@ class Objective(Part):
     @functools.cached_property
     def lasting(self) -> bool:
         """As for every part, but a statistic outside of the library may be declared again."""
-        read = (STATISTICS.get(name.removeprefix("old_")) for name in self.reads)
+        read = map(statistic_of, self.reads)
         return super().lasting and all(one is None or one.in_library for one in read)
 
 
@@ -169,10 +170,8 @@ def objective(
             signals = replace(signals, advantage=rollouts.records["advantage"])
             done = [name for name, one in decisions.items() if one is advantage]
         if "kept" in rollouts.records:
-            weight, mask = (
-                signals.weight * rollouts.records["weight"],
-                signals.mask & rollouts.records["kept"],
-            )
+            weight = signals.weight * rollouts.records["weight"]
+            mask = signals.mask & rollouts.records["kept"]
             signals, done = replace(signals, weight=weight, mask=mask), whole
         chain = {name: one for name, one in decisions.items() if name not in done}
         signals, state, metrics = run(chain, signals, context, state, key, {})

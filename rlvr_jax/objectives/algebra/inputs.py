@@ -15,6 +15,7 @@ from rlvr_jax.objectives.algebra.parts import Surrogate, Transform
 from rlvr_jax.types import RECORDS, STATISTICS, Rollouts, Signals, TokenStats
 from rlvr_jax.types.fields import fits
 from rlvr_jax.types.rollouts import kind_and_axes, missing_number
+from rlvr_jax.types.token_stats import statistic_of
 
 Reader = Transform | Surrogate
 
@@ -34,7 +35,7 @@ def readable() -> list[str]:
 def measured(names: Set[str]) -> set[str]:
     """Statistics of the current policy, and of the old one, which at the first update of a batch is
     the current one."""
-    return {n for n in names if n != "old_logp" and n.removeprefix("old_") in STATISTICS}
+    return {name for name in names if name != "old_logp" and statistic_of(name) is not None}
 
 
 def _arrays(stats: TokenStats, rollouts: Rollouts) -> Iterator[tuple[str, str, Any, str, Any]]:

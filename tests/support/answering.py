@@ -10,7 +10,7 @@ def numbers_of(found):
 
 
 class Right(numpy_actor.NumpyActor):
-    """Answers right at certain prompts alone, by (number) -> share of a group's first rows."""
+    """Correct answers only to certain prompts, by (number) -> share of a group's first rows."""
 
     def __init__(self, share):
         super().__init__(chance=0.0)

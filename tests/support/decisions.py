@@ -1,4 +1,4 @@
-"""What a transform decides of the golden batch."""
+"""The signals of a transform on the golden batch."""
 
 import golden_vectors as golden
 import numpy as np

@@ -19,7 +19,7 @@ def rollouts(dtype=np.float64, **records):
 
 
 def counted():
-    """A reward whose state is how often it was asked."""
+    """A reward whose state is the number of its calls."""
 
     def apply(rollouts, state, moment):
         del moment

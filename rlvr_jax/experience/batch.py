@@ -144,15 +144,16 @@ class Batch:
             name: np.array([getattr(one, name) or 0 for one in grades], own.dtype)
             for name, own in (("outcome", self.rollouts.outcome), ("reward", self.rollouts.reward))
         }
-        return replace(self.with_rollouts(**known), grades=grades)
+        return replace(self.with_rollouts(**known, valid=decided(grades)), grades=grades)
 
     def rewarded(self, reward: Any) -> Batch:
-        """The graded rows with other rewards, [B], 0 where ungraded; grades do not change.
+        """The rows with other rewards, [B]; grades do not change.
 
-        A reward of NaN is none: such a row leaves its group and the loss.
+        A row that is ungraded, or whose reward is NaN, has the reward 0 and is not valid.
         """
-        known = np.where(self.decided, reward, 0).astype(self.rollouts.reward.dtype)
-        return self.with_rollouts(reward=known)
+        valid = self.decided & ~np.isnan(reward)
+        known = np.where(valid, reward, 0).astype(self.rollouts.reward.dtype)
+        return self.with_rollouts(reward=known, valid=valid)
 
     def without(self, rows: np.ndarray) -> Batch:
         """The same rows, without training on those that are True in `rows`, bool [B].

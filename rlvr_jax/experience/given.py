@@ -58,6 +58,7 @@ def rows_of_responses(
         temperature=np.repeat(temperature[:, None], response_tokens, axis=1),
         outcome=nothing[:, 0],
         reward=nothing[:, 0],
+        valid=np.ones(count, bool),
         weight_version=np.full(count, weight_version, np.int32),
     )
 

@@ -132,22 +132,12 @@ def check_task(label: str, needs: Collection[str], task: Task) -> None:
 def with_grades(batch: Batch, task: Task, needs: Collection[str]) -> Batch:
     """The same batch with the records of grades in `needs`: `answer`, `component_rewards`.
 
-    A response without an answer has a negative class of its own. An ungraded response, or one whose
-    reward a stage set to NaN, leaves the loss and its group: its mask is cleared, it is a group of
-    its own, and its reward is the mean of the others.
+    A response without an answer has a negative class of its own.
 
     Raises:
       ValueError: a grade without one of the task's rewards, or with one that is infinite.
     """
-    rollouts, grades, known = batch.rollouts, batch.grades, {}
-    asked = batch.decided & ~np.isnan(rollouts.reward)
-    if not asked.all():
-        apart = -1 - np.arange(len(asked), dtype=rollouts.group.dtype)
-        known["group"] = np.where(asked, rollouts.group, apart)
-        known["mask"] = rollouts.mask & asked[:, None]
-        # Means over the batch do not move.
-        others = rollouts.reward[asked].mean() if asked.any() else 0
-        known["reward"] = np.where(asked, rollouts.reward, others).astype(rollouts.reward.dtype)
+    grades, known = batch.grades, {}
     if "answer" in needs:
         answers = [grade.answer for grade in grades if grade.answer is not None]
         numbers = {answer: number for number, answer in enumerate(dict.fromkeys(answers))}
@@ -156,7 +146,7 @@ def with_grades(batch: Batch, task: Task, needs: Collection[str]) -> Batch:
         )
     if "component_rewards" in needs:
         known["component_rewards"] = component_rewards(batch, task)
-    return replace(batch, rollouts=rollouts.replace(**known))
+    return batch.with_rollouts(**known)
 
 
 def with_info(batch: Batch, info: Iterable[Mapping[str, float]]) -> Batch:

@@ -389,6 +389,7 @@ def to_rollouts(
         temperature=temperature if scored is None else scored,
         outcome=zeros,
         reward=zeros,
+        valid=jnp.ones((rows,), bool),
         # Versions only rise: that of the last token that was sampled.
         weight_version=jnp.max(version, axis=1),
     )

@@ -20,7 +20,7 @@ from rlvr_jax.types import STATISTICS, Rollouts, TokenStats
 from rlvr_jax.types.rollouts import known_names
 
 _VERSION = 1
-_OPTIONAL = {"behaviour_logp", "entropy", "old_logp", "reference_logp", "records"}
+_OPTIONAL = {"valid", "behaviour_logp", "entropy", "old_logp", "reference_logp", "records"}
 _REQUIRED = [
     f"rollouts/{field.name}"
     for field in dataclasses.fields(Rollouts)
@@ -88,6 +88,8 @@ def load_rollouts(path: str | Path) -> tuple[Rollouts, TokenStats, dict[str, lis
     for name, array in arrays.items():
         part, _, field = name.partition("/")
         parts[part][field] = array
+    # Files of before this field hold no ungraded row on the mask.
+    parts["rollouts"].setdefault("valid", np.ones(len(parts["rollouts"]["group"]), bool))
     return Rollouts.of_arrays(parts["rollouts"]), TokenStats.of_arrays(parts["stats"]), texts
 
 

@@ -81,13 +81,13 @@ def collect(run: Run, state: TrainState, step: int) -> Collected:
     if step == 0:
         check_first_step(run.task.name, collected.batch)
     whole = concatenate([part for part in collected.seen if not part.asks[0].rating])
-    reward = collected.batch.rollouts.reward[collected.batch.decided]
-    metrics = {"reward": _mean(reward[~np.isnan(reward)]), **_outcome_metrics(whole)}
+    rollouts = collected.batch.rollouts
+    metrics = {"reward": _mean(rollouts.reward[rollouts.valid]), **_outcome_metrics(whole)}
     metrics["sampled_rollouts"] = float(sum(map(len, collected.seen)))
     batch = with_grades(collected.batch, run.task, run.recipe.objective.reads)
     counts = ("sampled_tokens", "given_tokens", "scored_tokens")
     metrics |= {name: collected.metrics[name] for name in counts}
-    metrics["trained_tokens"] = float(batch.rollouts.mask.sum())
+    metrics["trained_tokens"] = float(rollouts.only_valid().mask.sum())
     own = {name: value for name, value in collected.metrics.items() if name not in counts}
     metrics |= {f"experience/{name}": value for name, value in own.items()}
     return replace(collected, batch=batch, metrics=metrics)
@@ -153,7 +153,7 @@ def _known_records(batch: Batch, records: Mapping[str, np.ndarray]) -> dict[str,
     """The records of a step with `entropy` and `logp` of tokens that it does not learn from, as
     those of truncated responses: the sampler's records, NaN for a token that was not sampled.
     """
-    rollouts = batch.rollouts
+    rollouts = batch.rollouts.only_valid()
     sampled = np.ones(rollouts.tokens.shape, bool)
     if "origin" in rollouts.records:
         sampled = rollouts.records["origin"] == 0

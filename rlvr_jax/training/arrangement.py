@@ -87,21 +87,17 @@ def _is_regular(plan: BatchPlan, rollouts: Rollouts) -> bool:
         return False
     groups = group.reshape(plan.prompts, plan.samples)
     whole = (groups == groups[:, :1]).all() and len(np.unique(groups[:, 0])) == plan.prompts
-    apart = np.sum(group < 0)  # ungraded rows are groups of their own
     prompts = rollouts.prompt_tokens.reshape(plan.prompts, plan.samples, -1)
     lengths = rollouts.prompt_length.reshape(plan.prompts, plan.samples)
     alike = (prompts == prompts[:, :1]).all() and (lengths == lengths[:, :1]).all()
-    return bool(alike and (whole or apart))
-
-
-def _rewards(rollouts: Rollouts, several: bool) -> np.ndarray:
-    return np.asarray(rollouts.records["component_rewards"] if several else rollouts.reward)
+    return bool(alike and whole)
 
 
 def _equal(rollouts: Rollouts, rows: np.ndarray, several: bool) -> bool:
-    """Whether rows earned the same, so that most objectives learn nothing of them."""
-    rewards = _rewards(rollouts, several)[rows]
-    return bool((np.ptp(rewards.reshape(len(rows), -1), axis=0) == 0).all())
+    """Whether the valid rows of these earned the same, so that most objectives learn nothing."""
+    rewards = rollouts.records["component_rewards"] if several else rollouts.reward
+    rewards = np.asarray(rewards)[rows[np.asarray(rollouts.valid)[rows]]]
+    return bool((rewards == rewards[:1]).all())
 
 
 def _permutation(plan: BatchPlan, count: int, seed: int, step: int, epoch: int) -> np.ndarray:
@@ -114,8 +110,8 @@ def _regular_orders(plan, rollouts, several, mesh, seed, step) -> list[np.ndarra
     groups = plan.prompts // plan.minibatches
     # Groups of equal rewards, most of which get no gradient, come last: micro-batches of only them
     # are not pulled back.
-    rewards = _rewards(rollouts, several)
-    equal = (np.ptp(rewards.reshape(plan.prompts, plan.samples, -1), axis=1) == 0).all(-1)
+    groups_of_rows = np.arange(len(rollouts.group)).reshape(plan.prompts, plan.samples)
+    equal = np.array([_equal(rollouts, rows, several) for rows in groups_of_rows])
     orders = []
     for epoch in range(plan.epochs):
         order = _permutation(plan, plan.prompts, seed, step, epoch)
@@ -127,7 +123,7 @@ def _regular_orders(plan, rollouts, several, mesh, seed, step) -> list[np.ndarra
 
 
 def _dealt(plan, rollouts, several, mesh, seed, step, most) -> Arrangement:
-    group = _with_neighbours(np.asarray(rollouts.group))
+    group = np.asarray(rollouts.group)
     starts = np.flatnonzero(np.diff(group, prepend=group[:1] - 1))
     groups = np.split(np.arange(len(group)), starts[1:])
     sizes = update_sizes(plan, most, mesh)
@@ -155,13 +151,6 @@ def _dealt(plan, rollouts, several, mesh, seed, step, most) -> Arrangement:
     return Arrangement(_filled(rollouts, empty), orders, own, count, left_out)
 
 
-def _with_neighbours(group: np.ndarray) -> np.ndarray:
-    """Group numbers in which ungraded rows, which have negative ones, stay where they were
-    sampled: with the rows before them."""
-    known = np.maximum.accumulate(np.where(group >= 0, np.arange(len(group)), -1))
-    return np.where(known >= 0, group[np.maximum(known, 0)], -1)
-
-
 def _packed(plan, groups, size, seed, step, epoch, kept=None) -> list[list[int]]:
     """Groups dealt out in random order, each to the update with the fewest rows; those that find
     no place are left out, unless they must be `kept`."""
@@ -182,7 +171,7 @@ def _packed(plan, groups, size, seed, step, epoch, kept=None) -> list[list[int]]
 
 
 def _filled(rollouts: Rollouts, empty: int) -> Rollouts:
-    """The rollouts followed by empty rows, each a group of its own that is not counted."""
+    """The rollouts followed by empty rows that are not valid."""
     if not empty:
         return rollouts
 
@@ -191,13 +180,8 @@ def _filled(rollouts: Rollouts, empty: int) -> Rollouts:
 
     filled = jax.tree.map(more, rollouts)
     count = len(rollouts.group)
-    numbers = np.arange(empty)
-
-    def numbered(name):
-        array = filled.get(name).copy()
-        array[count:] = rollouts.get(name).max() + 1 + numbers
-        return array
-
+    ids = filled.rollout_id.copy()
+    ids[count:] = rollouts.rollout_id.max() + 1 + np.arange(empty)
     prompts = filled.prompt_length.copy()
     prompts[count:] = 1  # the model reads a token
     temperature = filled.temperature.copy()
@@ -206,8 +190,7 @@ def _filled(rollouts: Rollouts, empty: int) -> Rollouts:
     for array in none.values():
         array[count:] = -1
     return filled.replace(
-        group=numbered("group"),
-        rollout_id=numbered("rollout_id"),
+        rollout_id=ids,
         prompt_length=prompts,
         temperature=temperature,
         **none,

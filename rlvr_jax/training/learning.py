@@ -137,7 +137,7 @@ def learn(
     several = "component_rewards" in learner.objective.reads
     made = arrange(learner.plan, rollouts, several, learner.mesh, learner.seed, step, learner.most)
     own = replace(learner, plan=made.plan, programs=learner.programs_of(made.plan))
-    state, metrics, records = _learned(own, state, made.rollouts, made.orders, step)
+    state, metrics, records = _learned(own, state, made.rollouts.only_valid(), made.orders, step)
     if made.count < len(made.rollouts.group):
         records = {name: x[: made.count] for name, x in records.items()}
     if made.left_out or learner.most > 1:
@@ -210,7 +210,8 @@ def _learned_further(
     state = replace(state, critic=None, **dict.fromkeys(aside))
     key = named_key(learner.seed, "further", step, number)
     own = replace(learner, plan=made.plan, programs=programs)
-    rollouts = _measured(own, state, critic, made.rollouts, made.orders, False, teacher, reference)
+    rollouts = made.rollouts.only_valid()
+    rollouts = _measured(own, state, critic, rollouts, made.orders, False, teacher, reference)
     rows = rows_of(rollouts, made.orders[0])
     state, measured, _ = programs.update(state, rows, key, False, other)
     told = {name: float(value) for name, value in fetch(measured).items()}

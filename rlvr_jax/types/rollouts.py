@@ -44,6 +44,7 @@ class Rollouts(Recorded):
       temperature: of the sampler, token by token; log-probs are scored at it.
       outcome: the verifier's grade, in [0, 1]; pass rates and filters read it.
       reward: the objective trains on it (outcome plus shaping).
+      valid: rows with a reward. False: ungraded, or without one; see `only_valid`.
       weight_version: number of updates of the sampling weights, at the last sampled token.
       old_logp: the scorer's log-prob at the weights that sampled: denominator of the ratio.
       reference_logp: of the frozen policy of a KL term.
@@ -66,6 +67,7 @@ class Rollouts(Recorded):
     temperature: Float[Array, "B T"]
     outcome: Float[Array, "B"]
     reward: Float[Array, "B"]
+    valid: Bool[Array, "B"]
     weight_version: Int[Array, "B"]
     old_logp: Float[Array, "B T"] | None = None
     reference_logp: Float[Array, "B T"] | None = None
@@ -93,10 +95,26 @@ class Rollouts(Recorded):
         places = jnp.arange(self.mask.shape[1], dtype=self.length.dtype)
         return supervised[:, None] & (places[None] < self.length[:, None])
 
+    def only_valid(self) -> Rollouts:
+        """The rollouts as rewards, losses and statistics count them.
+
+        A row that is not valid has no tokens on the mask and is a group of its own, as is a
+        supervised row. Arrays of numpy stay arrays of numpy.
+        """
+        xp = self.mask.__array_namespace__()
+        supervised = self.records.get("supervised")
+        outside = ~self.valid if supervised is None else ~self.valid | supervised
+        rows = xp.arange(len(self.group), dtype=self.group.dtype)
+        own = xp.min(self.group, initial=0) - 1 - rows
+        return self.replace(
+            mask=self.mask & self.valid[:, None], group=xp.where(outside, own, self.group)
+        )
+
     @property
     def scored(self) -> Bool[Array, "B T"]:
         """The tokens that a policy scores: those on the mask and those to imitate."""
-        return self.mask if "supervised" not in self.records else self.mask | self.supervised_tokens
+        counted = self.mask & self.valid[:, None]
+        return counted if "supervised" not in self.records else counted | self.supervised_tokens
 
     @classmethod
     def of_responses(
@@ -116,7 +134,7 @@ class Rollouts(Recorded):
             numbered in the order of their first rows where they are not int32.
           records: any other fields and records. Those that are not given, or None, are unknown: no
             prompt, no log-probs or entropies of the sampler (an objective that reads them reports
-            it), temperature 1, rows numbered in order, not truncated.
+            it), temperature 1, rows numbered in order, valid, not truncated.
             Integers and bools become float32 in fields of floats, `reward` among them.
         Raises:
           ValueError: shapes that do not fit, integers beyond int32, floats in place of integers, a
@@ -168,6 +186,7 @@ class Rollouts(Recorded):
             "entropy": None,
             "temperature": jnp.ones((rows, width), reward.dtype),
             "outcome": reward,
+            "valid": jnp.ones((rows,), bool),
             "weight_version": jnp.zeros((rows,), jnp.int32),
         }
         ids = {name: given[name].astype(jnp.int32) for name in ("tokens", "group")}

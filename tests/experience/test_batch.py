@@ -34,13 +34,17 @@ def test_parents_keep_their_rows_when_batches_are_joined():
     np.testing.assert_array_equal(both.rollouts.parent, [-1, 0, -1, -1, -1, 3, -1, -1, 6, -1])
 
 
-def test_ungraded_rows_have_outcome_and_reward_0():
+def test_ungraded_rows_have_outcome_and_reward_0_and_are_not_valid():
     grades = [Grade(0.5, 2.0), Grade(None), *[Grade(1.0)] * 6]
     graded = family().graded(grades)
     np.testing.assert_array_equal(graded.rollouts.outcome, [0.5, 0, 1, 1, 1, 1, 1, 1])
     np.testing.assert_array_equal(graded.rollouts.reward, [2, 0, 1, 1, 1, 1, 1, 1])
+    np.testing.assert_array_equal(graded.rollouts.valid, [True, False, *[True] * 6])
     shaped = graded.rewarded([np.nan, 7, *range(6)])
-    np.testing.assert_array_equal(shaped.rollouts.reward, [np.nan, 0, *range(6)])
+    np.testing.assert_array_equal(shaped.rollouts.reward, [0, 0, *range(6)])
+    np.testing.assert_array_equal(shaped.rollouts.valid, [False, False, *[True] * 6])
+    # Another reward makes a graded row valid again.
+    np.testing.assert_array_equal(shaped.rewarded(np.ones(8)).rollouts.valid, graded.rollouts.valid)
     assert shaped.grades == grades and shaped.rollouts.reward.dtype == np.float32
 
 

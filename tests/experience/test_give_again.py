@@ -25,8 +25,7 @@ class Stubborn(numpy_actor.NumpyActor):
                 before = shown.removesuffix(YOUR_TURN).split()[-1]
                 answer = before if before[-1] in "012345" else "another"
             grades.append(Grade(float(answer == "word3"), info={"ended": 1.0}, answer=answer))
-        outcome = np.array([grade.outcome for grade in grades], np.float32)
-        return replace(batch.with_rollouts(outcome=outcome, reward=outcome), grades=grades)
+        return batch.graded(grades)
 
 
 def test_an_answer_that_is_given_again_earns_one_and_the_outcome_stays():

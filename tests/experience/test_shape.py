@@ -26,7 +26,7 @@ class Undecided(numpy_actor.NumpyActor):
             Grade(None, info=grade.info) if row % 3 == 0 else grade
             for row, grade in enumerate(batch.grades)
         ]
-        return dataclasses.replace(batch, grades=grades)
+        return batch.graded(grades)
 
 
 def first(reward, actor=None):
@@ -62,8 +62,8 @@ def test_a_reward_of_nan_is_counted_and_leaves_the_group_and_the_loss(tmp_path):
     state = run.initial_state()
     batch = collect(run, state, 0).batch
     even = batch.rollouts.length % 2 == 0
-    assert even.any() and not batch.rollouts.mask[even].any()
-    assert (batch.rollouts.group[even] < 0).all() and np.isfinite(batch.rollouts.reward).all()
+    assert even.any() and (batch.rollouts.valid == ~even).all()
+    assert np.isfinite(batch.rollouts.reward).all()
     taken = take_step(run, state, 0)
     assert np.isfinite([taken.metrics["loss"], taken.metrics["reward"]]).all()
 

@@ -29,8 +29,7 @@ class Speaker(numpy_actor.NumpyActor):
 
     def grade(self, batch):
         grades = verify_in(EXPRESSIONS)(batch.prompts, batch.responses)
-        outcome = np.array([grade.outcome for grade in grades], np.float32)
-        return replace(batch.with_rollouts(outcome=outcome, reward=outcome), grades=grades)
+        return batch.graded(grades)
 
 
 class Texts:

@@ -59,7 +59,7 @@ class Half(numpy_actor.NumpyActor):
         grades = [Grade(0.55)] * len(batch)
         outcome = np.full(len(batch), 0.55, np.float32)
         graded = batch.with_rollouts(outcome=outcome, reward=outcome)
-        return dataclasses.replace(graded, grades=grades)
+        return graded.graded(grades)
 
 
 @pytest.mark.parametrize(("right_above", "placed"), [(0.6, 2), (0.5, 0)])

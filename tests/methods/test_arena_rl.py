@@ -47,7 +47,8 @@ def rewards(arena, scores):
     """The rewards of four groups of four."""
     stage = tournament(saying(scores), arena.reward, arena.schedule)
     (collected, *_) = numpy_actor.walk(experience(stages=[stage]), steps=1)[0]
-    return collected.batch.rollouts.reward.reshape(4, 4), collected.metrics
+    rollouts = collected.batch.rollouts
+    return np.where(rollouts.valid, rollouts.reward, np.nan).reshape(4, 4), collected.metrics
 
 
 @pytest.mark.parametrize("arena", ARENAS, ids=repr)

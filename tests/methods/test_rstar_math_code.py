@@ -197,8 +197,7 @@ class Scripted(numpy_actor.NumpyActor):
     def grade(self, batch):
         texts = [text.text for text in batch.responses]
         grades = [Grade(float(text.endswith("so 42"))) for text in texts]
-        outcome = np.array([grade.outcome for grade in grades], np.float32)
-        return replace(batch.with_rollouts(outcome=outcome, reward=outcome), grades=grades)
+        return batch.graded(grades)
 
 
 def programs(written, sample):

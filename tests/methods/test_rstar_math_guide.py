@@ -76,8 +76,7 @@ class Telling(numpy_actor.NumpyActor):
 
     def grade(self, batch):
         right = np.all(batch.rollouts.tokens >= 6, axis=1).astype(np.float32)
-        graded = batch.with_rollouts(outcome=right, reward=right)
-        return replace(graded, grades=[Grade(float(one)) for one in right])
+        return batch.graded([Grade(float(one)) for one in right])
 
 
 def searched(guide_rate, steps=12):

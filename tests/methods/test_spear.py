@@ -70,7 +70,8 @@ def test_a_row_without_a_reward_is_in_no_mean_and_is_not_kept():
     stages = [shape(unjudged), replay_good(replay_rows=64, replay_groups=4)]
     (first,) = numpy_actor.walk(experience(stages=stages), steps=1)
     reward = first[0].batch.rollouts.reward.reshape(4, 4)
-    assert np.isnan(reward[:, 0]).all()
+    valid = first[0].batch.rollouts.valid.reshape(4, 4)
+    assert not valid[:, 0].any() and valid[:, 1:].all()
     state = first[2]["replay_good"]
     np.testing.assert_allclose(state.means, reward[:, 1:].mean(axis=1), rtol=1e-6)
     good = reward[:, 1:] > reward[:, 1:].mean(axis=1, keepdims=True)
@@ -86,7 +87,7 @@ class Calling(numpy_actor.NumpyActor):
             dataclasses.replace(grade, info={"ended": float(row % 2)})
             for row, grade in enumerate(graded.grades)
         ]
-        return dataclasses.replace(graded, grades=grades)
+        return graded.graded(grades)
 
 
 def test_where_there_are_calls_rows_with_one_are_kept():

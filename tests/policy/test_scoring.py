@@ -55,6 +55,7 @@ def rollouts():
         temperature=jnp.asarray(random.uniform(0.5, 2.0, (ROWS, BUDGET))),
         outcome=zero,
         reward=zero,
+        valid=jnp.ones(ROWS, bool),
         weight_version=none,
     )
 

@@ -60,6 +60,12 @@ def test_what_was_saved_comes_back_bit_by_bit(path):
     assert texts == TEXTS
 
 
+def test_all_rows_of_an_older_file_are_valid(path):
+    changed(path, **{"rollouts/valid": None})
+    valid = load_rollouts(path)[0].valid
+    assert valid.dtype == bool and valid.tolist() == ROWS * [True]
+
+
 def test_device_arrays_and_a_batch_without_texts_come_back(tmp_path):
     save_rollouts(tmp_path / "no_suffix", *jax.tree.map(jnp.asarray, batch()))
     rollouts, stats, texts = load_rollouts(str(tmp_path / "no_suffix"))

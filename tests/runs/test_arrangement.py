@@ -50,7 +50,8 @@ def test_every_row_is_in_one_update_and_groups_stay_whole(drawn, kept):
         for epoch in range(made.plan.epochs):
             parts = made.orders[2 * epoch : 2 * epoch + 2]
             assert sorted(np.concatenate(parts).tolist()) == list(range(number))
-            groups = [set(made.rollouts.group[part].tolist()) for part in parts]
+            group = made.rollouts.only_valid().group
+            groups = [set(group[part].tolist()) for part in parts]
             assert not groups[0] & groups[1]
         assert not made.rollouts.mask[len(rows) :].any()
 
@@ -63,14 +64,17 @@ def test_groups_without_room_are_left_out_whole(drawn):
     assert set(np.unique(rollouts.group[inside], return_counts=True)[1]) == {4}
 
 
-def test_rows_without_a_verdict_stay_with_the_rows_they_were_drawn_with(drawn):
-    rollouts = drawn[1].take(np.arange(15)).rollouts
-    group = rollouts.group.copy()
-    group[[1, 6]] = -2, -7
-    made = dealt(rollouts.replace(group=group))
-    parts = [set(part.tolist()) for part in made.orders]
-    assert any({0, 1, 2, 3} <= part for part in parts)
-    assert any({4, 5, 6, 7} <= part for part in parts)
+def test_groups_whose_valid_rows_earned_the_same_come_last(drawn):
+    rollouts = drawn[1].rollouts
+    reward = np.tile(np.float32([1, 0, 1, 1]), 4)
+    reward[[0, 2]], reward[5], reward[9:12] = 0, 1, 0
+    valid = np.ones(16, bool)
+    valid[[3, 9]] = False
+    made = dealt(
+        rollouts.replace(reward=reward, valid=valid), dataclasses.replace(PLAN, minibatches=1)
+    )
+    # The first group but for its ungraded row, and the second one.
+    assert made.orders[0][8:].tolist() == [*range(8)]
 
 
 def test_empty_rows_change_nothing(model):

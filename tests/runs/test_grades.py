@@ -36,7 +36,7 @@ def test_equal_answers_have_one_class_and_a_missing_one_its_own(plain):
     run, batch = plain
     answers = ["4", None, "7", "4", None, "7"] + ["0"] * (len(batch.grades) - 6)
     grades = [Grade(0.0, answer=answer) for answer in answers]
-    known = with_grades(dataclasses.replace(batch, grades=grades), run.task, {"answer"})
+    known = with_grades(batch.graded(grades), run.task, {"answer"})
     assert known.rollouts.records["answer"].tolist() == [0, -2, 1, 0, -5, 1] + [2] * (
         len(answers) - 6
     )
@@ -46,7 +46,7 @@ def test_equal_answers_have_one_class_and_a_missing_one_its_own(plain):
 def test_rewards_stand_in_the_order_of_the_task(plain):
     run, batch = plain
     grades = [Grade(row % 2, info={"words": row}) for row in range(len(batch.grades))]
-    batch = dataclasses.replace(batch, grades=grades)
+    batch = batch.graded(grades)
     task = dataclasses.replace(run.task, rewards=("words", "outcome"))
     rewards = with_grades(batch, task, {"component_rewards"}).rollouts.records["component_rewards"]
     rows = np.arange(len(grades))
@@ -146,13 +146,11 @@ def test_a_grade_without_one_of_the_rewards_is_refused(plain):
 def test_an_infinite_reward_is_refused_and_one_that_does_not_apply_kept(plain):
     run, batch = plain
     grades = [Grade(0.0, info={"words": math.nan}) for _ in batch.grades]
-    known = with_grades(
-        dataclasses.replace(batch, grades=grades), run.task, {"component_rewards"}
-    ).rollouts
+    known = with_grades(batch.graded(grades), run.task, {"component_rewards"}).rollouts
     assert np.isnan(known.records["component_rewards"][:, 1]).all()
     grades[3] = Grade(0.0, info={"words": 1e39})
     with pytest.raises(ValueError, match="words must be finite in float32 or NaN, got 1e"):
-        with_grades(dataclasses.replace(batch, grades=grades), run.task, {"component_rewards"})
+        with_grades(batch.graded(grades), run.task, {"component_rewards"})
 
 
 def test_a_number_that_one_grade_tells_counts_as_0_for_the_others(plain):
@@ -210,8 +208,8 @@ def test_a_response_without_a_verdict_is_out_of_the_loss_and_of_its_group(model)
     )
     state, batch = drawn(run)
     _, metrics, records = learn(run.learner, state, batch.rollouts, 0)
-    mask = batch.rollouts.mask.reshape(-1, size, batch.rollouts.mask.shape[1])
-    assert not mask[:, 0].any() and mask[:, 1:, 0].all()
+    valid = batch.rollouts.valid.reshape(-1, size)
+    assert not valid[:, 0].any() and valid[:, 1:].all() and batch.rollouts.mask[:, 0].all()
     own = np.array([1.0, *[0.0] * (size - 2)])
     wanted = (own - own.mean()) / own.std(ddof=1)
     advantage = records["advantage"][:, 0].reshape(-1, size)

@@ -23,5 +23,4 @@ class Right(numpy_actor.NumpyActor):
             right = round(self.share(graded.asks[rows[0]].number) * len(rows))
             outcome[rows] = np.arange(len(rows)) < right
         told = [type(grade)(float(x)) for grade, x in zip(graded.grades, outcome, strict=True)]
-        graded = graded.with_rollouts(outcome=outcome, reward=outcome)
-        return type(graded)(graded.rollouts, graded.asks, told)
+        return graded.graded(told)

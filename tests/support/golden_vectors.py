@@ -221,6 +221,7 @@ def rollouts(case, soft=False, dtype=np.float64, min_p=0.02, top_k=3, temperatur
         temperature=array(np.ones(mask.shape), dtype),
         outcome=outcome,
         reward=outcome,
+        valid=array(np.ones(rows), bool),
         weight_version=array(np.zeros(rows), np.int32),
         old_logp=logp("old_logits"),
         reference_logp=logp("ref_logits"),

@@ -77,6 +77,7 @@ def batch(dtype="float64"):
         temperature=np.ones(mask.shape, dtype),
         outcome=REWARD.astype(dtype),
         reward=REWARD.astype(dtype),
+        valid=np.ones(ROWS, bool),
         weight_version=whole(np.zeros(ROWS)),
         old_logp=logp(),
         reference_logp=logp(),

@@ -99,6 +99,7 @@ class NumpyActor:
             temperature=np.repeat(temperature[:, None], self.response_tokens, axis=1),
             outcome=np.zeros(count, np.float32),
             reward=np.zeros(count, np.float32),
+            valid=np.ones(count, bool),
             weight_version=np.zeros(count, np.int32),
         )
         shown = [ask.view.show(ask.prompt, numbered_task()) for ask in of_row]

@@ -2,8 +2,8 @@
 
 A plain `Reward`, (rollouts) -> [B], is enough for most papers. A `Shaping` declares its records,
 stores a state between steps, knows the step and has a random key. Compositions take either. A
-reward of NaN is none: the row leaves its group and the loss, as an ungraded row does. Ungraded rows
-are groups of their own, without tokens: statistics of the batch count the rows of `judged_rows`.
+reward of NaN is none: the row is not valid, as an ungraded row. Rewards see rows that are not valid
+as groups of their own, without tokens: statistics of the batch count the rows of `judged_rows`.
 """
 
 from collections.abc import Callable, Iterable, Mapping

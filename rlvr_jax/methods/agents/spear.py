@@ -164,8 +164,7 @@ def replay_good(
         return ReplayState(empty_replay(2 * replay_rows, setting), means)
 
     def apply(batch, actor, state, turn):
-        reward = batch.rollouts.reward
-        known = batch.decided & ~np.isnan(reward)
+        reward, known = batch.rollouts.reward, batch.rollouts.valid
         mean = np.full(len(batch), np.nan)
         for own in batch.groups:
             if known[own].any():

@@ -92,7 +92,7 @@ def refine(rubric: Sequence[Criterion], reward: Shaping, least: Unit = 0.5) -> S
         missing = (
             {"component_rewards"} if "component_rewards" not in batch.rollouts.records else set()
         )
-        known = with_grades(batch, task, missing).rollouts
+        known = with_grades(batch, task, missing).rollouts.only_valid()
         return known, np.where(batch.decided, np.asarray(reward(known)), -np.inf)
 
     def apply(batch, actor, state, turn):

@@ -173,8 +173,7 @@ def likely_answers(
         gain = np.asarray(jnp.maximum(whole - base, 0), kind)
         form = np.array([one.well_formed for one in spliced], kind)
         earned = np.where(graded, (1 - form_share) * gain + form_share * form, 0).astype(kind)
-        group = np.where(graded, batch.rollouts.group, -1 - np.arange(len(batch)))
-        spread = np.asarray(group_std(earned, group.astype(np.int32)))
+        spread = np.asarray(group_std(earned, batch.rollouts.only_valid().group))
         floor = spread_share * float(state.spread.mean)
         low = graded & ~(spread >= floor)
         # The first graded row represents its group.

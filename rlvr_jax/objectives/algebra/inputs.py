@@ -191,15 +191,10 @@ def wide(dtype: DTypeLike) -> Any:
 
 
 def on_mask(stats: TokenStats, rollouts: Rollouts) -> tuple[TokenStats, Rollouts]:
-    """Sets values off the mask to 0, and all numbers to the dtype of the statistics, float32 at
-    least, also rewards that are bools or integers. Each supervised row becomes a group of its own.
-    """
+    """Only valid rows, values off the mask at 0, and all numbers of the dtype of the statistics,
+    float32 at least, also rewards that are bools or integers."""
+    rollouts = rollouts.only_valid()
     mask, dtype = rollouts.mask, wide(stats.logp.dtype)
-    if "supervised" in rollouts.records:
-        apart = jnp.min(rollouts.group) - 1 - jnp.arange(mask.shape[0], dtype=rollouts.group.dtype)
-        rollouts = rollouts.replace(
-            group=jnp.where(rollouts.records["supervised"], apart, rollouts.group)
-        )
 
     cleaned: dict[str, dict[str, Any]] = {"stats": {}, "rollouts": {}}
     for source, name, value, kind, axes in _arrays(stats, rollouts):

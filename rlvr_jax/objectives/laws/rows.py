@@ -90,10 +90,12 @@ def supervised_rows(case: Case) -> None:
     supervises = "supervised" in case.objective.reads
     rows = case.rows
     order = np.insert(np.arange(rows), [1, 6, 12], [0, 5, 11])
-    added = np.array([1, 7, 14])
+    added, group = np.array([1, 7, 14]), case.rollouts.group
+    # The second and third row are ungraded, with tokens; the second one is in a group of others.
     told = {
-        "mask": False,
-        "group": np.array([98 if supervises else int(case.rollouts.group[0]), -7, 99]),
+        "mask": np.array([[False], [True], [True]]),
+        "valid": np.array([True, False, False]),
+        "group": np.array([98 if supervises else int(group[0]), int(group[6]), 99]),
         "rollout_id": rows + np.arange(3),
         "reward": np.array([1, 0, 1]),
         "outcome": np.array([1, 0, 1]),

@@ -13,8 +13,8 @@ from rlvr_jax.types.parts import label_of, part
 def shape(reward: Reward | Shaping, rewards: int = 0) -> Stage:
     """Gives every rollout the reward of a pure function of the batch; outcomes do not change.
 
-    The function sees ungraded rows as groups of their own, without tokens, so that no statistic
-    counts them. A reward of NaN is none: such a row leaves its group and the loss.
+    The function sees only valid rows (`Rollouts.only_valid`), so that no statistic counts ungraded
+    ones. A row whose reward is NaN is not valid: it leaves its group and the loss.
 
     Args:
       reward: (rollouts) -> [B], on numpy or jax arrays, or a `Shaping`.
@@ -35,7 +35,7 @@ def shape(reward: Reward | Shaping, rewards: int = 0) -> Stage:
 
     def apply(batch, actor, state, turn):
         lacking = {name for name in reads if batch.rollouts.get(name) is None}
-        known = with_grades(batch, turn.setting.task, lacking).rollouts
+        known = with_grades(batch, turn.setting.task, lacking).rollouts.only_valid()
         prompt = np.array([ask.number for ask in batch.asks], np.int32)
         moment = Moment(turn.step, turn.key, prompt)
         values, state, metrics = own.apply(known, state, moment)

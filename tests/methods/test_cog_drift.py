@@ -104,9 +104,14 @@ def test_a_prompt_is_asked_in_the_form_that_it_has_reached():
 
 @pytest.mark.slow
 def test_training_on_questions_in_easier_forms(tmp_path, monkeypatch):
-    options = ["A", "B", "C", "D", "What", "is", "?"]
-    monkeypatch.setattr(training_runs, "WORDS", [*training_runs.WORDS, *options])
-    model = training_runs.write_policy(tmp_path / "model", max_positions=64)
+    task = arithmetic_forms("easy", max_factor=3, max_term=4)
+    random = np.random.default_rng(0)
+    forms = ("four_choice", "ten_choice", "fill_in")
+    shown = [reformulated(prompt, form, random) for prompt in task.train for form in forms]
+    words = {word for prompt in (*task.train, *shown) for word in prompt.text.split()}
+    words = sorted(words - {*training_runs.WORDS})
+    monkeypatch.setattr(training_runs, "WORDS", [*training_runs.WORDS, *words])
+    model = training_runs.write_policy(tmp_path / "model", max_positions=128)
     config = training_runs.settings(
         model,
         tmp_path / "run",

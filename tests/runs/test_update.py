@@ -98,7 +98,7 @@ def composed_program(name):
         needs, options = statistics_needed(own), scoring_options(own)
         stats = statistics(model, params, rollouts, needs, options, other=other)
         now = jax.lax.stop_gradient(stats)
-        old = {field: getattr(now, name) for field, name in old_statistics(own).items()}
+        old = {field: now.get(name) for field, name in old_statistics(own).items()}
         old["old_logp"] = jnp.where(fresh, now.logp, rollouts.old_logp)  # others are not recorded
         state = own.init(Spec(4, ROWS, BUDGET))
         return own.loss(stats, rollouts.replace(**old), state, jax.random.key(3))[0]

@@ -16,13 +16,13 @@ class Shown(NamedTuple):
       text: instead of the prompt's own text.
       opening: text that begins the response; graded with it, and part of its token budget.
       trained: the opening is trained like sampled tokens.
-      share: fraction of the opening's tokens that are given, from the first one on; rounded.
+      fraction: of the opening's tokens that are given, from the first one on; rounded.
     """
 
     text: str
     opening: str = ""
     trained: bool = False
-    share: float = 1.0
+    fraction: float = 1.0
 
     def begun(self, encode: Callable[[str], Sequence[int]]) -> list[int]:
         """The given first tokens of a response.
@@ -31,7 +31,7 @@ class Shown(NamedTuple):
           encode: the tokens of a text, without a template.
         """
         tokens = list(encode(self.opening)) if self.opening else []
-        return tokens[: round(self.share * len(tokens))]
+        return tokens[: round(self.fraction * len(tokens))]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -66,12 +66,12 @@ def held_out_indices(task: Task, count: int) -> np.ndarray:
     members: dict[str, list[int]] = {}
     for index, prompt in enumerate(task.test):
         members.setdefault(prompt.kind, []).append(index)
-    shares = _shares([prompt.kind for prompt in task.test], task.mixture, f"task {task.name!r}")
+    fractions = _shares([prompt.kind for prompt in task.test], task.mixture, f"task {task.name!r}")
     chosen, before = [], 0.0
     for number, (kind, rows) in enumerate(members.items()):
         order = np.random.default_rng([0, number]).permutation(rows)
         # Differences of rounded sums add up to `count`.
-        after = before + count * shares[kind]
+        after = before + count * fractions[kind]
         chosen.extend(order[: round(after) - round(before)])
         before = after
     return np.sort(np.array(chosen, int))
@@ -267,9 +267,9 @@ def _splits(kinds: np.ndarray, mixture: Mapping[str, float]) -> Iterator[tuple[s
 
     In the whole set, kinds have the fractions of the mixture.
     """
-    shares = _shares(sorted(kinds.tolist()), mixture, "evaluate")
-    rates = {name: (kinds == name) / np.sum(kinds == name) for name in shares}
-    yield "held_out", np.array(list(shares.values())) @ np.stack(list(rates.values()))
+    fractions = _shares(sorted(kinds.tolist()), mixture, "evaluate")
+    rates = {name: (kinds == name) / np.sum(kinds == name) for name in fractions}
+    yield "held_out", np.array(list(fractions.values())) @ np.stack(list(rates.values()))
     if len(rates) > 1:
         for name, weights in rates.items():
             yield f"held_out/{name}", weights

@@ -173,9 +173,9 @@ def _check_openings(tokenizer: Any, seen: Sequence[Shown], budget: int, where: s
     """Refuses views with which a response would begin with all of its budget."""
     known: dict[tuple[str, float], int] = {}
     for one in seen:
-        if (one.opening, one.share) not in known:
-            known[one.opening, one.share] = len(one.begun(partial(encode_text, tokenizer)))
-    lengths = [known[one.opening, one.share] for one in seen]
+        if (one.opening, one.fraction) not in known:
+            known[one.opening, one.fraction] = len(one.begun(partial(encode_text, tokenizer)))
+    lengths = [known[one.opening, one.fraction] for one in seen]
     if max(lengths) >= budget:
         long = sum(length >= budget for length in lengths)
         text = seen[lengths.index(max(lengths))].text

@@ -189,7 +189,7 @@ CASES = {
     "heat_solved": lambda: experience(
         [chosen_prompts([0, 1]), heat_solved(base=1.0, rise=0.1, highest=1.2)]
     ),
-    "shrinking_pool": lambda: experience(shrinking_pool(after=[2, 3], shares=[0.5, 0.2])),
+    "shrinking_pool": lambda: experience(shrinking_pool(after=[2, 3], fractions=[0.5, 0.2])),
     "adaptive_levels": lambda: experience(adaptive_levels(window=2, prompts=1, threshold=0.3)),
     "variance_promotion": lambda: experience(
         variance_promotion(0.5, 0.8, 0.2, refresh=2, rated=3, rating_samples=3)
@@ -205,7 +205,7 @@ CASES = {
     "from_drafts": lambda: experience(draw=from_drafts(lenience=0.5)),
     "from_drafts(exact)": lambda: experience(draw=from_drafts(lenience=0, exact_mb=2)),
     "branch_rounds": lambda: experience(
-        draw=branch_rounds(tokens=2, weight=1.0, share=0.5, top=3, window=2)
+        draw=branch_rounds(tokens=2, weight=1.0, fraction=0.5, top=3, window=2)
     ),
     "branch_rounds(probed)": lambda: experience(
         draw=branch_rounds(tokens=2, penalty=0.2, sensitivity=0.5, top=3, window=2)
@@ -245,7 +245,7 @@ CASES = {
             Counting(judges=True), limit=2, reply_tokens=1, instruction="a", context=3, summary=2
         )
     ),
-    "in_windows": lambda: experience(draw=in_windows(share=0.4)),
+    "in_windows": lambda: experience(draw=in_windows(fraction=0.4)),
     "queued": lambda: experience(draw=queued(staleness=2, redundancy=1, window=0.3)),
     "chunks": lambda: experience(draw=chunks(most=3, head=1, carry=4)),
     "turns": lambda: experience(draw=turns(Counting())),
@@ -295,12 +295,12 @@ CASES = {
     "budget_for_hard": lambda: experience(
         stages=[draw_more(budget_for_hard(by_hardness=True), most=4), refill(uniform, rounds=1)]
     ),
-    "draw_controllers": lambda: experience(stages=[draw_controllers(target=1.0, share=0.5)]),
+    "draw_controllers": lambda: experience(stages=[draw_controllers(target=1.0, fraction=0.5)]),
     "recover": lambda: experience(stages=[recover(contexts=2, capacity=4)]),
     "add_traces": lambda: experience(stages=[add_traces()]),
     "place_ranked_traces": lambda: experience(stages=[place_ranked_traces(none_above(0.9))]),
     "begin_with_prefixes": lambda: experience(
-        [shuffled_epochs(), begin_with_prefixes(0.2, 0.9, cuts=2, share=0.6)],
+        [shuffled_epochs(), begin_with_prefixes(0.2, 0.9, cuts=2, fraction=0.6)],
         stages=[refill(uniform, rounds=2)],
     ),
     "guide_first_rows": lambda: experience(stages=[guide_first_rows(rows=1, longest=6)]),
@@ -382,7 +382,7 @@ CASES = {
             withdraw_skills({"general": "1", "even": "2 + 3"}, (2, 1), 2, rated=4, samples=2),
         ]
     ),
-    "shift_to_weaknesses": lambda: experience(shift_to_weaknesses(1, threshold=0.6, share=0.5)),
+    "shift_to_weaknesses": lambda: experience(shift_to_weaknesses(1, threshold=0.6, fraction=0.5)),
     "propose_and_solve": lambda: experience(propose_and_solve(references=2, capacity=5)),
     "earn_learnability": lambda: experience(
         propose_and_solve(references=2, capacity=5), stages=[earn_learnability(samples=2)]

@@ -100,7 +100,7 @@ class SilentOnHalf(numpy_actor.NumpyActor):
 @pytest.mark.parametrize(
     "pool",
     [
-        lambda: shrinking_pool(after=[9], shares=[0.5]),
+        lambda: shrinking_pool(after=[9], fractions=[0.5]),
         lambda: unsolved_pool(after=9),
         lambda: mastery_pool(0.9, pending=0.5, discard=1.0, samples=2),
     ],

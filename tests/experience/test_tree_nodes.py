@@ -47,7 +47,7 @@ def test_nodes_that_cannot_be_are_refused(parent, stop, message):
 def test_a_mixed_back_up_is_the_worked_example():
     nodes = with_nodes(with_nodes(roots(1), [0]), [1])
     nodes.value[:] = [0.2, 0.4, 0]
-    nodes = back_up_mixed(nodes, path_to(nodes, 2), 0.8, share=0.5)
+    nodes = back_up_mixed(nodes, path_to(nodes, 2), 0.8, fraction=0.5)
     assert_allclose(nodes.value, [0.4, 0.6, 0.8])
     assert_array_equal(nodes.visits, [1, 1, 1])
 

@@ -19,7 +19,7 @@ FLOAT32 = 1e-5  # log-probs of a float32 scorer, of some nats
 
 
 def walked(steps=3, **settings):
-    chain = experience(stages=[draw_controllers(**{"target": 0.5, "share": 0.5, **settings})])
+    chain = experience(stages=[draw_controllers(**{"target": 0.5, "fraction": 0.5, **settings})])
     return numpy_actor.walk(chain, steps=steps)
 
 
@@ -53,7 +53,7 @@ def test_the_first_step_heats_and_one_above_the_target_cools():
     ("settings", "message"),
     [
         ({"high": 0}, "draw_controllers: high must be positive, got 0"),
-        ({"share": 2}, r"draw_controllers: share must be in \[0, 1\], got 2"),
+        ({"fraction": 2}, r"draw_controllers: fraction must be in \[0, 1\], got 2"),
         ({"max_samples": 0}, "draw_controllers: max_samples must be at least 1, got 0"),
     ],
 )
@@ -63,7 +63,7 @@ def test_what_cannot_be_is_refused(settings, message):
 
 
 def settings(policy, *hyperparameters):
-    given = ("target=1.0", "share=0.5", "max_samples=4", *hyperparameters)
+    given = ("target=1.0", "fraction=0.5", "max_samples=4", *hyperparameters)
     return training_runs.settings(
         policy, "unused", method="arbitrary_entropy", hyperparameters=given, steps=2
     )

@@ -51,5 +51,5 @@ def test_hints_that_give_the_answer_away_are_counted():
         chain = recipe(name, **more).experience
         own = numpy_actor.setting(chain, task=given, prompts=12)
         found = numpy_actor.walk(chain, numpy_actor.NumpyActor(chance=-0.4), 3, own=own)
-        shares = [{**collected.metrics, **metrics}.get(curve) for collected, metrics, _ in found]
-        assert shares[1:] == [0.5, 0.5]
+        fractions = [{**collected.metrics, **metrics}.get(curve) for collected, metrics, _ in found]
+        assert fractions[1:] == [0.5, 0.5]

@@ -292,7 +292,7 @@ def test_a_policy_that_learns_from_its_proofs_proves_more():
 
         every = random.permutation(np.arange(5, 133))
         train, test = every[:64], every[64:]
-        shares = [np.mean([attempt(t).proof is not None for t in test])]
+        fractions = [np.mean([attempt(t).proof is not None for t in test])]
         for _ in range(3):
             steps = []
             for target in train:
@@ -303,8 +303,8 @@ def test_a_policy_that_learns_from_its_proofs_proves_more():
             for (state, target, _), tactic in zip(steps, actions, strict=True):
                 key = situation(state, target)
                 counts[key] = counts.get(key, np.zeros(3)) + np.eye(3)[tactics.index(tactic)]
-            shares.append(np.mean([attempt(t).proof is not None for t in test]))
-        return shares
+            fractions.append(np.mean([attempt(t).proof is not None for t in test]))
+        return fractions
 
     learned, control = rounds(shuffled=False), rounds(shuffled=True)
     assert learned[-1] > learned[0] + 0.05 and learned[-1] > control[-1]

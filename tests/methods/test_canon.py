@@ -8,7 +8,7 @@ from one_transform import BATCH, signals
 from rlvr_jax.methods.entropy.canon import (
     conditional_advantages,
     in_high_half,
-    restarting_inter_share,
+    restarting_inter_fraction,
 )
 from rlvr_jax.objectives.advantages.group_relative import group_centered
 
@@ -19,7 +19,7 @@ def test_halves_of_an_even_group_mix_to_the_centered_reward():
     reward, group = rollouts("b", True).reward, BATCH.group
     every = jnp.ones(12, bool)
     high = in_high_half(reward[::-1], group, BATCH.rollout_id, every)
-    found = conditional_advantages(reward, group, high, every, inter_share=0.5)
+    found = conditional_advantages(reward, group, high, every, inter_fraction=0.5)
     wanted = signals(group_centered(), batch=rollouts("b", True)).advantage[:, 0]
     np.testing.assert_allclose(found, wanted, atol=ATOL)
 
@@ -32,7 +32,7 @@ def test_groups_of_one_have_nothing_to_compare_with_even_under_a_bonus():
 
 
 def test_the_schedule_falls_once_and_restarts():
-    found = np.asarray(restarting_inter_share(BATCH, jnp.asarray([0, 29, 30, 50, 70])))
+    found = np.asarray(restarting_inter_fraction(BATCH, jnp.asarray([0, 29, 30, 50, 70])))
     np.testing.assert_allclose(found, [0.98, 0.4, 0.4, 0.7, 0.4], atol=ATOL)
 
 

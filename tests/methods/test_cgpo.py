@@ -35,7 +35,7 @@ def test_rewards_are_compared_with_those_of_worked_solutions(tmp_path):
     steps = judged_by("thirds", tmp_path)
     assert max(values(steps, "gradient_norm")) > 0
     assert all(count == 8 for count in values(steps, "experience/traces"))
-    assert all(0 < share < 1 for share in values(steps, "info/judge"))
+    assert all(0 < fraction < 1 for fraction in values(steps, "info/judge"))
 
 
 def test_a_judge_that_is_down_accepts_nothing(tmp_path):

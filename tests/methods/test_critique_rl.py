@@ -35,10 +35,10 @@ def test_a_verdict_is_right_if_it_is_the_label():
 
 
 @pytest.mark.parametrize(
-    ("share", "labels", "said"),
+    ("fraction", "labels", "said"),
     [(1.0, (True, False), "share must be in"), (0.2, (True, True), "solutions of both labels")],
 )
-def test_verdicts_that_teach_nothing_are_refused(share, labels, said):
+def test_verdicts_that_teach_nothing_are_refused(fraction, labels, said):
     labelled = [Labelled("1 + 1 =", str(n), label) for n, label in enumerate(labels)]
     with pytest.raises(ValueError, match=said):
-        with_verdicts(training_runs.sums(), labelled, share)
+        with_verdicts(training_runs.sums(), labelled, fraction)

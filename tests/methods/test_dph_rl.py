@@ -34,13 +34,13 @@ class Knowing(numpy_actor.NumpyActor):
         return type(graded)(rows.rollouts, rows.asks, grades)
 
 
-def walked(steps=4, share=0.25):
-    made = recipe("dph_rl", rated=RATED, rating_samples=SAMPLES, share=share)
+def walked(steps=4, fraction=0.25):
+    made = recipe("dph_rl", rated=RATED, rating_samples=SAMPLES, fraction=fraction)
     return numpy_actor.walk(made.experience, Knowing(), steps=steps)
 
 
 def test_solved_prompts_are_found_before_training_and_asked_no_more():
-    found = walked(share=1.0)
+    found = walked(fraction=1.0)
     solved = found[0][2]["set_solved_aside"]
     rated = {ask.number for batch in found[0][0].seen for ask in batch.asks if ask.rating}
     assert len(rated) == RATED
@@ -83,7 +83,7 @@ def test_nothing_is_rehearsed_where_nothing_is_always_solved():
 
 
 def test_a_share_of_nothing_is_refused():
-    with pytest.raises(ValueError, match="rehearse: share must be positive, got 0"):
+    with pytest.raises(ValueError, match="rehearse: fraction must be positive, got 0"):
         rehearse(0.0, capacity=4)
 
 

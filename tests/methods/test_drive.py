@@ -19,7 +19,7 @@ def test_the_pool_keeps_the_prompts_of_lowest_rate():
 
 def test_a_run_ends_on_its_hardest_prompts():
     actor = Right(lambda number: 1 - number / 12)
-    chain = experience(shrinking_pool(after=[3, 5], shares=[0.5, 0.2]))
+    chain = experience(shrinking_pool(after=[3, 5], fractions=[0.5, 0.2]))
     found = numpy_actor.walk(chain, actor, steps=7, own=numpy_actor.setting(chain, samples=12))
     asked = [set(numbers_of(collected)) for collected, _, _ in found]
     # Three steps of four prompts come round once.
@@ -39,13 +39,13 @@ def test_a_run_ends_on_its_hardest_prompts():
 
 
 @pytest.mark.parametrize(
-    ("after", "shares", "wanted"),
+    ("after", "fractions", "wanted"),
     [
         ([3, 2], [0.5, 0.2], r"after must not fall, got \(3, 2\)"),
-        ([3], [0.5, 0.2], r"shares must be 1 numbers, got \(0.5, 0.2\)"),
+        ([3], [0.5, 0.2], r"fractions must be 1 numbers, got \(0.5, 0.2\)"),
         ([0], [0.5], "each of after must be at least 1, got 0"),
     ],
 )
-def test_phases_that_do_not_fit_are_refused(after, shares, wanted):
+def test_phases_that_do_not_fit_are_refused(after, fractions, wanted):
     with pytest.raises(ValueError, match=f"shrinking_pool: {wanted}"):
-        shrinking_pool(after, shares)
+        shrinking_pool(after, fractions)

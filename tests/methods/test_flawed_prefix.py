@@ -10,7 +10,7 @@ from walks import walked
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.guidance.flawed_prefix import exact_shares
+from rlvr_jax.methods.guidance.flawed_prefix import exact_fractions
 from rlvr_jax.objectives import GIVEN
 from rlvr_jax.tasks.base import Response
 from rlvr_jax.tasks.sums.partial_sums import flawed_sum, partial_sums
@@ -24,8 +24,8 @@ def test_a_running_sum_is_wrong_in_its_last_line_alone():
 
 
 def test_shares_are_exact():
-    assert exact_shares(8, [0.25, 0.25]) == [0, 0, 1, 1, -1, -1, -1, -1]
-    assert exact_shares(3, [0.5, 0.5]).count(-1) == 0
+    assert exact_fractions(8, [0.25, 0.25]) == [0, 0, 1, 1, -1, -1, -1, -1]
+    assert exact_fractions(3, [0.5, 0.5]).count(-1) == 0
 
 
 def test_prompts_of_partial_sums_bring_a_flaw_of_each_kind():
@@ -39,7 +39,7 @@ def test_prompts_of_partial_sums_bring_a_flaw_of_each_kind():
 
 
 def test_what_was_planted_is_not_learned_from():
-    for collected, told, _ in walked("flawed_prefix", 6, kinds=["slip"], shares=[0.5]):
+    for collected, told, _ in walked("flawed_prefix", 6, kinds=["slip"], fractions=[0.5]):
         batch, rollouts = collected.batch, collected.batch.rollouts
         begun = np.array([ask.view.label != "plain" for ask in batch.asks])
         assert batch.by_group(begun, False).all(axis=1).sum() == 2
@@ -52,7 +52,7 @@ def test_what_was_planted_is_not_learned_from():
 def test_prompts_without_a_flaw_count_as_plain():
     task = numbered_task()
     bare = replace(task, train=[replace(p, meta={"chance": 0.5}) for p in task.train])
-    chain = recipe("flawed_prefix", kinds=["slip"], shares=[0.5]).experience
+    chain = recipe("flawed_prefix", kinds=["slip"], fractions=[0.5]).experience
     own = numpy_actor.setting(chain, task=bare)
     ((_, told, _),) = numpy_actor.walk(chain, steps=1, own=own)
     assert {name for name in told if name.startswith("outcome/")} == {"outcome/plain"}

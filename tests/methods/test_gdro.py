@@ -7,7 +7,7 @@ import pytest
 from golden_vectors import rollouts, spec, stats
 
 from rlvr_jax.methods.curricula.gdro import (
-    adversarial_shares,
+    adversarial_fractions,
     bin_losses,
     difficulty_bins,
     hard_bins_first,
@@ -40,8 +40,8 @@ def test_absent_bins_keep_their_score_and_have_no_share():
     )
     np.testing.assert_allclose(scores, [0.9 * 0.2 + 0.1, 0.7, 0.5], atol=1e-15)
     np.testing.assert_array_equal(seen, [True, True, True])
-    share = np.asarray(adversarial_shares(scores, present, 0.65, 0.01))
-    assert share[1] == 0 and abs(share.sum() - 1) < 1e-15
+    fraction = np.asarray(adversarial_fractions(scores, present, 0.65, 0.01))
+    assert fraction[1] == 0 and abs(fraction.sum() - 1) < 1e-15
 
 
 def test_weights_are_1_at_first_and_follow_the_losses_of_earlier_updates():
@@ -59,8 +59,8 @@ def test_weights_are_1_at_first_and_follow_the_losses_of_earlier_updates():
     np.testing.assert_allclose(state["hard_bins_first"][0], [1.0, 0.5, 0.0], atol=1e-15)
     second = own.signals(*arguments, state, jax.random.key(0)).advantage
     present = jnp.ones(3, bool)
-    share = np.asarray(adversarial_shares(jnp.asarray([1.0, 0.5, 0.0]), present, 0.65, 0.01))
-    factor = share[[1, 2, 0]].repeat(4)[:, None] / share.mean()
+    fraction = np.asarray(adversarial_fractions(jnp.asarray([1.0, 0.5, 0.0]), present, 0.65, 0.01))
+    factor = fraction[[1, 2, 0]].repeat(4)[:, None] / fraction.mean()
     np.testing.assert_allclose(second, factor * wanted, atol=1e-14)
 
 

@@ -88,11 +88,11 @@ def test_tool_use_is_as_untidy_as_what_was_told_and_written(monkeypatch):
             tokens, turn = rollouts.tokens[row, :length], rollouts.records["turn"][row, :length]
             replies, own = tokens[turn % 2 == 1], tokens[turn % 2 == 0]
             assert set(replies.tolist()) <= {wrong, fine}
-            share = np.mean(replies == wrong) if len(replies) else 0.5
+            fraction = np.mean(replies == wrong) if len(replies) else 0.5
             answers = np.sum(own == tagged)
             untidy = min((answers - 1) / (turn.max() // 2 + 1), 1) if answers else 1
-            assert told[row] == pytest.approx(share + untidy)
-            again += share > 0 and len(replies) > 0
+            assert told[row] == pytest.approx(fraction + untidy)
+            again += fraction > 0 and len(replies) > 0
             tidy += answers == 1
     assert again > 3 and tidy > 3
 

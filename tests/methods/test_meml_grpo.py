@@ -11,8 +11,8 @@ from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.distillation.meml_grpo import (
     cell_normalized,
+    fractions,
     hard_groups,
-    shares,
     teaching_rows,
 )
 from rlvr_jax.objectives import importance_weighted, objective, token_mean
@@ -20,7 +20,7 @@ from rlvr_jax.objectives.statistics.groups import pair_ids
 
 
 def test_samples_are_split_as_equally_as_they_can_be():
-    assert shares(8, 3) == [3, 3, 2] and shares(2, 3) == [1, 1, 0]
+    assert fractions(8, 3) == [3, 3, 2] and fractions(2, 3) == [1, 1, 0]
 
 
 def test_the_best_expert_teaches_the_worst_with_its_right_rows():

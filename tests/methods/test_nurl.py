@@ -26,6 +26,6 @@ def test_groups_are_drawn_anew_with_hints_after_the_first_stage():
 def test_training_with_hints_for_what_nobody_answers(tmp_path):
     given = ("first_stage=1",)
     steps = training_runs.on_brackets("nurl", tmp_path, steps=3, hyperparameters=given)
-    shares = training_runs.values(steps, "experience/redrawn_fraction")
-    assert shares[0] == 0 and max(shares[1:]) > 0
+    fractions = training_runs.values(steps, "experience/redrawn_fraction")
+    assert fractions[0] == 0 and max(fractions[1:]) > 0
     assert max(training_runs.values(steps, "gradient_norm")) > 0

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods.exploration.reasoning_palette import (
-    falling_share,
+    falling_fraction,
     prefixed_rows,
     soft_prefixes,
 )
@@ -36,7 +36,9 @@ def test_the_worked_example_of_the_divergence():
 
 
 def test_the_worked_example_of_the_schedule():
-    assert_allclose([falling_share(step, 100) for step in (0, 10, 25, 50, 90)], [1, 0.8, 0.5, 0, 0])
+    assert_allclose(
+        [falling_fraction(step, 100) for step in (0, 10, 25, 50, 90)], [1, 0.8, 0.5, 0, 0]
+    )
     assert prefixed_rows(0.8, 8) == 6 and prefixed_rows(0.5, 5) == 3 and prefixed_rows(0, 8) == 0
 
 

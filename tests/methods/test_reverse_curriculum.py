@@ -20,7 +20,7 @@ def test_all_but_the_last_steps_are_given_and_at_last_none():
 
 @pytest.mark.parametrize("per_stage", [0, 2])
 def test_responses_begin_near_the_end_of_a_solution(per_stage):
-    shares = []
+    fractions = []
     for collected, told, _ in walked("reverse_curriculum", 8, per_stage=per_stage):
         rollouts = collected.batch.rollouts
         given = (
@@ -32,11 +32,11 @@ def test_responses_begin_near_the_end_of_a_solution(per_stage):
         wrong = (rollouts.outcome == 0) & ~rollouts.truncated
         assert set(rollouts.reward.tolist()) <= {0.0, np.float32(0.2), 1.0}
         assert (rollouts.reward[wrong] == np.float32(0.2)).all()
-        shares.append(told["given_fraction"])
+        fractions.append(told["given_fraction"])
     if per_stage:
-        assert shares == [0.75, 0.75, 0.5, 0.5, 0.25, 0.25, 0.0, 0.0]
+        assert fractions == [0.75, 0.75, 0.5, 0.5, 0.25, 0.25, 0.0, 0.0]
     else:
-        assert len(set(shares)) > 2
+        assert len(set(fractions)) > 2
 
 
 @pytest.mark.slow  # ten seconds

@@ -11,7 +11,7 @@ from rlvr_jax.experience import Moment, by_rubric, experience
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.judges.rgr_grpo import all_factual_or_share, refine
+from rlvr_jax.methods.judges.rgr_grpo import all_factual_or_fraction, refine
 from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.hyperparameters import method_arguments
@@ -87,7 +87,7 @@ def test_a_criterion_without_a_score_leaves_the_mean_and_a_row_without_any_has_n
     np.testing.assert_array_equal(found, [1, 1, np.nan, 0.5])
     assert told == {"criterion/a": 1.0, "criterion/b": 0.75}
     factual = [Criterion("a", kind="factual"), Criterion("b", 3.0)]
-    found = by_rubric(factual, all_factual_or_share())(
+    found = by_rubric(factual, all_factual_or_fraction())(
         rollouts([[1, 0], [0.4, 1], [np.nan, 1], [0, 0]])
     )
     np.testing.assert_array_equal(found, [1, 0.75, 1, 0])

@@ -49,9 +49,9 @@ def test_quantiles_are_those_of_the_first_scores_and_then_move():
     np.testing.assert_allclose(state.quantiles, first + 0.1 * (TRACKED_LEVELS - below), atol=ATOL)
 
 
-@pytest.mark.parametrize("own_share", [0.0, 0.5, 1.0])
-def test_quantiles_are_tracked_the_bundles_own_or_between(own_share):
-    estimator = risk_sensitive(2, own_share=own_share)
+@pytest.mark.parametrize("own_fraction", [0.0, 0.5, 1.0])
+def test_quantiles_are_tracked_the_bundles_own_or_between(own_fraction):
+    estimator = risk_sensitive(2, own_fraction=own_fraction)
     _, state = after(1, RAGGED, estimator)
     found, _ = after(1, RAGGED, estimator)
     tracked = np.asarray(state["risk_sensitive"].quantiles)[[3, 17]]  # of levels 0.2 and 0.9
@@ -60,7 +60,7 @@ def test_quantiles_are_tracked_the_bundles_own_or_between(own_share):
         inside = bundle == number
         score, once = scores[inside], scores[inside & counted]
         own = np.quantile(once, [0.2, 0.9])
-        low, high = own_share * own + (1 - own_share) * tracked
+        low, high = own_fraction * own + (1 - own_fraction) * tracked
         middle = np.maximum(score - low, 0) - np.maximum(score - high, 0) + low - high
         value = -1.5 * np.maximum(low - score, 0) / (0.2 + 1e-6) + middle / (0.7 + 1e-6)
         wanted = value / 2.5 / (np.std(once, ddof=1) + 1e-6)

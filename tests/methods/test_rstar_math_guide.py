@@ -25,13 +25,13 @@ FLOAT64 = 1e-12  # sums of three products
 def test_the_gradient_is_that_of_the_loss_of_pairs():
     random = np.random.default_rng(0)
     weights, hidden = random.normal(size=4), random.normal(size=(5, 3))
-    better, worse, share = np.array([0, 2, 0]), np.array([1, 3, 4]), np.array([0.5, 0.25, 0.25])
+    better, worse, fraction = np.array([0, 2, 0]), np.array([1, 3, 4]), np.array([0.5, 0.25, 0.25])
 
     def loss(weights):
         score = hidden @ weights[:-1] + weights[-1]
-        return jnp.sum(share * -jax.nn.log_sigmoid(score[better] - score[worse]))
+        return jnp.sum(fraction * -jax.nn.log_sigmoid(score[better] - score[worse]))
 
-    found = pair_gradient(weights, hidden[better], hidden[worse], share)
+    found = pair_gradient(weights, hidden[better], hidden[worse], fraction)
     assert_allclose(found, jax.grad(loss)(jnp.asarray(weights)), atol=FLOAT64)
 
 

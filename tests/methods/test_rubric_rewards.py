@@ -3,7 +3,7 @@
 import numpy as np
 from reward_rows import rollouts
 
-from rlvr_jax.experience import by_rubric, share_of_rubric
+from rlvr_jax.experience import by_rubric, fraction_of_rubric
 from rlvr_jax.methods.judges.rubric_rewards import anchored
 from rlvr_jax.types import Criterion
 
@@ -17,7 +17,7 @@ def test_the_rubrics_of_the_worked_example():
     for own, combine, wanted in (
         (plain, anchored(), 0.725),
         (rubric, anchored(), 0.0),
-        (rubric, share_of_rubric, 0.0),
+        (rubric, fraction_of_rubric, 0.0),
         (rubric, anchored(veto_below=0.4), 0.725),
         (plain, anchored(saturation=0.5), 0.841980),
         (plain, anchored(synergy=0.25, pair=(0, 2)), 0.68),

@@ -13,5 +13,5 @@ def test_semantic_entropy_is_0_for_one_answer_and_largest_for_equally_likely_one
     loglik = array([-1.0, -2.0, -0.3, -0.5, -0.5, -0.5, -3.0], float)
     found = semantic_entropy(loglik, answer, group)
     np.testing.assert_allclose(found, [0, 0, 0, *3 * [np.log(3)], 0], rtol=1e-15)
-    share = relative_semantic_entropy(loglik, answer, group)
-    np.testing.assert_allclose(share, [0, 0, 0, 1, 1, 1, 0], rtol=1e-15)
+    fraction = relative_semantic_entropy(loglik, answer, group)
+    np.testing.assert_allclose(fraction, [0, 0, 0, 1, 1, 1, 0], rtol=1e-15)

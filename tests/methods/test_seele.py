@@ -15,8 +15,8 @@ FITTED = 1e-4  # least squares on exact points, up to its tolerance
 @pytest.mark.slow
 def test_training_searches_for_hints(tmp_path):
     steps = training_runs.on_brackets("seele", tmp_path)
-    shares = training_runs.values(steps, "experience/hint_fraction")
-    assert all(0 <= share <= 1 for share in shares) and shares[0] < 10 / 11
+    fractions = training_runs.values(steps, "experience/hint_fraction")
+    assert all(0 <= fraction <= 1 for fraction in fractions) and fractions[0] < 10 / 11
     assert max(training_runs.values(steps, "gradient_norm")) > 0
     # Sampler and scorer agree on sampled tokens, for all given ones.
     assert max(training_runs.values(steps, "sampler_ratio/max")) < 1.001

@@ -284,8 +284,8 @@ def test_it_trains_and_reuses(run, tmp_path):
     config = replace(run.config, run_dir=tmp_path / "run", steps=2)
     training_runs.quietly(config)
     first, second = training_runs.metrics(tmp_path / "run")[-2:]
-    shares = [line["experience/reused_fraction"] for line in (first, second)]
-    assert shares[0] == 0 < shares[1] <= 1
+    fractions = [line["experience/reused_fraction"] for line in (first, second)]
+    assert fractions[0] == 0 < fractions[1] <= 1
 
 
 @pytest.mark.slow

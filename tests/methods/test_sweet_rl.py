@@ -20,8 +20,8 @@ def test_sweet_rl_fits_a_critic_that_is_shown_the_answer(tmp_path):
     # What is fitted is a critic that reads the answer, to which the policy's ratio is nothing.
     assert_turns_were_learned_from(steps, as_drawn=False)
     # Critic and reference are the same at first, and no pair is ordered.
-    shares = training_runs.values(steps, "preferred_fraction")
-    assert shares[0] == 0 and max(shares[1:]) > 0
+    fractions = training_runs.values(steps, "preferred_fraction")
+    assert fractions[0] == 0 and max(fractions[1:]) > 0
 
 
 def test_the_critic_reads_the_answer_and_the_policy_that_draws_does_not(tmp_path):

@@ -24,7 +24,7 @@ def test_failed_prompts_never_were_solved_often_and_fell():
 
 
 def test_after_its_epochs_a_step_has_more_of_what_failed():
-    chain = recipe("sws", epochs=2, threshold=0.9, share=0.5, included=True).experience
+    chain = recipe("sws", epochs=2, threshold=0.9, fraction=0.5, included=True).experience
     found = numpy_actor.walk(chain, numpy_actor.NumpyActor(chance=0.3), 10)
     # 12 prompts, four a step: two epochs are six steps.
     for epoch in (0, 3):
@@ -40,7 +40,7 @@ def test_after_its_epochs_a_step_has_more_of_what_failed():
 
 
 def test_where_nothing_has_failed_synthetic_prompts_of_all_kinds_are_asked_alike():
-    chain = recipe("sws", epochs=1, share=1.0).experience
+    chain = recipe("sws", epochs=1, fraction=1.0).experience
     task = numbered_task()
     made = [replace(p, meta={**p.meta, "synthetic": p.kind == "odd"}) for p in task.train]
     own = numpy_actor.setting(chain, task=replace(task, train=made))

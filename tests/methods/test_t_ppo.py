@@ -72,8 +72,8 @@ def test_the_critic_is_fitted_only_to_finished_responses():
     np.testing.assert_array_equal(critic.returns(rollouts), finished.astype(float))
 
 
-def walked(steps=5, share=0.4):
-    chain = experience(draw=in_windows(share))
+def walked(steps=5, fraction=0.4):
+    chain = experience(draw=in_windows(fraction))
     return [found for found, _, _ in numpy_actor.walk(chain, steps=steps)]
 
 
@@ -128,7 +128,7 @@ def test_the_end_of_the_budget_is_no_cut():
 
 
 def test_a_share_outside_its_range_is_refused():
-    with pytest.raises(ValueError, match=r"in_windows: share must be in \[0, 1\], got 2"):
+    with pytest.raises(ValueError, match=r"in_windows: fraction must be in \[0, 1\], got 2"):
         in_windows(2)
 
 

@@ -8,6 +8,7 @@ from golden_vectors import array
 
 from rlvr_jax.objectives import (
     effective_sample_size,
+    fraction_of,
     group_all_equal,
     group_count,
     group_mean,
@@ -22,7 +23,6 @@ from rlvr_jax.objectives import (
     masked_rank,
     masked_std,
     masked_sum,
-    share_of,
 )
 
 WIDTHS = [1, 31, 32, 33, 64, 65, 200]  # around the blocks in which counts are taken
@@ -110,8 +110,8 @@ def test_bool_values_are_counted():
 @pytest.mark.parametrize("fraction, count", [(0.0075, 400), (0.05, 20), (2e-4, 5000), (0.29, 100)])
 def test_whole_shares_are_not_lost_to_rounding(fraction, count):
     exact = round(fraction * count)
-    assert share_of(fraction, array(count, np.int32)) == exact
-    assert share_of(fraction, array(count - 1, np.int32)) == exact - 1
+    assert fraction_of(fraction, array(count, np.int32)) == exact
+    assert fraction_of(fraction, array(count - 1, np.int32)) == exact - 1
 
 
 def test_effective_sample_size_is_that_of_kish():

@@ -14,7 +14,7 @@ from rlvr_jax.experience import (
     counted_calls,
     lower_bound,
     own_score,
-    reached_share,
+    reached_fraction,
     vote_count,
     vote_sum,
 )
@@ -99,7 +99,7 @@ def test_calls_solve_each_answer_once_and_for_their_own_tool():
             "one of 'plain', 'factual', 'veto', got",
         ),
         (lambda: anchored(synergy=-1), "anchored: synergy must be above -1, got -1"),
-        (lambda: reached_share([], []), "one verdict for each of the 0 rubrics"),
+        (lambda: reached_fraction([], []), "one verdict for each of the 0 rubrics"),
         (lambda: decoupled_exploration(-1.0), "scale must be at least 0, got -1"),
         (lambda: by_start_quartiles(0, cells=0), "cells must be at least 1, got 0"),
     ],
@@ -112,8 +112,8 @@ def test_what_makes_no_reward_is_refused(make, message):
 def test_evidence_counts_where_it_is_reached_from_the_answer():
     rubrics = [["E0", "E1"], ["E1", "E2"], ["E3", "E4"], ["E0", "E5"], ["E2", "E6"]]
     names = {f"E{number}": "name" for number in range(6)} | {"E6": None}
-    assert reached_share(rubrics, [True, True, True, False, True], names) == 2 / 5
-    assert reached_share([["E0"], []], [True, True]) == 1 / 2
+    assert reached_fraction(rubrics, [True, True, True, False, True], names) == 2 / 5
+    assert reached_fraction([["E0"], []], [True, True]) == 1 / 2
 
 
 def test_choices_of_the_worked_example():

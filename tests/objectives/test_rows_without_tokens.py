@@ -69,8 +69,8 @@ PARTS = {
         batch.group,
         has_tokens(batch.mask),
         batch.rollout_id,
-        group_share=0.6,
-        batch_share=0.8,
+        group_fraction=0.6,
+        batch_fraction=0.8,
     )[0],
 }
 

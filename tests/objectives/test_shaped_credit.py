@@ -13,7 +13,7 @@ BATCH, STATS = golden.rollouts("b"), golden.stats("b")
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        ("simko", {"share": 0.0, "negative_factor": 1.0}),
+        ("simko", {"fraction": 0.0, "negative_factor": 1.0}),
         ("ppl_position_shaping", {"perplexity_coefficient": 0.0}),
         ("ucas", {"positive_rate": 0.0, "negative_rate": 0.0, "logit_coefficient": 0.0}),
         ("progrpo", {"shift_coefficient": 0.0, "clip_high": 0.2}),

@@ -16,7 +16,7 @@ LOGP = 1e-5  # float32, two programs of the same model
 SETTINGS = {
     "dynamic_sampling": ("max_rounds=3",),
     "erpo": ("rise=0.1", "reactivate=true"),
-    "drive": ("phases=1,1,1,1", "shares=0.5,0.2,0.1", "total_steps=4"),
+    "drive": ("phases=1,1,1,1", "fractions=0.5,0.2,0.1", "total_steps=4"),
     "rlve": ("min_prompts=1", "threshold=0", "window=1"),
     "mmr1_vas": ("refresh=2", "rated=2", "rating_samples=2"),
     "one_shot": ("prompts=3,5",),

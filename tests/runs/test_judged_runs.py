@@ -198,7 +198,7 @@ def test_a_policy_without_words_judges_by_giving_answers_again(tmp_path):
     quietly(parse_config([*line, "--run-dir", str(run_dir)]))
     lines = metrics(run_dir)
     again = values(lines, "info/again")
-    assert all(0 < share < 1 for share in again)
+    assert all(0 < fraction < 1 for fraction in again)
     np.testing.assert_allclose(values(lines, "reward"), again, rtol=1e-5)
     assert all(norm > 0 for norm in values(lines, "gradient_norm"))
 

@@ -12,15 +12,15 @@ def numbers_of(found):
 class Right(numpy_actor.NumpyActor):
     """Correct answers only to certain prompts, by (number) -> share of a group's first rows."""
 
-    def __init__(self, share):
+    def __init__(self, fraction):
         super().__init__(chance=0.0)
-        object.__setattr__(self, "share", share)
+        object.__setattr__(self, "fraction", fraction)
 
     def grade(self, batch):
         graded = super().grade(batch)
         outcome = graded.rollouts.outcome.copy()
         for rows in graded.groups:
-            right = round(self.share(graded.asks[rows[0]].number) * len(rows))
+            right = round(self.fraction(graded.asks[rows[0]].number) * len(rows))
             outcome[rows] = np.arange(len(rows)) < right
         told = [type(grade)(float(x)) for grade, x in zip(graded.grades, outcome, strict=True)]
         return graded.graded(told)

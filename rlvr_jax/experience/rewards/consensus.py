@@ -23,7 +23,9 @@ Answers = Int[Array, "B"]
 Groups = Int[Array, "B"]
 
 
-def answer_share(clusters: Answers, group: Groups, dtype: DTypeLike = float) -> Float[Array, "B"]:
+def answer_fraction(
+    clusters: Answers, group: Groups, dtype: DTypeLike = float
+) -> Float[Array, "B"]:
     """p: fraction of the group's rows that give the row's answer."""
     return group_count(clusters).astype(dtype) / group_count(group).astype(dtype)
 
@@ -57,10 +59,10 @@ def agreement(
     def apply(rollouts, state, moment):
         group, kind = rollouts.group, rollouts.outcome.dtype
         clusters = answer_clusters(rollouts.records.get("answer"), group)
-        share = answer_share(clusters, group, kind)
+        fraction = answer_fraction(clusters, group, kind)
         given = rollouts.records["answer"] >= 0
-        label = first_of_largest(share, group, rollouts.rollout_id, given)
-        earned = jnp.where(group_max(share, group) < least, 0, share)
+        label = first_of_largest(fraction, group, rollouts.rollout_id, given)
+        earned = jnp.where(group_max(fraction, group) < least, 0, fraction)
         if vote:
             voted = group_sum(label.astype(kind), clusters) > 0
             earned = jnp.where(voted, jnp.sign(earned), 0)
@@ -72,7 +74,7 @@ def agreement(
         correct = is_correct(rollouts.outcome).astype(kind)
         metrics = {
             "answer_entropy": judged_mean(disagreement(clusters, group, kind), rollouts),
-            "majority_fraction": judged_mean(group_max(share, group), rollouts),
+            "majority_fraction": judged_mean(group_max(fraction, group), rollouts),
             "reward_accuracy": judged_mean(1 - jnp.abs(correct - earned), rollouts),
             "label_accuracy": masked_mean(correct, label & judged_rows(rollouts)),
         }

@@ -14,7 +14,7 @@ from rlvr_jax.types import Criterion
 from rlvr_jax.types.hyperparameters import Positive
 from rlvr_jax.types.parts import check_each, part
 
-__all__ = ["by_rubric", "reached_share", "share_of_rubric", "vetoed", "weighted_share"]
+__all__ = ["by_rubric", "fraction_of_rubric", "reached_fraction", "vetoed", "weighted_fraction"]
 
 Scores = Float[Array, "B K"]
 Rows = Float[Array, "B"]
@@ -31,14 +31,14 @@ def scored(points: Scores, rubric: Sequence[Criterion]) -> Scores:
     return jnp.where((points >= 0) & (points <= most), points / most, jnp.nan)
 
 
-def weighted_share(scores: Scores, weights: Sequence[float]) -> Rows:
+def weighted_fraction(scores: Scores, weights: Sequence[float]) -> Rows:
     """Σ w s / Σ w over the criteria that have a score; NaN without any."""
     if len(weights) != scores.shape[1] or not len(weights):
         raise ValueError(
-            f"weighted_share: weights must be {scores.shape[1]} numbers, one per criterion, at"
+            f"weighted_fraction: weights must be {scores.shape[1]} numbers, one per criterion, at"
             f" least one, got {len(weights)}"
         )
-    check_each(Positive, "weighted_share", **{f"weights[{n}]": w for n, w in enumerate(weights)})
+    check_each(Positive, "weighted_fraction", **{f"weights[{n}]": w for n, w in enumerate(weights)})
     known = ~jnp.isnan(scores)
     factor = jnp.where(known, jnp.asarray(weights, scores.dtype)[None], 0)
     mass = jnp.sum(factor, axis=1)
@@ -52,7 +52,7 @@ def vetoed(reward: Rows, scores: Scores, columns: Sequence[int], least: float) -
     return jnp.where(failed & ~jnp.isnan(reward), 0, reward)
 
 
-def reached_share(
+def reached_fraction(
     rubrics: Sequence[Iterable[str]],
     supported: Sequence[bool],
     entities: Mapping[str, str | None] | None = None,
@@ -72,8 +72,8 @@ def reached_share(
     """
     if not rubrics or len(rubrics) != len(supported):
         raise ValueError(
-            f"reached_share: supported must be one verdict for each of the {len(rubrics)} rubrics,"
-            f" at least one, got {len(supported)}"
+            f"reached_fraction: supported must be one verdict for each of the {len(rubrics)}"
+            f" rubrics, at least one, got {len(supported)}"
         )
     sets = [set(mentioned) for mentioned in rubrics]
     lacking = set() if entities is None else {e for e, name in entities.items() if name is None}
@@ -94,15 +94,15 @@ Combine = Callable[[Array, Sequence[Criterion]], Array]
 """(scores [B, K], rubric) -> reward [B]."""
 
 
-def share_of_rubric(scores: Array, rubric: Sequence[Criterion]) -> Array:
+def fraction_of_rubric(scores: Array, rubric: Sequence[Criterion]) -> Array:
     """Σ w s / Σ w; 0 where a criterion of kind "veto" has a score below ½."""
-    share = weighted_share(scores, [criterion.weight for criterion in rubric])
+    fraction = weighted_fraction(scores, [criterion.weight for criterion in rubric])
     vetoes = criteria_of_kind(rubric, "veto")
-    return vetoed(share, scores, vetoes, 0.5) if vetoes else share
+    return vetoed(fraction, scores, vetoes, 0.5) if vetoes else fraction
 
 
 @part
-def by_rubric(rubric: Sequence[Criterion], combine: Combine = share_of_rubric) -> Shaping:
+def by_rubric(rubric: Sequence[Criterion], combine: Combine = fraction_of_rubric) -> Shaping:
     """The combined scores of a rubric; each criterion is a metric.
 
     Args:

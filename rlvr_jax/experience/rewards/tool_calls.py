@@ -65,17 +65,17 @@ def argument_f1(arguments: Mapping[str, Any], reference: Mapping[str, Any]) -> f
     return 2 * same / (len(arguments) + len(reference))
 
 
-def call_reward(calls: Sequence[Call], reference: Sequence[Call], share: float = 0.5) -> float:
+def call_reward(calls: Sequence[Call], reference: Sequence[Call], fraction: float = 0.5) -> float:
     """α · 1[the same functions are called] + (1 - α) · mean F1 of the matched calls' arguments.
 
     A call takes the first unused call of its name in the reference; a call without a match is only
     in the first term. Without any match the mean is 0; without calls on both sides it is 1.
 
     Args:
-      share: the fraction α.
+      fraction: the fraction α.
     Source: Fission-GRPO, from notes: a reconstruction.
     """
-    check_each(Unit, "call_reward", share=share)
+    check_each(Unit, "call_reward", fraction=fraction)
     names, wanted = (Counter(name for name, _ in one) for one in (calls, reference))
     unused = list(reference)
     scores = []
@@ -85,7 +85,7 @@ def call_reward(calls: Sequence[Call], reference: Sequence[Call], share: float =
             unused.remove(match)
             scores.append(argument_f1(arguments, match[1]))
     mean = sum(scores) / len(scores) if scores else float(not calls and not reference)
-    return share * (names == wanted) + (1 - share) * mean
+    return fraction * (names == wanted) + (1 - fraction) * mean
 
 
 def trained_reward(form: float, right: float, length: float, progress: float) -> float:

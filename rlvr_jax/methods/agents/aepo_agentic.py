@@ -92,7 +92,7 @@ def ppo_cap(low: ClipLow, high: ClipHigh, dual: DualClip) -> Surrogate:
 @arguments_of(Tools, into="tools", tools=("python",))
 @arguments_of(
     branch_turns,
-    *("weight", "base", "penalty", "share", "sensitivity", "top", "window"),
+    *("weight", "base", "penalty", "fraction", "sensitivity", "top", "window"),
     penalty=0.05,
 )
 def aepo_agentic(

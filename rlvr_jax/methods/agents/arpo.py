@@ -84,7 +84,7 @@ def token_owner(
 @arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def arpo(
     round_tokens: Count = 64,
-    share: Unit = 0.5,
+    fraction: Unit = 0.5,
     weight: NonNegative = 0.2,
     base: Unit = 0.5,
     top: Count = 10,
@@ -102,7 +102,7 @@ def arpo(
       share, weight, base, top, window: as for `branch_rounds`.
       hard: shared tokens get the mean advantage of their rows.
     """
-    branches = dict(weight=weight, base=base, share=share, top=top, window=window)
+    branches = dict(weight=weight, base=base, fraction=fraction, top=top, window=window)
     return Recipe(
         objective=clipped_objective(
             transforms=[average_over_copies()] if hard else [], dual_clip=dual, **clip

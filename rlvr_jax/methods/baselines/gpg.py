@@ -35,9 +35,9 @@ def amplify_informative(epsilon: Epsilon = 1e-5) -> Transform:
     def apply(signals, context, state):
         reward, group = context.rollouts.reward, context.rollouts.group
         informative = ~group_all_equal(reward, group)
-        share = masked_mean(informative, has_tokens(signals.mask)).astype(reward.dtype)
-        signals = replace(signals, advantage=signals.advantage / (share + epsilon))
-        return signals, state, {"informative_fraction": share}
+        fraction = masked_mean(informative, has_tokens(signals.mask)).astype(reward.dtype)
+        signals = replace(signals, advantage=signals.advantage / (fraction + epsilon))
+        return signals, state, {"informative_fraction": fraction}
 
     return apply
 

@@ -36,9 +36,9 @@ def drop_perfect_groups(max_reward: Finite) -> Transform:
     def apply(signals, context, state):
         reward, group = context.rollouts.reward, context.rollouts.group
         perfect = group_all_equal(reward, group) & (reward == max_reward)
-        share = masked_mean(perfect, has_tokens(signals.mask)).astype(reward.dtype)
+        fraction = masked_mean(perfect, has_tokens(signals.mask)).astype(reward.dtype)
         signals = replace(signals, mask=signals.mask & ~perfect[:, None])
-        return signals, state, {"perfect_fraction": share}
+        return signals, state, {"perfect_fraction": fraction}
 
     return apply
 

@@ -54,9 +54,9 @@ def drop_neutral_rollouts() -> Transform:
 
     def apply(signals, context, state):
         kept = jnp.any(signals.mask & (signals.advantage != 0), axis=1)
-        share = masked_mean(~kept, has_tokens(signals.mask)).astype(signals.weight.dtype)
+        fraction = masked_mean(~kept, has_tokens(signals.mask)).astype(signals.weight.dtype)
         signals = replace(signals, mask=signals.mask & kept[:, None])
-        return signals, state, {"neutral_fraction": share}
+        return signals, state, {"neutral_fraction": fraction}
 
     return apply
 

@@ -39,7 +39,7 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Discount, TraceDec
 
 
 @part
-def in_windows(share: Unit = 0.25) -> Draw:
+def in_windows(fraction: Unit = 0.25) -> Draw:
     """Samples at most a window of each response in a step; unfinished ones continue in the next.
 
     A step first continues rows of the step before, after their own tokens (given, trained in
@@ -59,7 +59,7 @@ def in_windows(share: Unit = 0.25) -> Draw:
     def apply(asks, actor, state, turn):
         first = state["used"] != turn.step
         setting, task = turn.setting, turn.setting.task
-        window = max(1, round(share * setting.response_tokens))
+        window = max(1, round(fraction * setting.response_tokens))
         most = sum(ask.samples for ask in asks)
         continued = np.flatnonzero(state["number"] >= 0)[:most] if first else np.zeros(0, int)
         continued = continued[np.argsort(state["number"][continued], kind="stable")]

@@ -94,7 +94,7 @@ def vpo(
     value_coefficient: Finite = 0.1,
     calibration: Calibration = off_policy_rows,
     rated: Count = 1024,
-    share: Bound = 0.25,
+    fraction: Bound = 0.25,
 ) -> Recipe:
     """DPO on correct and incorrect rollouts of a group, minus the induced value.
 
@@ -104,14 +104,14 @@ def vpo(
       calibration: the calibration rows, `off_policy_rows` or `chosen_rows`; any function
         (rollouts) -> bool [B].
       rated: prompts to which the initial policy's responses are stored as calibration rows.
-      share: calibration rows of a batch, as a fraction of its other rows.
+      fraction: calibration rows of a batch, as a fraction of its other rows.
     """
     terms = [implicit_reward_loss(scale), value_incentive(value_coefficient, scale, calibration)]
     return Recipe(
         objective=objective_of_terms(terms),
         experience=experience(
             [shuffled_epochs(), rate_first(rated, 1)],
-            stages=[rehearse(share, capacity=rated, solved=False)],
+            stages=[rehearse(fraction, capacity=rated, solved=False)],
         ),
     )
 

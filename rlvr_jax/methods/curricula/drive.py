@@ -44,29 +44,29 @@ from rlvr_jax.types.hyperparameters import (
 
 
 @part
-def shrinking_pool(after: Sequence[Count], shares: Sequence[Share]) -> Curriculum:
+def shrinking_pool(after: Sequence[Count], fractions: Sequence[Share]) -> Curriculum:
     """Picks from a pool that shrinks to its prompts of lowest pass rate after some steps.
 
-    The pool begins with all P prompts. After `after[i]` steps, ⌈shares[i] · P⌉ prompts stay, by the
-    pass rate of each prompt's last group. A step takes the least sampled prompts of the pool. A
+    The pool begins with all P prompts. After `after[i]` steps, ⌈fractions[i] · P⌉ prompts stay, by
+    the pass rate of each prompt's last group. A step takes the least sampled prompts of the pool. A
     pool smaller than a step is repeated, each copy as a group of its own.
 
     Args:
       after: steps, not falling; of two equal numbers the last counts.
-      shares: fraction of all prompts that stay after each of these steps.
+      fractions: of all prompts that stay after each of these steps.
     Metrics: pool_prompts, pool_rate (mean pass rate of the last groups).
     """
     if list(after) != sorted(after):
         raise ValueError(f"shrinking_pool: after must not fall, got {tuple(after)}")
-    if len(shares) != len(after):
-        raise ValueError(f"shrinking_pool: shares must be {len(after)} numbers, got {shares}")
-    share_at = dict(zip(after, shares, strict=True))
+    if len(fractions) != len(after):
+        raise ValueError(f"shrinking_pool: fractions must be {len(after)} numbers, got {fractions}")
+    fraction_at = dict(zip(after, fractions, strict=True))
 
     def cut(steps, pool, history):
-        share = share_at.get(steps)
-        if share is None:
+        fraction = fraction_at.get(steps)
+        if fraction is None:
             return pool
-        return hardest(pool, history.latest, math.ceil(share * len(pool)))
+        return hardest(pool, history.latest, math.ceil(fraction * len(pool)))
 
     return picks_from_pool(cut)
 
@@ -85,7 +85,7 @@ def hardest(pool: np.ndarray, rates: np.ndarray, number: int) -> np.ndarray:
 def drive(
     total_steps: TotalSteps = 160,
     phases: Sequence[Positive] = (32, 64, 32, 32),
-    shares: Sequence[Share] = (72 / 175, 50 / 175, 25 / 175),
+    fractions: Sequence[Share] = (72 / 175, 50 / 175, 25 / 175),
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
@@ -95,7 +95,7 @@ def drive(
     Args:
       total_steps: steps of the run, which the phases divide.
       phases: relative lengths of the phases; the first one is on all prompts.
-      shares: fraction of all prompts in each later phase (k_i / P), one fewer than phases.
+      fractions: of all prompts in each later phase (k_i / P), one fewer than phases.
     """
 
     ends = np.ceil(total_steps * np.cumsum(phases) / np.sum(phases)).astype(int)
@@ -103,7 +103,7 @@ def drive(
         objective=clipped_objective(
             clip_low, clip_high, epsilon=epsilon, aggregation=rollout_mean_token_mean()
         ),
-        experience=experience(curriculum=shrinking_pool(ends[:-1].tolist(), shares)),
+        experience=experience(curriculum=shrinking_pool(ends[:-1].tolist(), fractions)),
     )
 
 

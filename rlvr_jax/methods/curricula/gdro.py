@@ -17,8 +17,8 @@ prompts that are always or never solved no bin.
 Left out: pass rates over many epochs of a prompt; numbers of rollouts by difficulty
 Reports: Qwen3 base 1.7B, 4B, 8B over GRPO: pass@8 up by 9.7, 13.1 and 9.0 % (weights), by 10.6,
 10.6 and 9.2 % (numbers of rollouts)
-Traps: `by_share` makes the loss of a rare bin extreme; groups of equal rewards have weight but no
-gradient; the authors' surrogate loss is about 0 on average, so their weights follow noise
+Traps: `by_fraction` makes the loss of a rare bin extreme; groups of equal rewards have weight but
+no gradient; the authors' surrogate loss is about 0 on average, so their weights follow noise
 """
 
 from collections.abc import Callable, Sequence
@@ -50,7 +50,7 @@ def hard_bins_first(
     temperature: NonNegative = 0.65,
     mixing: Unit = 0.01,
     max_weight: Bound = 15.0,
-    by_share: bool = False,
+    by_fraction: bool = False,
     bins: Callable[[Rollouts], Array] | None = None,
 ) -> Transform:
     """Multiplies advantages by `proportional_weights` of the prompt's bin, from earlier losses.
@@ -64,7 +64,7 @@ def hard_bins_first(
       temperature: factor on the scores in the softmax (η).
       mixing: fraction of the weight that is spread evenly (γ).
       max_weight: largest weight.
-      by_share: divide the loss of a bin by its fraction of the batch, as the authors' scripts do.
+      by_fraction: divide the loss of a bin by its part of the batch, as the authors' scripts do.
       bins: (rollouts) -> int [B] in 0 … len(edges), such as `difficulty_bins` of pass rates over a
         longer history; None: by the pass rate in the batch.
     Metrics: largest_bin_weight.
@@ -84,9 +84,9 @@ def hard_bins_first(
         else:
             own = bins(rollouts)
         counted = group_has_tokens(rollouts.mask, rollouts.group)
-        losses, present = bin_losses(1 - outcome, own, counted, num_bins, by_share)
-        share = adversarial_shares(scores.astype(outcome.dtype), present, temperature, mixing)
-        weight = proportional_weights(share[own], counted, max_weight)
+        losses, present = bin_losses(1 - outcome, own, counted, num_bins, by_fraction)
+        fraction = adversarial_fractions(scores.astype(outcome.dtype), present, temperature, mixing)
+        weight = proportional_weights(fraction[own], counted, max_weight)
         signals = replace(signals, advantage=signals.advantage * weight[:, None])
         state = updated_scores(scores, seen, losses.astype(scores.dtype), present, rate)
         return signals, state, {"largest_bin_weight": masked_max(weight, counted)}
@@ -121,23 +121,23 @@ def bin_losses(
     bins: Int[Array, "B"],
     where: Bool[Array, "B"],
     num_bins: int,
-    by_share: bool = False,
+    by_fraction: bool = False,
 ) -> tuple[Float[Array, "K"], Bool[Array, "K"]]:
     """Mean loss of the rollouts of each bin that count (`where`), and which bins occur.
 
     Args:
-      by_share: also divide by the bin's fraction of the batch, which makes rare bins extreme.
+      by_fraction: also divide by the bin's fraction of the batch, which makes rare bins extreme.
     """
     counted = where.astype(loss.dtype)
     count = jax.ops.segment_sum(counted, bins, num_segments=num_bins)
     total = jax.ops.segment_sum(counted * loss, bins, num_segments=num_bins)
     mean = total / jnp.maximum(count, 1)
-    if by_share:
+    if by_fraction:
         mean = mean * jnp.sum(counted) / jnp.maximum(count, 1)
     return mean, count > 0
 
 
-def adversarial_shares(
+def adversarial_fractions(
     scores: Float[Array, "K"], present: Bool[Array, "K"], temperature: float, mixing: float
 ) -> Float[Array, "K"]:
     """q = (1 - γ) softmax(η S) + γ / K over the K bins that are present; 0 for the others.
@@ -145,17 +145,17 @@ def adversarial_shares(
     Args:
       temperature, mixing: η and γ.
     """
-    share = jax.nn.softmax(jnp.where(present, temperature * scores, -jnp.inf))
+    fraction = jax.nn.softmax(jnp.where(present, temperature * scores, -jnp.inf))
     even = mixing / jnp.maximum(jnp.sum(present.astype(scores.dtype)), 1)
-    return jnp.where(present, (1 - mixing) * share + even, 0)
+    return jnp.where(present, (1 - mixing) * fraction + even, 0)
 
 
 def proportional_weights(
-    share: Float[Array, "B"], where: Bool[Array, "B"], max_weight: float
+    fraction: Float[Array, "B"], where: Bool[Array, "B"], max_weight: float
 ) -> Float[Array, "B"]:
     """q divided by its mean over the rollouts that count, then capped, as in the authors' code."""
-    mean = masked_mean(share, where)
-    return jnp.minimum(share / jnp.where(mean > 0, mean, 1), max_weight)
+    mean = masked_mean(fraction, where)
+    return jnp.minimum(fraction / jnp.where(mean > 0, mean, 1), max_weight)
 
 
 def updated_scores(
@@ -170,7 +170,7 @@ def updated_scores(
     return jnp.where(present, moved, scores), seen | present
 
 
-@arguments_of(hard_bins_first, by_share=True)
+@arguments_of(hard_bins_first, by_fraction=True)
 def gdro(
     kl_coefficient: KLCoefficient = 0.001,
     clip_low: ClipLow = 0.2,

@@ -124,7 +124,7 @@ class _State(NamedTuple):
 
 @part
 def variance_promotion(
-    share: Unit,
+    fraction: Unit,
     outcome_weight: NonNegative,
     diversity_weight: NonNegative,
     refresh: Count,
@@ -141,7 +141,7 @@ def variance_promotion(
     until there are scores.
 
     Args:
-      share: fraction of the batch that is sampled by weight (λ).
+      fraction: of the batch that is sampled by weight (λ).
       outcome_weight, diversity_weight: weights of the two terms of the score (α, β).
       refresh: steps between two computations of W (T_u).
       rated: prompts that are rated each time; 0: only training responses give scores. The number
@@ -162,7 +162,7 @@ def variance_promotion(
 
     def propose(asks, state, turn):
         setting, random = turn.setting, turn.random()
-        weighted = int(share * setting.prompts)
+        weighted = int(fraction * setting.prompts)
         chances = mixed(state.weight.astype(float), 0.0)
         drawn = random.choice(len(chances), weighted * setting.rounds, p=chances)
         numbers = of_round(drawn, turn, weighted)
@@ -203,7 +203,7 @@ def variance_promotion(
 
 @arguments_of(
     variance_promotion,
-    share=0.5,
+    fraction=0.5,
     outcome_weight=0.8,
     diversity_weight=0.2,
     refresh=351,

@@ -119,8 +119,8 @@ def objective_weights(
     else:
         priority = mix * convergence + (1 - mix) * instability
     known = windows.number >= windows.losses.shape[1]
-    share = jax.nn.softmax(jnp.where(known, priority / temperature, -jnp.inf))
-    return jnp.where(known, jnp.sum(known).astype(share.dtype) * share, 1)
+    fraction = jax.nn.softmax(jnp.where(known, priority / temperature, -jnp.inf))
+    return jnp.where(known, jnp.sum(known).astype(fraction.dtype) * fraction, 1)
 
 
 def window_progress(windows: CellWindows) -> tuple[Float[Array, "K"], Float[Array, "K"]]:

@@ -50,20 +50,21 @@ class _State(NamedTuple):
 
 @part
 def shift_to_weaknesses(
-    epochs: Count, threshold: Unit, share: Unit, included: bool = False
+    epochs: Count, threshold: Unit, fraction: Unit, included: bool = False
 ) -> Curriculum:
     """Trains some epochs on all prompts, and then more on the kinds with many failed prompts.
 
     A prompt has failed if its accuracy was below the threshold in every epoch and fell (`failed`).
-    After the epochs, the weights are reset to the initial ones. From then on, `share` of a step's
-    prompts come from kinds in proportion to their fraction of failed prompts: synthetic prompts,
-    which the first phase does not use, or failed prompts for a kind without any. If none has
-    failed, all kinds with synthetic prompts count equally. Other prompts come in shuffled epochs.
+    After the epochs, the weights are reset to the initial ones. From then on, `fraction` of a
+    step's prompts come from kinds in proportion to their fraction of failed prompts: synthetic
+    prompts, which the first phase does not use, or failed prompts for a kind without any. If none
+    has failed, all kinds with synthetic prompts count equally. Other prompts come in shuffled
+    epochs.
 
     Args:
       epochs: of the first phase (T1).
       threshold: accuracy that a failed prompt never reaches.
-      share: fraction of a step's prompts in the second phase that come from weak kinds.
+      fraction: of a step's prompts in the second phase that come from weak kinds.
       included: a slope of exactly 0 counts as falling, as for a prompt that is never solved.
     Metrics: failed_prompts, weak_asks (fraction of the prompts that come from weak kinds).
     """
@@ -99,7 +100,7 @@ def shift_to_weaknesses(
             order = random.permutation(originals)
             return asks_for(turn, order[(first + np.arange(wanted)) % len(order)])
         random = turn.random().spawn(turn.round + 1)[-1]
-        weak = int(share * wanted) if state.weight.any() else 0
+        weak = int(fraction * wanted) if state.weight.any() else 0
         chosen = []
         chances = mixed(state.weight.astype(float), 0.0)
         for place in random.choice(len(chances), weak, p=chances):
@@ -115,7 +116,7 @@ def shift_to_weaknesses(
         kinds, kind, made = of_task(turn.setting)
         metrics = {"failed_prompts": float(state.fail.sum()), "weak_asks": 0.0}
         if turn.step >= state.shift:
-            weak = int(share * turn.setting.prompts) if state.weight.any() else 0
+            weak = int(fraction * turn.setting.prompts) if state.weight.any() else 0
             return state, metrics | {"weak_asks": weak / turn.setting.prompts}
         accuracy = state.accuracy.copy()
         epoch = turn.step // (int(state.shift) // epochs)
@@ -140,7 +141,7 @@ def shift_to_weaknesses(
     return Curriculum(propose, init, observe, events=events)
 
 
-@arguments_of(shift_to_weaknesses, epochs=2, threshold=0.5, share=0.5)
+@arguments_of(shift_to_weaknesses, epochs=2, threshold=0.5, fraction=0.5)
 def sws(
     low: float = 0.125,
     high: float = 0.875,

@@ -68,7 +68,7 @@ def ask_experts(views: Sequence[View]) -> Curriculum:
         return [
             replace(ask, view=view, cell=cell, samples=number, first_sample=sum(parts[:cell]))
             for ask in asks
-            for parts in [shares(ask.samples, len(views))]
+            for parts in [fractions(ask.samples, len(views))]
             for cell, (view, number) in enumerate(zip(views, parts, strict=True))
             if number
         ]
@@ -76,7 +76,7 @@ def ask_experts(views: Sequence[View]) -> Curriculum:
     return Curriculum(propose, views=tuple(views))
 
 
-def shares(samples: int, experts: int) -> list[int]:
+def fractions(samples: int, experts: int) -> list[int]:
     """Samples of each expert, as equal as possible, the first ones more."""
     return [samples // experts + (expert < samples % experts) for expert in range(experts)]
 

@@ -53,7 +53,7 @@ def draw_controllers(
     target: Finite,
     high: Temperature = 1.2,
     low: Temperature = 0.8,
-    share: Unit = 0.25,
+    fraction: Unit = 0.25,
     threshold: Finite = 0.05,
     max_samples: Count = 60,
     epsilon: Epsilon = 1e-6,
@@ -75,7 +75,7 @@ def draw_controllers(
     def apply(batch, actor, state, turn):
         temperature = float(jnp.where(state["entropy"] <= target, high, low))
         metrics = {"control_temperature": temperature}
-        again = np.arange(len(batch.groups)) < np.ceil(share * len(batch.groups))
+        again = np.arange(len(batch.groups)) < np.ceil(fraction * len(batch.groups))
         asks = [replace(ask, temperature=temperature) for ask in batch.asks_of(again)]
         batch = batch.with_rollouts(off_policy=np.zeros(len(batch), bool))
         if not asks:
@@ -216,7 +216,7 @@ def arbitrary_entropy(
     epsilon: Epsilon = 1e-6,
     high: Temperature = 1.2,
     low: Temperature = 0.8,
-    share: Unit = 0.25,
+    fraction: Unit = 0.25,
     top_p: Unit = 0.99,
 ) -> Recipe:
     """GRPO on the token mean; some rollouts replaced by correct ones of another temperature.
@@ -226,7 +226,7 @@ def arbitrary_entropy(
       threshold: advantage above which a resampled rollout is imitated.
       max_samples: largest number of replaced rollouts, of the 2560 of a batch (sample_num).
       high, low: of the resampled rows up to the target entropy, and above it (T_high, T_low).
-      share: fraction of the prompts that are sampled again; rounded up.
+      fraction: of the prompts that are sampled again; rounded up.
       top_p: probability mass of the likeliest tokens that are sampled from.
     """
     advantage = normalized_by_origin(epsilon)
@@ -237,7 +237,7 @@ def arbitrary_entropy(
         ),
         experience=experience(
             draw=plain(top_p=top_p),
-            stages=[draw_controllers(target, high, low, share, threshold, max_samples, epsilon)],
+            stages=[draw_controllers(target, high, low, fraction, threshold, max_samples, epsilon)],
         ),
     )
 

@@ -50,13 +50,13 @@ def num_tokens(rollouts: Rollouts) -> Float[Array, "B"]:
     return masked_count(rollouts.mask, axis=1).astype(rollouts.reward.dtype)
 
 
-def inter_share_of_success(rollouts: Rollouts, batch: Int[Array, ""]) -> Float[Array, ""]:
+def inter_fraction_of_success(rollouts: Rollouts, batch: Int[Array, ""]) -> Float[Array, ""]:
     """μ = mean reward of the batch: the better the policy, the more the halves compete."""
     counted = group_has_tokens(rollouts.mask, rollouts.group)
     return batch_mean(rollouts.reward, rollouts.group, counted)[0]
 
 
-def restarting_inter_share(rollouts: Rollouts, batch: Int[Array, ""]) -> Float[Array, ""]:
+def restarting_inter_fraction(rollouts: Rollouts, batch: Int[Array, ""]) -> Float[Array, ""]:
     """μ = 1 - 0.6 (s + 1) / 30 for batches s < 30, then 1 - 0.6 (1 + cos(π j / 40)) / 2.
 
     j = (s - 30) mod 40: each cycle starts at 0.4 and rises towards 1. Constants are the authors'.
@@ -70,7 +70,7 @@ def restarting_inter_share(rollouts: Rollouts, batch: Int[Array, ""]) -> Float[A
 @part(writes={"advantage"})
 def conditional_advantage(
     condition: Property = mean_sampling_entropy,
-    inter_share: float | InterShare = 1.0,
+    inter_fraction: float | InterShare = 1.0,
     tilt: Finite = 1.0,
     bonus: Finite = 0.0,
     favors_high: bool = True,
@@ -80,24 +80,26 @@ def conditional_advantage(
 
     A rollout without tokens has no property: it is in no half, and its reward in no mean.
 
-    A schedule of `inter_share` counts batches with tokens.
+    A schedule of `inter_fraction` counts batches with tokens.
 
     Args:
       condition: property of the rollouts by which groups are split: `mean_sampling_entropy`,
         `num_tokens` or a function rollouts -> [B].
-      inter_share: weight of the comparison with the other half (μ, in [0, 1]), or its schedule:
-        `inter_share_of_success`, `restarting_inter_share` or a function (rollouts, batch) -> μ.
+      inter_fraction: weight of the comparison with the other half (μ, in [0, 1]), or its schedule:
+        `inter_fraction_of_success`, `restarting_inter_fraction` or (rollouts, batch) -> μ.
       tilt: scale of the rival's mean and of the disfavored half's rewards (α).
       bonus: added in the high half, subtracted in the low one (β).
       favors_high: the half that α below 1 favors is the high one.
       divisor: constant over which the advantage is taken (L).
     Metrics: inter_fraction.
     Raises:
-      ValueError: a constant inter_share outside [0, 1].
+      ValueError: a constant inter_fraction outside [0, 1].
     """
-    scheduled = callable(inter_share)
-    if not scheduled and not 0 <= inter_share <= 1:
-        raise ValueError(f"conditional_advantage: inter_share must be in [0, 1], got {inter_share}")
+    scheduled = callable(inter_fraction)
+    if not scheduled and not 0 <= inter_fraction <= 1:
+        raise ValueError(
+            f"conditional_advantage: inter_fraction must be in [0, 1], got {inter_fraction}"
+        )
 
     def init(spec):
         return jnp.zeros((), jnp.int32) if scheduled else ()
@@ -105,7 +107,7 @@ def conditional_advantage(
     def apply(signals, context, state):
         rollouts = context.rollouts
         reward, group = rollouts.reward, rollouts.group
-        weight = inter_share(rollouts, state) if scheduled else inter_share
+        weight = inter_fraction(rollouts, state) if scheduled else inter_fraction
         where = has_tokens(rollouts.mask)
         high = in_high_half(condition(rollouts), group, rollouts.rollout_id, where)
         own = conditional_advantages(reward, group, high, where, weight, tilt, bonus, favors_high)
@@ -136,7 +138,7 @@ def conditional_advantages(
     group: Int[Array, "B"],
     high: Bool[Array, "B"],
     where: Bool[Array, "B"],
-    inter_share: float | Float[Array, ""],
+    inter_fraction: float | Float[Array, ""],
     tilt: float = 1.0,
     bonus: float = 0.0,
     favors_high: bool = True,
@@ -158,11 +160,11 @@ def conditional_advantages(
     favored = high == favors_high
     inter = jnp.where(favored, reward - tilt * other, tilt * reward - other)
     inter = inter + jnp.where(high, bonus, -bonus).astype(reward.dtype)
-    mixed = inter_share * inter + (1 - inter_share) * (reward - own)
+    mixed = inter_fraction * inter + (1 - inter_fraction) * (reward - own)
     return jnp.where(group_count(group, where) > 1, mixed, 0)
 
 
-@arguments_of(conditional_advantage, "condition", "inter_share", "tilt", "bonus", "favors_high")
+@arguments_of(conditional_advantage, "condition", "inter_fraction", "tilt", "bonus", "favors_high")
 def canon(
     max_length: MaxLength = 8192, clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.28, **halves: Any
 ) -> Recipe:

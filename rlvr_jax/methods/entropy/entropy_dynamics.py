@@ -23,7 +23,7 @@ tokens of A = 0 beyond its cap; the theory treats both signs, the code only nega
 import jax.numpy as jnp
 
 from rlvr_jax.objectives import Transform, clipped_objective, masked_top_k, part
-from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_std, share_of
+from rlvr_jax.objectives.statistics.masked import fraction_of, masked_count, masked_mean, masked_std
 from rlvr_jax.types import Method, Recipe, Values, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, NonNegative, Share
 
@@ -81,7 +81,7 @@ def drop_entropy_lowering_steps(deviations: NonNegative, max_fraction: Share) ->
         distance = expected - entropy_discriminator(context.old_logp, rollouts.entropy)
         far = mask & (distance > deviations * masked_std(distance, mask))
         negative, zero = far & (signals.advantage < 0), far & (signals.advantage == 0)
-        allowed = share_of(max_fraction, masked_count(mask))
+        allowed = fraction_of(max_fraction, masked_count(mask))
         k = jnp.maximum(allowed, 1)
         many = (masked_count(negative | zero) > allowed) & (masked_count(negative) > k)
         largest = masked_top_k(distance, negative, k, rollouts.rollout_id)

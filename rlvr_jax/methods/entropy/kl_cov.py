@@ -25,7 +25,7 @@ from rlvr_jax.objectives import clamped_token_ratio, group_normalized, objective
 from rlvr_jax.objectives.algebra.parts import Transform, at_one_update
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.covariance import token_covariance
-from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, share_of
+from rlvr_jax.objectives.statistics.masked import fraction_of, masked_count, masked_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import importance_weighted
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import NonNegative, Share
@@ -46,7 +46,7 @@ def penalize_high_covariance(fraction: Share, coefficient: NonNegative) -> Trans
         mask = signals.mask
         logp = jax.lax.stop_gradient(context.stats.logp)
         covariance = token_covariance(signals.advantage, logp, mask)
-        k = jnp.maximum(share_of(fraction, masked_count(mask)), 1)
+        k = jnp.maximum(fraction_of(fraction, masked_count(mask)), 1)
         held = masked_top_k(covariance, mask, k, context.rollouts.rollout_id)
         distance = jnp.abs(context.stats.logp - context.old_logp)
         penalty = signals.penalty + jnp.where(held, coefficient * distance, 0)

@@ -27,7 +27,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.objectives import Transform, clipped_objective, k3_clamped, masked_top_k, part
-from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, share_of
+from rlvr_jax.objectives.statistics.masked import fraction_of, masked_count, masked_mean
 from rlvr_jax.types import Ids, Mask, Method, Recipe, Values, arguments_of, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative, Share
 
@@ -93,7 +93,7 @@ def low_probability_candidates(
     k = max(⌊ρ · number of such tokens⌋, 1), and none if k is 1; ties by rollout_id.
     """
     negative = mask & (advantage < 0)
-    k = jnp.maximum(share_of(fraction, masked_count(negative)), 1)
+    k = jnp.maximum(fraction_of(fraction, masked_count(negative)), 1)
     return masked_top_k(-logp, negative, k, rollout_id) & (k > 1)
 
 

@@ -27,7 +27,7 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, NonNegative
 
 
 @part(reads={"entropy", "topk_logp", "old_topk_logp"}, writes={"chosen", "ratio"})
-def smooth_ratio(share: Unit, top_k: Count, quantile: Unit) -> Transform:
+def smooth_ratio(fraction: Unit, top_k: Count, quantile: Unit) -> Transform:
     """Spreads part of the gradient of uncertain tokens of correct responses over likely tokens.
 
     At `uncertain_tokens` of rollouts with outcome 1, with ρ_k the ratio of the k-th likeliest token
@@ -46,7 +46,7 @@ def smooth_ratio(share: Unit, top_k: Count, quantile: Unit) -> Transform:
         others = jnp.exp(log_ratio)
         relative = jnp.mean(others / (jax.lax.stop_gradient(others) + 1e-8), axis=-1)
         spread = jax.lax.stop_gradient(signals.ratio) * relative
-        mixed = (1 - share) * signals.ratio + share * spread
+        mixed = (1 - fraction) * signals.ratio + fraction * spread
         metrics = {"smoothed_fraction": masked_mean(chosen, mask)}
         ratio = jnp.where(chosen, mixed, signals.ratio)
         return replace(signals, ratio=ratio, chosen=signals.chosen | chosen), state, metrics
@@ -84,7 +84,7 @@ def boost_favourites(factor: NonNegative, quantile: Unit) -> Transform:
 
 
 def simko(
-    share: Unit = 0.01,
+    fraction: Unit = 0.01,
     top_k: Count = 3,
     quantile: Unit = 0.8,
     negative_factor: NonNegative = 1.1,
@@ -94,12 +94,15 @@ def simko(
     """GRPO's advantages on the token mean, with a smoothed ratio and a boost.
 
     Args:
-      share: fraction of the gradient that the likeliest tokens get (α).
+      fraction: of the gradient that the likeliest tokens get (α).
       top_k: number of the likeliest tokens (K).
       quantile: of the entropies of a response above which a token is gated (τ).
       negative_factor: on the advantage of gated likeliest tokens of incorrect responses (λ).
     """
-    transforms = [smooth_ratio(share, top_k, quantile), boost_favourites(negative_factor, quantile)]
+    transforms = [
+        smooth_ratio(fraction, top_k, quantile),
+        boost_favourites(negative_factor, quantile),
+    ]
     return Recipe(objective=clipped_objective(clip_low, clip_high, transforms=transforms))
 
 

@@ -48,9 +48,9 @@ class DownSamplingState(NamedTuple):
 @part(writes={"mask"})
 def down_sample(
     total_steps: TotalSteps,
-    group_share: tuple[Share, ...] = (0.5, 1.0),
-    token_share: tuple[Share, ...] = (0.1, 0.5),
-    batch_share: Share = 0.75,
+    group_fraction: tuple[Share, ...] = (0.5, 1.0),
+    token_fraction: tuple[Share, ...] = (0.1, 0.5),
+    batch_fraction: Share = 0.75,
 ) -> Transform:
     """Keeps rollouts of varied advantages, and of these the tokens of large |A| · H.
 
@@ -61,9 +61,9 @@ def down_sample(
 
     Args:
       total_steps: batches over which the fractions move from start to end; ours.
-      group_share: as for `down_sampling_rows`.
-      batch_share: fraction of the groups' kept rollouts that stay in the batch (N).
-      token_share: fraction of the tokens of the kept rollouts.
+      group_fraction: as for `down_sampling_rows`.
+      batch_fraction: fraction of the groups' kept rollouts that stay in the batch (N).
+      token_fraction: fraction of the tokens of the kept rollouts.
     Metrics: used_rollouts_fraction (of the rows with tokens), used_fraction (of the tokens),
       token_fraction.
     """
@@ -80,18 +80,18 @@ def down_sample(
             rollouts.group,
             written,
             rollouts.rollout_id,
-            group_share=at(progress, group_share),
-            batch_share=batch_share,
+            group_fraction=at(progress, group_fraction),
+            batch_fraction=batch_fraction,
         )
         left = mask & across[:, None]
         score = jnp.abs(signals.advantage) * rollouts.entropy
-        share = at(progress, token_share)
-        kept = keep_top_scores(score, left, share, rollouts.rollout_id)
+        fraction = at(progress, token_fraction)
+        kept = keep_top_scores(score, left, fraction, rollouts.rollout_id)
         state = DownSamplingState(state.step + jnp.any(mask).astype(jnp.int32))
         metrics = {
             "used_rollouts_fraction": masked_mean(across, written).astype(dtype),
             "used_fraction": masked_mean(kept, mask).astype(dtype),
-            "token_fraction": share,
+            "token_fraction": fraction,
         }
         return replace(signals, mask=kept), state, metrics
 
@@ -107,25 +107,25 @@ def down_sampling_rows(
     eligible: Bool[Array, "B"],
     rollout_id: Int[Array, "B"],
     *,
-    group_share: float | Float[Array, ""],
-    batch_share: float,
+    group_fraction: float | Float[Array, ""],
+    batch_fraction: float,
 ) -> tuple[Bool[Array, "B"], Bool[Array, "B"]]:
     """The rows of most varied advantage: those of each group, and of these those of the batch.
 
     Both numbers are rounded, halves to even, and at least 2.
 
     Args:
-      group_share: fraction of the eligible rows of a group.
-      batch_share: fraction of the rows that their groups keep.
+      group_fraction: fraction of the eligible rows of a group.
+      batch_fraction: fraction of the rows that their groups keep.
     """
 
-    def rounded(share, number):
-        product = (share * number.astype(advantage.dtype)).astype(advantage.dtype)
+    def rounded(fraction, number):
+        product = (fraction * number.astype(advantage.dtype)).astype(advantage.dtype)
         return jnp.maximum(jnp.round(product).astype(jnp.int32), LEAST_ROWS)
 
-    per_group = rounded(group_share, group_count(group, eligible))
+    per_group = rounded(group_fraction, group_count(group, eligible))
     within = most_varied(advantage, group, eligible, per_group, rollout_id)
-    number = jnp.full_like(group, rounded(batch_share, masked_count(within)))
+    number = jnp.full_like(group, rounded(batch_fraction, masked_count(within)))
     across = most_varied(advantage, jnp.zeros_like(group), within, number, rollout_id)
     return within, across
 
@@ -180,44 +180,44 @@ def most_varied(
 def keep_top_scores(
     score: Float[Array, "B T"],
     mask: Bool[Array, "B T"],
-    share: float | Float[Array, ""],
+    fraction: float | Float[Array, ""],
     rollout_id: Int[Array, "B"],
 ) -> Bool[Array, "B T"]:
-    """The tokens whose score is at least the ⌈share · n⌉-th largest of the n on the mask.
+    """The tokens whose score is at least the ⌈fraction · n⌉-th largest of the n on the mask.
 
     The product is rounded down by 2⁻²² first, so that 0.2 of 55 is 11.
     """
-    product = masked_count(mask).astype(score.dtype) * share * (1 - 2.0**-22)
+    product = masked_count(mask).astype(score.dtype) * fraction * (1 - 2.0**-22)
     k = jnp.ceil(product).astype(jnp.int32)
     top = masked_top_k(score, mask, k, rollout_id)
     return mask & (score >= masked_min(score, top))
 
 
-@arguments_of(down_sample, "total_steps", "batch_share", total_steps=1000)
+@arguments_of(down_sample, "total_steps", "batch_fraction", total_steps=1000)
 def d3s(
-    group_share_start: Share = 0.5,
-    group_share_end: Share = 1.0,
-    token_share_start: Share = 0.1,
-    token_share_end: Share = 0.5,
+    group_fraction_start: Share = 0.5,
+    group_fraction_end: Share = 1.0,
+    token_fraction_start: Share = 0.1,
+    token_fraction_end: Share = 0.5,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
-    **shares: Any,
+    **fractions: Any,
 ) -> Recipe:
     """GRPO on the mean over selected tokens of selected rollouts.
 
     Args:
-      group_share_start, group_share_end: fraction of the rollouts of a group that is kept (N_s).
-      token_share_start, token_share_end: fraction of the tokens of these that is kept (K).
+      group_fraction_start, group_fraction_end: of the rollouts of a group that is kept (N_s).
+      token_fraction_start, token_fraction_end: of the tokens of these that is kept (K).
     """
     sampled = down_sample(
-        group_share=(group_share_start, group_share_end),
-        token_share=(token_share_start, token_share_end),
-        **shares,
+        group_fraction=(group_fraction_start, group_fraction_end),
+        token_fraction=(token_fraction_start, token_fraction_end),
+        **fractions,
     )
     return Recipe(
         objective=clipped_objective(clip_low, clip_high, epsilon=epsilon, transforms=[sampled])
     )
 
 
-METHOD = Method(d3s, changes="mask", small={"token_share_start": 0.5}, evidence="reconstruction")
+METHOD = Method(d3s, changes="mask", small={"token_fraction_start": 0.5}, evidence="reconstruction")

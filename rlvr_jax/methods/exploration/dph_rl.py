@@ -183,7 +183,7 @@ def dph_rl(
     epsilon: Epsilon = 1e-6,
     rated: Count = 1024,
     rating_samples: Count = 8,
-    share: Bound = 0.25,
+    fraction: Bound = 0.25,
     **base: Any,
 ) -> Recipe:
     """Clip-higher on the policy's own rows, a divergence from the base policy on rehearsed ones.
@@ -191,7 +191,7 @@ def dph_rl(
     Args:
       rated: prompts that the base policy answers before training; in the paper all.
       rating_samples: responses to each, all of which must be correct to set the prompt aside.
-      share: rehearsed rows of a batch, as a fraction of its own rows.
+      fraction: rehearsed rows of a batch, as a fraction of its own rows.
     """
     return Recipe(
         objective=clipped_objective(
@@ -204,7 +204,7 @@ def dph_rl(
         ),
         experience=experience(
             [shuffled_epochs(), set_solved_aside(rated, rating_samples)],
-            stages=[rehearse(share, capacity=rated)],
+            stages=[rehearse(fraction, capacity=rated)],
         ),
     )
 

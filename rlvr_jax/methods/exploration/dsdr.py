@@ -106,8 +106,8 @@ def formula_uniqueness(
     holders = jnp.zeros_like(length).at[order].set(length).reshape(rows, width)
     different = jnp.sum(present, axis=1, dtype=jnp.int32)
     alone = jnp.sum(present & (holders == 1), axis=1, dtype=jnp.int32)
-    share = alone.astype(dtype) / jnp.maximum(different, 1).astype(dtype)
-    return jnp.where(right & (group_count(group, right) > 1), share, 0)
+    fraction = alone.astype(dtype) / jnp.maximum(different, 1).astype(dtype)
+    return jnp.where(right & (group_count(group, right) > 1), fraction, 0)
 
 
 def equations(text: str) -> list[str]:

@@ -44,7 +44,7 @@ def mixed_reward(reward: Float[Array, "B"], group: Int[Array, "B"]) -> Bool[Arra
 
 @part(reads={"logp", "prompt_logp"}, writes={"advantage"})
 def credit_unlikely(
-    coefficient: Finite, share: Share, where: Callable[[Array, Array], Array] = any_reward
+    coefficient: Finite, fraction: Share, where: Callable[[Array, Array], Array] = any_reward
 ) -> Transform:
     """Rewards rollouts that the policy found unlikely: A' = A + α (c(q) - c(o)).
 
@@ -53,7 +53,7 @@ def credit_unlikely(
 
     Args:
       coefficient: α.
-      share: fraction of the tokens in a confidence.
+      fraction: of the tokens in a confidence.
       where: (reward [B], group [B]) -> bool [B], the groups that are shifted: `any_reward` or
         `mixed_reward`.
     Metrics: confidence, its mean over the rollouts with tokens.
@@ -61,8 +61,8 @@ def credit_unlikely(
 
     def apply(signals, context, state):
         mask, rollouts = signals.mask, context.rollouts
-        confidence = low_probability_confidence(context.old_logp, mask, share)
-        shift = coefficient * (prompt_confidence(rollouts, share) - confidence)
+        confidence = low_probability_confidence(context.old_logp, mask, fraction)
+        shift = coefficient * (prompt_confidence(rollouts, fraction) - confidence)
         shifted = jnp.where(where(rollouts.reward, rollouts.group), shift, 0)[:, None]
         advantage = jnp.where(mask, signals.advantage + shifted, 0)
         metrics = {"confidence": masked_mean(confidence, has_tokens(mask))}
@@ -71,13 +71,13 @@ def credit_unlikely(
     return apply
 
 
-def low_probability_confidence(logp: Values, mask: Mask, share: float) -> Float[Array, "B"]:
+def low_probability_confidence(logp: Values, mask: Mask, fraction: float) -> Float[Array, "B"]:
     """exp(mean log-prob) of the `low_probability_tokens`; near-certain tokens are left out."""
-    return jnp.exp(masked_mean(logp, low_probability_tokens(logp, mask, share), axis=1))
+    return jnp.exp(masked_mean(logp, low_probability_tokens(logp, mask, fraction), axis=1))
 
 
-def low_probability_tokens(logp: Values, mask: Mask, share: float) -> Mask:
-    """The max(1, ⌈share · n⌉) tokens of lowest log-prob of each row; the earlier of equal ones.
+def low_probability_tokens(logp: Values, mask: Mask, fraction: float) -> Mask:
+    """The max(1, ⌈fraction · n⌉) tokens of lowest log-prob of each row; the earlier of equal ones.
 
     A product that is an integer except for rounding is not rounded up.
 
@@ -89,13 +89,13 @@ def low_probability_tokens(logp: Values, mask: Mask, share: float) -> Mask:
     def count(chosen):
         return masked_count(chosen, axis=1)[:, None]
 
-    number = count(mask).astype(logp.dtype) * (share * (1 - 2.0**-22))
+    number = count(mask).astype(logp.dtype) * (fraction * (1 - 2.0**-22))
     k = jnp.maximum(jnp.ceil(number).astype(jnp.int32), 1)
     rows = jnp.arange(mask.shape[0], dtype=jnp.int32)
     return masked_top_k(-logp, mask, k, rows, count)
 
 
-def prompt_confidence(rollouts: Rollouts, share: float) -> Float[Array, "B"]:
+def prompt_confidence(rollouts: Rollouts, fraction: float) -> Float[Array, "B"]:
     """The `low_probability_confidence` of the prompt, from `prompt_logp`; 1 for a single token.
 
     The first token has no context and does not count.
@@ -103,10 +103,10 @@ def prompt_confidence(rollouts: Rollouts, share: float) -> Float[Array, "B"]:
     logp = rollouts.records["prompt_logp"]
     position = jnp.arange(logp.shape[1], dtype=jnp.int32)[None]
     measured = (position > 0) & (position < rollouts.prompt_length[:, None])
-    return low_probability_confidence(logp, measured, share)
+    return low_probability_confidence(logp, measured, fraction)
 
 
-@arguments_of(credit_unlikely, "share", "where", share=0.2)
+@arguments_of(credit_unlikely, "fraction", "where", fraction=0.2)
 def progrpo(
     shift_coefficient: Finite = 0.3,
     clip_low: ClipLow = 0.2,

@@ -44,10 +44,10 @@ def soft_prefixes(
 ) -> Draw:
     """Adds vectors of a random latent z ~ N(0, I) before the prompts of some rows.
 
-    In each group the first `falling_share` of the rows have a prefix, each its own; the others are
-    plain. The prefix is context and not trained. Its vectors are recorded, so a row is scored and
-    trained with the prefix with which it was sampled. Groups mix latents, and the baseline is over
-    the mixture. Evaluations sample without a prefix.
+    In each group the first `falling_fraction` of the rows have a prefix, each its own; the others
+    are plain. The prefix is context and not trained. Its vectors are recorded, so a row is scored
+    and trained with the prefix with which it was sampled. Groups mix latents, and the baseline is
+    over the mixture. Evaluations sample without a prefix.
 
     Args:
       latent: size of z.
@@ -59,8 +59,8 @@ def soft_prefixes(
     """
 
     def apply(asks, actor, state, turn):
-        share = falling_share(turn.step, turn.setting.steps, until)
-        rows = [prefixed_rows(share, ask.samples) for ask in asks]
+        fraction = falling_fraction(turn.step, turn.setting.steps, until)
+        rows = [prefixed_rows(fraction, ask.samples) for ask in asks]
         z = turn.random().normal(size=(sum(rows), latent)).astype(np.float32)
         vectors = _decoded(decode, z, prefix, actor, turn) if len(z) else z
         split, prefixes = [], iter(vectors)
@@ -85,14 +85,14 @@ def soft_prefixes(
     return apply
 
 
-def falling_share(step: int, steps: int, until: float = 0.5) -> float:
+def falling_fraction(step: int, steps: int, until: float = 0.5) -> float:
     """max(0, 1 - step / (until · steps)): all rows at first, none after `until` of the run."""
     return max(0.0, 1 - step / max(until * steps, 1e-9))
 
 
-def prefixed_rows(share: float, samples: int) -> int:
+def prefixed_rows(fraction: float, samples: int) -> int:
     """Number of rows of a group that get a prefix, the first ones; half a row counts as one."""
-    return int(np.floor(share * samples + 0.5))
+    return int(np.floor(fraction * samples + 0.5))
 
 
 def _decoded(decode, z: np.ndarray, prefix: int, actor, turn) -> np.ndarray:

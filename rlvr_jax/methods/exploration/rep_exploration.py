@@ -88,9 +88,9 @@ def leverage(
     same = (group[:, None] == group[None]).astype(features.dtype)
     size, vectors = jnp.linalg.eigh((own @ own.T) * same)
     rounding = size[-1] * len(group) * jnp.finfo(size.dtype).eps
-    share = jnp.where(size > rounding, size / (size + ridge), 0)
+    fraction = jnp.where(size > rounding, size / (size + ridge), 0)
     most = 1 - 1 / number
-    return jnp.where(counted, jnp.clip(vectors**2 @ share, 0, most), 0)
+    return jnp.where(counted, jnp.clip(vectors**2 @ fraction, 0, most), 0)
 
 
 def leave_one_out_leverage(own: Rows) -> Rows:

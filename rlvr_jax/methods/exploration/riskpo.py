@@ -11,8 +11,8 @@ https://github.com/RTkenny/RiskPO
 The constants are those of the authors' MATH script. With its "natural baseline" q_d - q_u every
 advantage is ≤ 0. Their DAPO-math script uses α_u = 0.8, `relative_credit` and no natural baseline;
 the risk-seeking one α_u = 0.8 and `upper_tail`. Quantiles are tracked from update to update. With
-`own_share` 1 they are those of the bundle (their mode "batch"), with ½ the mean of both ("mix"). If
-the scores of a bundle are equal, the authors divide by 1e-6; we take a std below 1e-3 as 1. The
+`own_fraction` 1 they are those of the bundle (their mode "batch"), with ½ the mean of both ("mix").
+If the scores of a bundle are equal, the authors divide by 1e-6; we take a std below 1e-3 as 1. The
 clip is that of DAPO.
 
 Reports: Qwen2.5-1.5B and others: above GRPO in pass@1 and pass@k on maths, code and multimodal
@@ -130,7 +130,7 @@ def risk_sensitive(
     epsilon: Positive = 1e-6,
     max_value: Bound = 1e3,
     min_spread: NonNegative = 1e-3,
-    own_share: Unit = 0.0,
+    own_fraction: Unit = 0.0,
 ) -> Transform:
     """The mixed value at risk of the scores of bundles, distributed to their rollouts.
 
@@ -154,7 +154,7 @@ def risk_sensitive(
       max_value: bound of |A| before it is distributed (ours).
       min_spread: standard deviations of scores below it count as 1 (ours); with 0 equal scores are
         divided by ε.
-      own_share: weight of the bundle's own quantiles (s); the tracked ones have the rest.
+      own_fraction: weight of the bundle's own quantiles (s); the tracked ones have the rest.
     Raises:
       ValueError: levels that do not ascend.
     """
@@ -175,8 +175,10 @@ def risk_sensitive(
         bundles = bundled(rollouts, num_prompts)
         score, tracked = bundles.score, state.quantiles.astype(bundles.score.dtype)
         own = (group_quantile(score, bundles.bundle, a, bundles.counted) for a in (low, high))
-        share = jnp.where(state.seen, own_share, 1).astype(score.dtype)
-        pair = [(1 - share) * tracked[i] + share * q for i, q in zip(nearest, own, strict=True)]
+        fraction = jnp.where(state.seen, own_fraction, 1).astype(score.dtype)
+        pair = [
+            (1 - fraction) * tracked[i] + fraction * q for i, q in zip(nearest, own, strict=True)
+        ]
         middle = jnp.maximum(score - pair[0], 0) - jnp.maximum(score - pair[1], 0)
         if natural_baseline:
             middle = middle + pair[0] - pair[1]

@@ -85,8 +85,8 @@ def soft_thinking(
         how = SoftThinking(ids, candidates, top_p, mixing_temperature, bounds)
         batch = actor.draw(asks, turn.key, {"soft": how})
         soft, mask = batch.rollouts.records.get("soft"), batch.rollouts.mask
-        share = 0.0 if soft is None else float(soft.sum() / max(mask.sum(), 1))
-        return batch, state, {"soft_fraction": share}
+        fraction = 0.0 if soft is None else float(soft.sum() / max(mask.sum(), 1))
+        return batch, state, {"soft_fraction": fraction}
 
     return Draw(apply, sampling=sampling, of_policy=True, writes=RECORDS)
 

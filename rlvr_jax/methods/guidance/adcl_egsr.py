@@ -119,7 +119,7 @@ def pieces_by_difficulty(number: Count, samples: Count) -> Curriculum:
 
 
 @part(writes={"off_policy", "origin"}, by_row=True)
-def replace_failures(view: View, samples: Count, share: Unit) -> Stage:
+def replace_failures(view: View, samples: Count, fraction: Unit) -> Stage:
     """Samples groups without a correct response again with help and uses correct results.
 
     Correct guided responses replace failed ones and are trained under the original prompt: marked
@@ -141,7 +141,7 @@ def replace_failures(view: View, samples: Count, share: Unit) -> Stage:
         asks = [replace(ask, view=view, samples=samples) for ask in batch.asks_of(failed)]
         guided = actor.grade(actor.draw(asks, turn.key))
         metrics["guided_right"] = float(np.mean(is_correct(guided.rollouts.outcome)))
-        most = int(share * outcomes.shape[1])
+        most = int(fraction * outcomes.shape[1])
         source = failure_sources(outcomes[failed], guided.outcomes(), most)
         own = [batch.groups[group] for group in np.flatnonzero(failed)]
         pairs = [

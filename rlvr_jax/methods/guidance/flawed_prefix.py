@@ -34,32 +34,32 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Unit
 
 
 @part
-def mix_views(views: Sequence[View], shares: Sequence[float]) -> Curriculum:
+def mix_views(views: Sequence[View], fractions: Sequence[float]) -> Curriculum:
     """Shows some of the requested prompts under other views, and the others unchanged.
 
     Fractions are exact in every round; the choice of prompts is random.
 
     Args:
       views: at least one.
-      shares: fraction of the prompts of each view, with a sum of at most 1.
+      fractions: of the prompts of each view, with a sum of at most 1.
     Metrics: outcome/<view> and outcome/plain, means over the groups; plain includes prompts that a
       view shows unchanged.
     Raises:
       ValueError: no views, another number of fractions, negative ones, or a sum above 1.
     """
-    if not views or len(views) != len(shares):
+    if not views or len(views) != len(fractions):
         raise ValueError(
-            f"mix_views: shares must be one for each of the {len(views)} views, at least one, got"
-            f" {list(shares)}"
+            f"mix_views: fractions must be one for each of the {len(views)} views, at least one,"
+            f" got {list(fractions)}"
         )
-    if min(shares) < 0 or not sum(shares) <= 1:
+    if min(fractions) < 0 or not sum(fractions) <= 1:
         raise ValueError(
-            f"mix_views: shares must be at least 0 and at most 1 together, got {list(shares)}"
+            f"mix_views: fractions must be at least 0 and at most 1 together, got {list(fractions)}"
         )
 
     def propose(asks, state, turn):
         random = turn.random().spawn(turn.round + 1)[-1]
-        kinds = random.permutation(np.array(exact_shares(len(asks), shares), int))
+        kinds = random.permutation(np.array(exact_fractions(len(asks), fractions), int))
         return [
             ask if kind < 0 else replace(ask, view=views[kind])
             for ask, kind in zip(asks, kinds.tolist(), strict=True)
@@ -75,15 +75,15 @@ def mix_views(views: Sequence[View], shares: Sequence[float]) -> Curriculum:
     return Curriculum(propose, observe=observe, views=tuple(views))
 
 
-def exact_shares(number: int, shares: Sequence[float]) -> list[int]:
+def exact_fractions(number: int, fractions: Sequence[float]) -> list[int]:
     """The kind of each of `number` places, in blocks; -1 for the rest.
 
     Block sizes are the integers nearest to the given fractions.
 
     Args:
-      shares: fraction of each kind, with a sum of at most 1.
+      fractions: of each kind, with a sum of at most 1.
     """
-    ends = [round(number * total) for total in itertools.accumulate(shares)]
+    ends = [round(number * total) for total in itertools.accumulate(fractions)]
     return [next((kind for kind, end in enumerate(ends) if i < end), -1) for i in range(number)]
 
 
@@ -102,7 +102,7 @@ def begin_with_flaw(kind: str) -> View:
 
 def flawed_prefix(
     kinds: Sequence[str] = ("calculation", "reasoning"),
-    shares: Sequence[Unit] = (0.25, 0.25),
+    fractions: Sequence[Unit] = (0.25, 0.25),
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
@@ -111,12 +111,12 @@ def flawed_prefix(
 
     Args:
       kinds: kinds of errors, names in `Prompt.meta["flawed"]`.
-      shares: fraction of a step's prompts for each kind.
+      fractions: of a step's prompts for each kind.
     """
     views = [begin_with_flaw(kind) for kind in kinds]
     return Recipe(
         objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
-        experience=experience([shuffled_epochs(), mix_views(views, shares)]),
+        experience=experience([shuffled_epochs(), mix_views(views, fractions)]),
     )
 
 

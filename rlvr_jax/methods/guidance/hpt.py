@@ -123,8 +123,8 @@ def drop_demonstrated(solved: NonNegativeInt) -> Transform:
         rollouts = context.rollouts
         failed = needs_demonstration(rollouts, solved)
         mask = signals.mask & ~(rollouts.records["off_policy"] | failed)[:, None]
-        share = masked_mean(failed, has_tokens(signals.mask)).astype(signals.advantage.dtype)
-        return replace(signals, mask=mask), state, {"demonstrated_fraction": share}
+        fraction = masked_mean(failed, has_tokens(signals.mask)).astype(signals.advantage.dtype)
+        return replace(signals, mask=mask), state, {"demonstrated_fraction": fraction}
 
     return apply
 

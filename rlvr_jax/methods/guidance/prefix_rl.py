@@ -33,7 +33,7 @@ from rlvr_jax.types.hyperparameters import Count, Unit
 
 
 @part(reads={"solution"})
-def begin_with_prefixes(low: Unit, high: Unit, cuts: Count, share: Unit) -> Curriculum:
+def begin_with_prefixes(low: Unit, high: Unit, cuts: Count, fraction: Unit) -> Curriculum:
     """Begins some of the requested responses with the first part of a worked solution.
 
     A prompt has `cuts` prefixes of constant length; a request takes one at random. The prefix is
@@ -48,7 +48,7 @@ def begin_with_prefixes(low: Unit, high: Unit, cuts: Count, share: Unit) -> Curr
 
     def propose(asks, state, turn):
         seed, random = turn.setting.seed, turn.random().spawn(turn.round + 1)[-1]
-        prefixed = random.uniform(size=len(asks)) < share
+        prefixed = random.uniform(size=len(asks)) < fraction
         cut = random.integers(cuts, size=len(asks)).tolist()
 
         def view(ask, k):
@@ -81,13 +81,13 @@ def prefix_fraction(seed: int, number: int, cut: int, low: float, high: float) -
     return float(np.random.default_rng([seed, name, number, cut]).uniform(low, high))
 
 
-def prefix_rl(low: Unit = 0.4, high: Unit = 0.8, cuts: Count = 3, share: Unit = 0.75) -> Recipe:
+def prefix_rl(low: Unit = 0.4, high: Unit = 0.8, cuts: Count = 3, fraction: Unit = 0.75) -> Recipe:
     """Centered rewards on the responses after prefixes of solutions.
 
     Args:
       low, high: range of the fraction of a solution's tokens in a prefix.
       cuts: prefixes of each prompt.
-      share: fraction of the requests with a prefix.
+      fraction: of the requests with a prefix.
     """
     return Recipe(
         objective=objective(
@@ -95,7 +95,7 @@ def prefix_rl(low: Unit = 0.4, high: Unit = 0.8, cuts: Count = 3, share: Unit = 
             surrogate=reinforce(),
             aggregation=token_mean(),
         ),
-        experience=experience([shuffled_epochs(), begin_with_prefixes(low, high, cuts, share)]),
+        experience=experience([shuffled_epochs(), begin_with_prefixes(low, high, cuts, fraction)]),
     )
 
 

@@ -61,10 +61,10 @@ def begin_near_the_end(per_stage: NonNegativeInt = 0) -> Curriculum:
         else:
             random = turn.random().spawn(turn.round + 1)[-1]
             stage = 1 + random.integers(np.maximum(steps, 1))
-        shares = given_steps(steps, stage) / np.maximum(steps, 1)
+        fractions = given_steps(steps, stage) / np.maximum(steps, 1)
         return [
-            replace(ask, view=begin_with(share, whole_steps=True))
-            for ask, share in zip(asks, shares.tolist(), strict=True)
+            replace(ask, view=begin_with(fraction, whole_steps=True))
+            for ask, fraction in zip(asks, fractions.tolist(), strict=True)
         ]
 
     def observe(state, turn, seen, learned):

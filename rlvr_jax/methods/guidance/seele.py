@@ -83,8 +83,8 @@ def remember_hints() -> Curriculum:
     def hinted(ask, state):
         steps = len(ask.prompt.solution)
         known = state[ask.number] if ask.number < len(state) else UNKNOWN
-        share = (steps - 1) / steps if known == UNKNOWN else round(float(known) * steps) / steps
-        return begin_with(share, trained=True, whole_steps=True)
+        fraction = (steps - 1) / steps if known == UNKNOWN else round(float(known) * steps) / steps
+        return begin_with(fraction, trained=True, whole_steps=True)
 
     def propose(asks, state, turn):
         return [replace(ask, view=hinted(ask, state)) for ask in asks]
@@ -135,8 +135,8 @@ def search_hint(rounds: Count, target: OpenUnit) -> Stage:
     def next_view(known, ask):
         # Without any graded response, the hint of the last round stays.
         steps = len(ask.prompt.solution)
-        share = next_hint(known, target, steps) if known else ask.view.fraction
-        return begin_with(share, trained=True, whole_steps=True)
+        fraction = next_hint(known, target, steps) if known else ask.view.fraction
+        return begin_with(fraction, trained=True, whole_steps=True)
 
     def apply(batch, actor, state, turn):
         every = np.ones(len(batch.groups), bool)
@@ -170,11 +170,11 @@ def next_hint(points: Sequence[tuple[float, float]], target: float, steps: int) 
     Args:
       points: (fraction, accuracy) so far, at least one.
     """
-    shares, rates = zip(*points, strict=True)
+    fractions, rates = zip(*points, strict=True)
     if max(rates) == 0:
-        fraction = max(shares) + 1 / steps
+        fraction = max(fractions) + 1 / steps
     elif min(rates) == 1:
-        fraction = min(shares) - 1 / steps
+        fraction = min(fractions) - 1 / steps
     else:
         fraction = float(fitted_curve(points, target).ratio(target))
     return round(float(np.clip(fraction, 0, 1)) * steps) / steps
@@ -186,19 +186,19 @@ def fitted_curve(points: Sequence[tuple[float, float]], target: float) -> Curve:
     Points with equal fractions are averaged. With fewer than three fractions only μ is fitted, with
     b = 0 and k = 8. Otherwise b stays below the target, so that the target has a fraction.
     """
-    shares = np.unique([share for share, _ in points])
-    rates = np.array([np.mean([a for p, a in points if p == share]) for share in shares])
+    fractions = np.unique([fraction for fraction, _ in points])
+    rates = np.array([np.mean([a for p, a in points if p == fraction]) for fraction in fractions])
     rates = np.clip(rates, EDGE, 1 - EDGE)
-    middle = float(np.mean(Curve(0.0, STEEP, 0.0).ratio(rates) - shares))
+    middle = float(np.mean(Curve(0.0, STEEP, 0.0).ratio(rates) - fractions))
     (k_low, k_high), (mu_low, mu_high) = BOUNDS
     middle = float(np.clip(middle, mu_low, mu_high))
-    if len(shares) < 3:
+    if len(fractions) < 3:
         found = least_squares(
-            lambda x: Curve(0.0, STEEP, x[0])(shares) - rates, [middle], bounds=(mu_low, mu_high)
+            lambda x: Curve(0.0, STEEP, x[0])(fractions) - rates, [middle], bounds=(mu_low, mu_high)
         )
         return Curve(0.0, STEEP, float(found.x[0]))
     found = least_squares(
-        lambda x: Curve(*x)(shares) - rates,
+        lambda x: Curve(*x)(fractions) - rates,
         [min(0.05, target / 2), STEEP, middle],
         bounds=([0.0, k_low, mu_low], [target * (1 - EDGE), k_high, mu_high]),
         xtol=1e-12,

@@ -26,7 +26,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from rlvr_jax.experience import by_rubric, experience, shape, share_of_rubric
+from rlvr_jax.experience import by_rubric, experience, fraction_of_rubric, shape
 from rlvr_jax.objectives import clipped_with_critic, generalized_advantage
 from rlvr_jax.types import Criterion, Method, Recipe, arguments_of
 from rlvr_jax.types.hyperparameters import KLCoefficient, TraceDecay
@@ -54,7 +54,7 @@ def meta_policy(
     """
     rubric = [Criterion(f"{number}", maximum=most) for number, most in enumerate(maxima)]
     estimator = generalized_advantage(1.0, trace_decay, kl_coefficient)
-    reward = by_rubric(rubric, sum_of_rubric if summed else share_of_rubric)
+    reward = by_rubric(rubric, sum_of_rubric if summed else fraction_of_rubric)
     fitted = clipped_with_critic(estimator, **clips)
     return Recipe(**fitted, experience=experience(stages=[shape(reward)]))
 

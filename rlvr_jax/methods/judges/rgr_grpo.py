@@ -29,7 +29,12 @@ import numpy as np
 from rlvr_jax.experience import Shaping, Stage, experience, shape
 from rlvr_jax.experience.grades import with_grades
 from rlvr_jax.experience.rewards.choice import first_of_largest
-from rlvr_jax.experience.rewards.rubrics import by_rubric, criteria_of_kind, scored, weighted_share
+from rlvr_jax.experience.rewards.rubrics import (
+    by_rubric,
+    criteria_of_kind,
+    scored,
+    weighted_fraction,
+)
 from rlvr_jax.experience.stages.donors.traces import GIVES, fewer_rows, own_rows
 from rlvr_jax.experience.views import showing
 from rlvr_jax.objectives import (
@@ -46,21 +51,21 @@ from rlvr_jax.types.hyperparameters import Epsilon, NonNegativeInt, Positive, Un
 
 
 @part
-def all_factual_or_share(least: Unit = 0.5) -> Function:
+def all_factual_or_fraction(least: Unit = 0.5) -> Function:
     """1 if all factual criteria are met, else the weighted fraction of the criteria that are met.
 
     A criterion without a score leaves the fraction and is not met.
     """
 
-    def all_factual_or_share_of(scores, rubric):
+    def all_factual_or_fraction_of(scores, rubric):
         met = jnp.where(jnp.isnan(scores), jnp.nan, (scores >= least).astype(scores.dtype))
-        share = weighted_share(met, [criterion.weight for criterion in rubric])
+        fraction = weighted_fraction(met, [criterion.weight for criterion in rubric])
         factual = criteria_of_kind(rubric, "factual")
         if not len(factual):
-            return share
-        return jnp.where(jnp.all(scores[:, list(factual)] >= least, axis=1), 1, share)
+            return fraction
+        return jnp.where(jnp.all(scores[:, list(factual)] >= least, axis=1), 1, fraction)
 
-    return all_factual_or_share_of
+    return all_factual_or_fraction_of
 
 
 @part(by_row=True, writes=GIVES, of_task=frozenset({"rewards"}))
@@ -199,7 +204,7 @@ def rgr_grpo(
         Criterion(f"{n}", weight, kind="factual" if n in factual else "plain", text=text)
         for n, (weight, text) in enumerate(zip(weights, texts, strict=True))
     ]
-    reward = by_rubric(rubric, all_factual_or_share(least))
+    reward = by_rubric(rubric, all_factual_or_fraction(least))
     return Recipe(
         objective=objective(
             advantage=group_normalized(epsilon),

@@ -32,7 +32,12 @@ from typing import Annotated, Any
 import jax.numpy as jnp
 
 from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.rewards.rubrics import by_rubric, criteria_of_kind, vetoed, weighted_share
+from rlvr_jax.experience.rewards.rubrics import (
+    by_rubric,
+    criteria_of_kind,
+    vetoed,
+    weighted_fraction,
+)
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Criterion, Function, Method, Recipe, arguments_of, part
 from rlvr_jax.types.hyperparameters import NonNegativeInt, Positive, Range, Unit
@@ -50,11 +55,11 @@ def anchored(
 ) -> Function:
     """The weighted fraction with saturation, synergy, power and veto."""
 
-    def anchored_share(scores, rubric):
+    def anchored_fraction(scores, rubric):
         counted = scores
         if saturation is not None:
             counted = (1 - jnp.exp(-scores / saturation)) / (1 - math.exp(-1 / saturation))
-        reward = weighted_share(counted, [criterion.weight for criterion in rubric])
+        reward = weighted_fraction(counted, [criterion.weight for criterion in rubric])
         if synergy:
             first, second = (counted[:, column] for column in pair)
             reward = (reward + synergy * first * second) / (1 + synergy)
@@ -63,7 +68,7 @@ def anchored(
         vetoes = criteria_of_kind(rubric, "veto")
         return vetoed(reward, scores, vetoes, veto_below) if vetoes else reward
 
-    return anchored_share
+    return anchored_fraction
 
 
 @arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")

@@ -44,7 +44,7 @@ from rlvr_jax.types.hyperparameters import (
 def prune(
     keep: Share = 0.5,
     check: Share = 0.25,
-    share: Unit = 0.5,
+    fraction: Unit = 0.5,
     least_area: Unit = 0.6,
     control: NonNegativeInt = 16,
     rate: Positive = 1e-2,
@@ -63,7 +63,7 @@ def prune(
     Args:
       keep: fraction of a group's rows that continues, at least one row (K / N).
       check: place of the check, as a fraction of the budget.
-      share: targeted fraction of correct rows (ρ).
+      fraction: targeted fraction of correct rows (ρ).
       least_area: under the head's curve on the last batch, below which nothing is pruned.
       control: one group in this many is not pruned; 0: all are.
       rate: learning rate of the head.
@@ -101,7 +101,7 @@ def prune(
                 if control and group % control == 0:
                     continue
                 number = max(1, round(keep * ask.samples))
-                chosen[own] = pruned_choice(quality[own], finished[own], number, share)
+                chosen[own] = pruned_choice(quality[own], finished[own], number, fraction)
         going = np.flatnonzero(chosen & ~finished)
         if len(going):
             cut = pieces.batch.rollouts.length[tips[going]]

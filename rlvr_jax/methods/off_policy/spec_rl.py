@@ -96,7 +96,7 @@ def from_drafts(lenience: Finite, exact_mb: NonNegative = 0) -> Draw:
             "length": np.zeros(shape[:2], np.int32),
             "truncated": np.zeros(shape[:2], bool),
             "used": np.full(prompts, -1, np.int32),
-            "shares": np.zeros(2),
+            "fractions": np.zeros(2),
         }
 
     def apply(asks, actor, state, turn):
@@ -129,17 +129,17 @@ def from_drafts(lenience: Finite, exact_mb: NonNegative = 0) -> Draw:
             own["written"] = state["written"].copy()
             own["written"][number[fresh]] = turn.step
         length = float(batch.rollouts.length.sum())
-        own["shares"] = state["shares"] + np.array([metrics["reused_tokens"], length])
+        own["fractions"] = state["fractions"] + np.array([metrics["reused_tokens"], length])
         return batch, own, metrics
 
     def observe(state, turn, seen, learned):
-        reused, whole = state["shares"]
+        reused, whole = state["fractions"]
         stored = {}
         if not exact:
             every = np.ones(len(learned), bool)
             stored = _stored(state, learned, learned.rollouts.old_logp, every)
         metrics = {"reused_fraction": float(reused / max(whole, 1))}
-        return {**state, **stored, "shares": np.zeros(2)}, metrics
+        return {**state, **stored, "fractions": np.zeros(2)}, metrics
 
     return Draw(apply, init, observe, sampling=below.sampling)
 

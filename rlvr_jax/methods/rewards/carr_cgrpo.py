@@ -11,7 +11,7 @@ Rubric Rewards", https://github.com/THUDM/CaRR
 The largest fraction is that of all rows of the group, incorrect ones included. The authors' flags
 use the fraction without this division (`relative=False`). A group without correct responses has
 no gradient. In a group of correct responses only the evidence decides, fully. The fraction
-is a reward of the task (`column`); `reached_share` computes it from judged rubrics.
+is a reward of the task (`column`); `reached_fraction` computes it from judged rubrics.
 
 Left out: the authors' judges (`--judge` brings one); the agent's tools; truncated importance
 sampling between engines
@@ -33,12 +33,12 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegati
 
 
 @part
-def with_evidence(column: NonNegativeInt, share: Unit = 0.3, relative: bool = True) -> Shaping:
+def with_evidence(column: NonNegativeInt, fraction: Unit = 0.3, relative: bool = True) -> Shaping:
     """(1 - α) R + α R E.
 
     Args:
       column: column of the task's rewards with the reached fraction of the rubric.
-      share: weight of the evidence in the reward (α).
+      fraction: weight of the evidence in the reward (α).
       relative: evidence is divided by the group's largest.
     Metrics: reward/evidence, reward/evidence_of_right (over correct rows).
     """
@@ -51,7 +51,7 @@ def with_evidence(column: NonNegativeInt, share: Unit = 0.3, relative: bool = Tr
         of_correct = jnp.where(is_correct(outcome), own, jnp.nan)
         # An incorrect response earns 0 even where its evidence is unknown (NaN).
         of_evidence = jnp.where(outcome == 0, 0, outcome * counted)
-        earned = (1 - share) * outcome + share * of_evidence
+        earned = (1 - fraction) * outcome + fraction * of_evidence
         return earned, {"reward/evidence": own, "reward/evidence_of_right": of_correct}
 
     return shaping(reward, columns=column + 1)

@@ -39,7 +39,7 @@ def grounded(
     recall: NonNegativeInt,
     form: NonNegativeInt | None = None,
     beta: Positive = 2.0,
-    share: Unit = 0.1,
+    fraction: Unit = 0.1,
 ) -> Shaping:
     """a + η F + (1 - η) a F, and 0 where the format is broken.
 
@@ -55,7 +55,7 @@ def grounded(
         score, outcome = f_score(*cited[:2], beta), rollouts.outcome
         names = ("reward/precision", "reward/recall", "reward/format")
         parts = {**dict(zip(names, cited, strict=False)), "reward/f_score": score}
-        earned = outcome + share * score + (1 - share) * outcome * score
+        earned = outcome + fraction * score + (1 - fraction) * outcome * score
         if form is not None:
             earned = jnp.where(cited[2] > 0.5, earned, jnp.where(jnp.isnan(cited[2]), jnp.nan, 0))
         return earned, parts
@@ -73,7 +73,7 @@ def f_score(precision: Rows, recall: Rows, beta: float) -> Rows:
 @arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon", clip_high=0.28)
 def longrlvr(
     beta: Positive = 2.0,
-    share: Unit = 0.1,
+    fraction: Unit = 0.1,
     columns: Sequence[NonNegativeInt] = (0, 1, 2),
     **clip: Any,
 ) -> Recipe:
@@ -81,12 +81,12 @@ def longrlvr(
 
     Args:
       beta: weight of recall in the score of citations (β).
-      share: fraction of that score that an incorrect response earns (η).
+      fraction: of that score that an incorrect response earns (η).
       columns: columns of the task's rewards: precision, recall and, if it can fail, the format.
     """
     return Recipe(
         objective=clipped_objective(**clip),
-        experience=experience(stages=[shape(grounded(*columns, beta=beta, share=share))]),
+        experience=experience(stages=[shape(grounded(*columns, beta=beta, fraction=fraction))]),
     )
 
 

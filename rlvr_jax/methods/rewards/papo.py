@@ -59,7 +59,7 @@ def second_prompt(view: View) -> Stage:
 
 
 @part
-def hide_words(share: Unit, filler: str) -> View:
+def hide_words(fraction: Unit, filler: str) -> View:
     """Shows a prompt with some of its words replaced.
 
     The text of the prompt determines the hidden words. The last word stays, as the response may
@@ -71,7 +71,7 @@ def hide_words(share: Unit, filler: str) -> View:
     def show(prompt: Prompt, task: Task) -> Shown:
         words = prompt.text.split(" ")
         random = np.random.default_rng(zlib.crc32(prompt.text.encode()))
-        hidden = random.uniform(size=len(words)) < share
+        hidden = random.uniform(size=len(words)) < fraction
         hidden[-1] = False
         shown = (filler if out else word for word, out in zip(words, hidden, strict=True))
         return Shown(" ".join(shown))
@@ -110,7 +110,7 @@ def papo(
     entropy_coefficient: Finite = 0.05,
     kl_coefficient: KLCoefficient = 0.01,
     train_hidden: bool = False,
-    hidden_share: Unit = 0.6,
+    hidden_fraction: Unit = 0.6,
     filler: str = "0",
     dual_clip: DualClip = 3.0,
     **clip: Any,
@@ -122,7 +122,7 @@ def papo(
       hidden_entropy_coefficient, entropy_coefficient: weights of -logp of the response without and
         with the evidence (η_m, η_o).
       train_hidden: the gradient also passes through the branch without evidence.
-      hidden_share: probability of each word of the prompt to be hidden.
+      hidden_fraction: probability of each word of the prompt to be hidden.
       filler: word that replaces a hidden one.
     """
     regularizers = []
@@ -136,7 +136,7 @@ def papo(
         regularizers.append(statistic_penalty(-entropy_coefficient, "logp"))
     return Recipe(
         objective=clipped_objective(dual_clip=dual_clip, regularizers=regularizers, **clip),
-        experience=experience(stages=[second_prompt(hide_words(hidden_share, filler))]),
+        experience=experience(stages=[second_prompt(hide_words(hidden_fraction, filler))]),
     )
 
 

@@ -132,8 +132,8 @@ class LikelyAnswerState(NamedTuple):
 @part
 def likely_answers(
     splice: Splice = behind_tags,
-    form_share: Unit = 0.1,
-    spread_share: NonNegative = 0.5,
+    form_fraction: Unit = 0.1,
+    spread_fraction: NonNegative = 0.5,
     keep: Unit = 0.99,
     start: Count = 11,
 ) -> Stage:
@@ -145,8 +145,8 @@ def likely_answers(
     Args:
       splice: (prompt, response) -> the text before the answer, the reference answer and the
         format: `behind_tags`, or `at_last_word` for tasks without tags.
-      form_share: weight of the format in the reward (c).
-      spread_share: fraction of the running mean of standard deviations below which a group is
+      form_fraction: weight of the format in the reward (c).
+      spread_fraction: fraction of the running mean of standard deviations below which a group is
         dropped (β).
       keep: weight of the old running mean.
       start: first step, from 0, whose groups are dropped.
@@ -172,9 +172,9 @@ def likely_answers(
         base, known = _base(batch, actor, state.base, splice)
         gain = np.asarray(jnp.maximum(whole - base, 0), kind)
         form = np.array([one.well_formed for one in spliced], kind)
-        earned = np.where(graded, (1 - form_share) * gain + form_share * form, 0).astype(kind)
+        earned = np.where(graded, (1 - form_fraction) * gain + form_fraction * form, 0).astype(kind)
         spread = np.asarray(group_std(earned, batch.rollouts.only_valid().group))
-        floor = spread_share * float(state.spread.mean)
+        floor = spread_fraction * float(state.spread.mean)
         low = graded & ~(spread >= floor)
         # The first graded row represents its group.
         graded_rows = [rows[graded[rows]] for rows in batch.groups]

@@ -262,10 +262,10 @@ def shorten_right_rows(
     common = jnp.max(jnp.where(both, places, 0), axis=1)
     own = (length - common).astype(advantage.dtype)
     other = (length[shortest] - common).astype(advantage.dtype)
-    share = 1 - (other / jnp.where(own > 0, own, 1)) ** exponent
-    pays = counts & several & (shortest != rows) & (own > 0) & (share > 0)
+    fraction = 1 - (other / jnp.where(own > 0, own, 1)) ** exponent
+    pays = counts & several & (shortest != rows) & (own > 0) & (fraction > 0)
     behind = pays[:, None] & (places >= common[:, None]) & (places < length[:, None])
-    return jnp.where(behind, advantage - share[:, None] * jnp.abs(advantage), advantage)
+    return jnp.where(behind, advantage - fraction[:, None] * jnp.abs(advantage), advantage)
 
 
 @arguments_of(clipped_objective, "clip_low", "clip_high", "kl_coefficient", kl_coefficient=0.001)

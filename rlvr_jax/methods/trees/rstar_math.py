@@ -403,7 +403,7 @@ class Guide:
         Each node has the same weight. `ordered_pairs` counts pairs that were in order before the
         step.
         """
-        share = 1 / max(len(self._pairs), 1)
+        fraction = 1 / max(len(self._pairs), 1)
         pairs = [pair for own in self._pairs for pair in own]
         metrics = {"step_pairs": float(len(pairs)), "ordered_pairs": 0.0}
         if not pairs:
@@ -411,8 +411,8 @@ class Guide:
         better, worse = (np.stack([self._hidden[pair[side]] for pair in pairs]) for side in (0, 1))
         weights = self._head["weights"].astype(float)
         metrics["ordered_pairs"] = float(np.sum((better - worse) @ weights[:-1] > 0))
-        shares = np.array([share * weight for _, _, weight in pairs])
-        return fitted(self._head, pair_gradient(weights, better, worse, shares), rate), metrics
+        fractions = np.array([fraction * weight for _, _, weight in pairs])
+        return fitted(self._head, pair_gradient(weights, better, worse, fractions), rate), metrics
 
 
 def step_pairs(searched: Searched, margin: float = 0.5) -> list[list[tuple[int, int, float]]]:
@@ -477,17 +477,17 @@ def sibling_pairs(
 
 
 def pair_gradient(
-    weights: np.ndarray, better: np.ndarray, worse: np.ndarray, share: np.ndarray
+    weights: np.ndarray, better: np.ndarray, worse: np.ndarray, fraction: np.ndarray
 ) -> np.ndarray:
-    """The gradient of Σ share · -log σ(s⁺ - s⁻) by w and b of s = w · h + b, [D + 1].
+    """The gradient of Σ fraction · -log σ(s⁺ - s⁻) by w and b of s = w · h + b, [D + 1].
 
     Args:
       weights: w and b, [D + 1].
       better, worse: hidden states of the steps of each pair, [K, D].
-      share: weight of each pair, [K].
+      fraction: weight of each pair, [K].
     """
     apart = better - worse
-    push = -share / (1 + np.exp(apart @ weights[:-1]))
+    push = -fraction / (1 + np.exp(apart @ weights[:-1]))
     return np.append(push @ apart, 0.0)
 
 

@@ -111,19 +111,17 @@ def bad_grade(case: Case) -> None:
 
 def structure(case: Case) -> None:
     """State and metrics keep their structure, shapes and dtypes, and no second call compiles."""
-    found = case.found
+    found = case.step()  # the compiled function of `case.found` may have been dropped
     before = evaluated._cache_size()
     second = case.step(state=found.state, seed=1)
     require(evaluated._cache_size() == before, "a second call compiles a second time")
     wanted = signature(case.objective.init(spec(case.rollouts)))
-    for state in (case.found.state, second.state):
+    for state in (found.state, second.state):
         require(
             signature(state) == wanted, f"init gives the state {wanted}, a step {signature(state)}"
         )
-    require(
-        signature(case.found.metrics) == signature(second.metrics), "metrics change their structure"
-    )
-    for name, value in case.found.metrics.items():
+    require(signature(found.metrics) == signature(second.metrics), "metrics change their structure")
+    for name, value in found.metrics.items():
         require(np.shape(value) == (), f"metric {name} is not a scalar: {np.shape(value)}")
 
 

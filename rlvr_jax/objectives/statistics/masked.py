@@ -92,7 +92,7 @@ def masked_rank(mask: Bool[Array, "B T"]) -> Int[Array, "B T"]:
     return rank.reshape(rows, -1)[:, :width]
 
 
-def share_of(fraction: float, count: Int[Array, ""]) -> Int[Array, ""]:
+def fraction_of(fraction: float, count: Int[Array, ""]) -> Int[Array, ""]:
     """⌊fraction · count⌋, with the product rounded up by 2⁻²² so that 0.0075 of 400 is 3.
 
     Without it the rounding of `fraction` itself decides in float32 about whole products.

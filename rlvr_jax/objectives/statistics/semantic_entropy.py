@@ -20,6 +20,6 @@ def semantic_entropy(loglik: Rows, answer: Ids, group: Ids, where: RowMask | Non
     likelihood = jnp.exp(loglik) if where is None else jnp.where(where, jnp.exp(loglik), 0)
     total = group_sum(likelihood, group)
     own = likelihood / jnp.where(total > 0, total, 1)
-    share = group_sum(own, pair_ids(group, answer))
-    terms = -own * jnp.log(jnp.where(share > 0, share, 1))
+    fraction = group_sum(own, pair_ids(group, answer))
+    terms = -own * jnp.log(jnp.where(fraction > 0, fraction, 1))
     return jnp.maximum(group_sum(terms, group), 0)

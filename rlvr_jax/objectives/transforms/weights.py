@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.choices import random_choice
 from rlvr_jax.objectives.statistics.covariance import token_covariance
-from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, share_of
+from rlvr_jax.objectives.statistics.masked import fraction_of, masked_count, masked_mean
 from rlvr_jax.objectives.statistics.ratios import is_clipped
 from rlvr_jax.objectives.statistics.scopes import (
     Scope,
@@ -82,7 +82,7 @@ def drop_high_covariance(
         logp = jax.lax.stop_gradient(context.stats.logp)
         covariance = token_covariance(signals.advantage, logp, signals.mask)
         eligible = signals.mask & ~is_clipped(signals) & (low < covariance) & (covariance < high)
-        k = jnp.maximum(share_of(fraction, masked_count(signals.mask)), 1)
+        k = jnp.maximum(fraction_of(fraction, masked_count(signals.mask)), 1)
         dropped = choice(eligible, k, context.key, context.rollouts.rollout_id)
         signals = replace(signals, weight=jnp.where(dropped, 0, signals.weight))
         metrics = {

@@ -7,10 +7,10 @@ from adapters.common import both
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.entropy.canon import (
     in_high_half,
-    inter_share_of_success,
+    inter_fraction_of_success,
     mean_sampling_entropy,
     num_tokens,
-    restarting_inter_share,
+    restarting_inter_fraction,
 )
 from rlvr_jax.objectives.statistics.groups import has_tokens
 
@@ -27,7 +27,7 @@ def outputs(case, hyper, soft):
         "clip_low": hyper["clip_low"],
         "clip_high": hyper["clip_high"],
     }
-    chosen = {"inter_share": hyper["mu"], "tilt": hyper["alpha"], "bonus": hyper["beta"]}
+    chosen = {"inter_fraction": hyper["mu"], "tilt": hyper["alpha"], "bonus": hyper["beta"]}
     by_length = {"condition": num_tokens, "favors_high": False}
 
     def run(update=None, **changed):
@@ -36,11 +36,11 @@ def outputs(case, hyper, soft):
         return golden.evaluate(method, case, batch=batch, state=state)
 
     found = {
-        "schedule": 1 - restarting_inter_share(batch, jnp.arange(151)),
-        "advantages_annealed": run(0, inter_share=inter_share_of_success).signals.advantage,
-        "advantages_restart40": run(40, inter_share=restarting_inter_share).signals.advantage,
+        "schedule": 1 - restarting_inter_fraction(batch, jnp.arange(151)),
+        "advantages_annealed": run(0, inter_fraction=inter_fraction_of_success).signals.advantage,
+        "advantages_restart40": run(40, inter_fraction=restarting_inter_fraction).signals.advantage,
         "advantages_weighted": run(
-            inter_share=0.5, tilt=0.9, bonus=0.05, **by_length
+            inter_fraction=0.5, tilt=0.9, bonus=0.05, **by_length
         ).signals.advantage,
     }
     for name, condition, extra in (

@@ -15,8 +15,8 @@ def outputs(case, hyper):
     rubric = jnp.round(golden.rollouts(case, soft=True).outcome * fifths) / fifths
     batch = batch.replace(component_rewards=rubric[:, None])
     # The reward of correct rows that the evidence alone decides is E.
-    normalised = with_evidence(0, share=1.0)(batch.replace(outcome=jnp.ones_like(rubric)))
-    settings = {"share": hyper["alpha"], "epsilon": hyper["eps"]}
+    normalised = with_evidence(0, fraction=1.0)(batch.replace(outcome=jnp.ones_like(rubric)))
+    settings = {"fraction": hyper["alpha"], "epsilon": hyper["eps"]}
     paper = golden.evaluate(recipe("carr_cgrpo", **settings), case, batch=batch)
     code = golden.evaluate(recipe("carr_cgrpo", relative=False, **settings), case, batch=batch)
     return {

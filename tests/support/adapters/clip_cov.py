@@ -6,12 +6,12 @@ from adapters.common import both, on_mask
 
 from rlvr_jax.objectives import (
     drop_high_covariance,
+    fraction_of,
     group_normalized,
     is_clipped,
     masked_count,
     objective,
     ppo_clip,
-    share_of,
     token_covariance,
     token_mean,
 )
@@ -52,7 +52,7 @@ def outputs(case, hyper, soft):
     covariance = token_covariance(advantage, golden.stats(case).logp, batch.mask)
     eligible = batch.mask & (every.signals.weight == 0)
     available = masked_count(eligible)
-    wanted = jnp.maximum(share_of(hyper["ratio"], masked_count(batch.mask)), 1)
+    wanted = jnp.maximum(fraction_of(hyper["ratio"], masked_count(batch.mask)), 1)
     return {
         "advantages": advantage,
         "cov": covariance,

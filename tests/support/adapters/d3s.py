@@ -18,11 +18,11 @@ def outputs(case, hyper):
     d3s = recipe(
         "d3s",
         total_steps=TOTAL,
-        group_share_start=hyper["keep_init"],
-        group_share_end=hyper["keep_final"],
-        token_share_start=hyper["top_init"],
-        token_share_end=hyper["top_final"],
-        batch_share=hyper["cross"],
+        group_fraction_start=hyper["keep_init"],
+        group_fraction_end=hyper["keep_final"],
+        token_fraction_start=hyper["top_init"],
+        token_fraction_end=hyper["top_final"],
+        batch_fraction=hyper["cross"],
         clip_low=hyper["clip"],
         clip_high=hyper["clip"],
         epsilon=hyper["eps"],
@@ -37,8 +37,8 @@ def outputs(case, hyper):
         batch.group,
         has_tokens(batch.mask),
         batch.rollout_id,
-        group_share=(1 - progress) * hyper["keep_init"] + progress * hyper["keep_final"],
-        batch_share=hyper["cross"],
+        group_fraction=(1 - progress) * hyper["keep_init"] + progress * hyper["keep_final"],
+        batch_fraction=hyper["cross"],
     )
     everyone = jnp.ones_like(across)
     score = jnp.abs(advantage) * batch.entropy

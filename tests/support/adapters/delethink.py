@@ -47,11 +47,11 @@ def losses(case, hyper, soft):
     done = golden.evaluate(method, case, batch=batch)
     # Ours is weighed by the trace already, which the vectors do as they aggregate.
     ids = trace_ids(batch.records["trace"], batch.rollout_id)
-    share = rows_per_trace(batch.mask, ids, batch.rollout_id, done.loss.dtype)
+    fraction = rows_per_trace(batch.mask, ids, batch.rollout_id, done.loss.dtype)
     length = trace_tokens(batch.mask, ids).astype(done.loss.dtype)
     return {
         "advantages": done.signals.advantage,
-        "token_loss": done.token_loss * (length / share)[:, None],
+        "token_loss": done.token_loss * (length / fraction)[:, None],
         "loss": done.loss,
         "dlogits": done.dlogits,
     }

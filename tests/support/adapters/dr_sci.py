@@ -4,7 +4,7 @@ import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience import weighted_share
+from rlvr_jax.experience import weighted_fraction
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.curricula.dr_sci import exchanged, stages_by_difficulty
 from rlvr_jax.types import Criterion
@@ -42,6 +42,6 @@ def outputs(case, hyper):
     return {
         "judged": judged,
         "reward": shaped,
-        "reward_no_answer": weighted_share(jnp.asarray(judged, float), hyper["weights"]),
+        "reward_no_answer": weighted_fraction(jnp.asarray(judged, float), hyper["weights"]),
         **{name: np.repeat(values, size) for name, values in of_group.items()},
     }

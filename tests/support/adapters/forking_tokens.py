@@ -6,7 +6,7 @@ from adapters.common import both, on_mask
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives.statistics.choices import masked_top_k
-from rlvr_jax.objectives.statistics.masked import masked_count, share_of
+from rlvr_jax.objectives.statistics.masked import fraction_of, masked_count
 from rlvr_jax.objectives.statistics.scopes import above_quantile, within_response
 
 OTHER = "another denominator, which no recipe has"
@@ -24,7 +24,7 @@ def outputs(case, hyper, soft):
     )
     done = golden.evaluate(method, case, soft)
     batch, entropy = done.batch, golden.stats(case).entropy
-    k = jnp.maximum(share_of(fraction, masked_count(batch.mask)), 1)
+    k = jnp.maximum(fraction_of(fraction, masked_count(batch.mask)), 1)
     sets = within_response(batch)
     return {
         "entropy": on_mask(entropy, batch),

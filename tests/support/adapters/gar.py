@@ -18,8 +18,8 @@ def outputs(case, hyper):
     outcomes = by_group(data["rewards"], case)
     size, rates = outcomes.shape[1], pass_rates(outcomes)
     altered = (data["multi_rewards"][:, 1] == 0).astype(float)
-    share = by_group(altered, case).mean(axis=1)
-    fuser = np.repeat(np.asarray(adversarial(rates, share)), size)
+    fraction = by_group(altered, case).mean(axis=1)
+    fuser = np.repeat(np.asarray(adversarial(rates, fraction)), size)
     prover = prover_rewards(data["rewards"], altered, hyper["modify_penalty"])
     method = replace(recipe("gar", epsilon=hyper["eps"]), experience=None)
     batch = golden.rollouts(case)
@@ -41,7 +41,7 @@ def outputs(case, hyper):
     kept = golden.evaluate(method, case, batch=advantages(prover, train, batch.group))
     return {
         "pass_rate": np.repeat(rates, size),
-        "modify_rate": np.repeat(share, size),
+        "modify_rate": np.repeat(fraction, size),
         "fuser_reward": fuser,
         "fuser_advantage": np.repeat(compared, size),
         "prover_reward": prover,

@@ -6,7 +6,7 @@ import numpy as np
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.curricula.gdro import (
-    adversarial_shares,
+    adversarial_fractions,
     bin_losses,
     difficulty_bins,
     proportional_weights,
@@ -36,12 +36,12 @@ def outputs(case, hyper):
     num_bins, everyone = len(edges) + 1, jnp.ones(bins.shape, bool)
     steps = (1 - graded.reward, 1 - batch.records["component_rewards"].mean(axis=1))
     found = {}
-    for suffix, by_share in (("", False), ("_by_share", True)):
+    for suffix, by_fraction in (("", False), ("_by_share", True)):
         scores, seen = jnp.zeros(num_bins), jnp.zeros(num_bins, bool)
         for loss in steps:
-            losses, present = bin_losses(loss, bins, everyone, num_bins, by_share)
+            losses, present = bin_losses(loss, bins, everyone, num_bins, by_fraction)
             scores, seen = updated_scores(scores, seen, losses, present, hyper["ema"])
-        share = adversarial_shares(scores, present, eta, gamma)[bins]
+        fraction = adversarial_fractions(scores, present, eta, gamma)[bins]
         method = recipe(
             "gdro",
             edges=edges,
@@ -49,7 +49,7 @@ def outputs(case, hyper):
             temperature=eta,
             mixing=gamma,
             max_weight=hyper["max_weight"],
-            by_share=by_share,
+            by_fraction=by_fraction,
             kl_coefficient=0.0,
             clip_low=hyper["clip_low"],
             clip_high=hyper["clip_high"],
@@ -60,8 +60,8 @@ def outputs(case, hyper):
         done = golden.evaluate(method, case, soft=True, state=state)
         found |= {
             f"score{suffix}": scores,
-            f"share{suffix}": share,
-            f"weight{suffix}": proportional_weights(share, everyone, hyper["max_weight"]),
+            f"share{suffix}": fraction,
+            f"weight{suffix}": proportional_weights(fraction, everyone, hyper["max_weight"]),
             f"advantages{suffix}": done.signals.advantage,
             f"token_loss{suffix}": done.token_loss,
             f"loss{suffix}": done.loss,

@@ -27,10 +27,10 @@ def outputs(case, hyper, soft):
         aggregation=rollout_mean_token_mean(),
     )
     before = golden.evaluate(Recipe(plain), case, soft)
-    share = done.metrics["informative_fraction"]
+    fraction = done.metrics["informative_fraction"]
     return {
-        "valid_fraction": share,
-        "alpha": 1 / (share + hyper["eps"]),
+        "valid_fraction": fraction,
+        "alpha": 1 / (fraction + hyper["eps"]),
         "advantages": before.signals.advantage,
         "token_loss": before.token_loss,
         "loss": done.loss,

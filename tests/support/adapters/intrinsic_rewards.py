@@ -6,7 +6,7 @@ import numpy as np
 from adapters.common import per_rollout
 
 from rlvr_jax.experience import answer_clusters
-from rlvr_jax.experience.rewards.consensus import answer_share
+from rlvr_jax.experience.rewards.consensus import answer_fraction
 from rlvr_jax.experience.rewards.parts import Moment
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.rewards.intrinsic_rewards import (
@@ -45,13 +45,13 @@ def outputs(case, hyper):
     uniform = np.log(vocabulary) * np.asarray(batch.mask).any(axis=1)
     found["self_certainty"] = found["self_certainty"] - uniform
     clusters = answer_clusters(batch.records["answer"], batch.group)
-    share = group_max(answer_share(clusters, batch.group), batch.group)
+    fraction = group_max(answer_fraction(clusters, batch.group), batch.group)
     vote, _, told = majority_vote.apply(batch, (), Moment(0, None, None))
     return {
         **found,
         "majority": vote,
         "adv_majority": advantages(majority_vote, case, batch, hyper),
-        "majority_share": share,
+        "majority_share": fraction,
         "label_accuracy": told["label_accuracy"],
         "reward_accuracy": told["reward_accuracy"],
     }

@@ -25,7 +25,11 @@ def outputs(case, hyper):
     form = batch.records["component_rewards"][:, 1]
     batch = batch.replace(component_rewards=jnp.stack([precision, recall, form], axis=1))
     method = recipe(
-        "longrlvr", beta=hyper["beta"], share=hyper["eta"], columns=(0, 1, 2), epsilon=hyper["eps"]
+        "longrlvr",
+        beta=hyper["beta"],
+        fraction=hyper["eta"],
+        columns=(0, 1, 2),
+        epsilon=hyper["eps"],
     )
     done = golden.evaluate(method, case, batch=batch)
     reward = done.batch.reward

@@ -20,7 +20,7 @@ def outputs(case, hyper):
         return recipe(
             "progrpo",
             shift_coefficient=hyper["alpha"],
-            share=hyper["share"],
+            fraction=hyper["share"],
             where=where,
             clip_low=hyper["clip_low"],
             clip_high=hyper["clip_high"],
@@ -28,11 +28,11 @@ def outputs(case, hyper):
 
     done = golden.evaluate(made(any_reward), case)
     mixed = golden.evaluate(made(mixed_reward), case)
-    batch, share = done.batch, hyper["share"]
+    batch, fraction = done.batch, hyper["share"]
     return {
-        "confidence": low_probability_confidence(batch.old_logp, batch.mask, share),
-        "prompt_confidence": prompt_confidence(batch, share),
-        "low_probability": low_probability_tokens(batch.old_logp, batch.mask, share),
+        "confidence": low_probability_confidence(batch.old_logp, batch.mask, fraction),
+        "prompt_confidence": prompt_confidence(batch, fraction),
+        "low_probability": low_probability_tokens(batch.old_logp, batch.mask, fraction),
         "grpo_advantages": row_advantages(made(any_reward), batch),
         "advantages": done.signals.advantage,
         "token_loss": done.token_loss,

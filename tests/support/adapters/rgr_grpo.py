@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from adapters.common import on_mask
 
-from rlvr_jax.experience import first_of_largest, weighted_share
+from rlvr_jax.experience import first_of_largest, weighted_fraction
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import shaped_probability
 
@@ -34,7 +34,7 @@ def outputs(case, hyper):
     )
     rows = np.flatnonzero(np.asarray(best))
     return {
-        "rubric": weighted_share(met, hyper["weights"]),
+        "rubric": weighted_fraction(met, hyper["weights"]),
         "reward": batch.reward,
         "best_row": rows,
         "advantages": done.signals.advantage,

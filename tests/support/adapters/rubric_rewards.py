@@ -23,11 +23,11 @@ def outputs(case, hyper):
         name: golden.evaluate(recipe("rubric_rewards", **settings, **form), case)
         for name, form in strategies.items()
     }
-    share = done["weighted"].batch.reward
-    best = first_of_largest(share, batch.group, batch.rollout_id)
+    fraction = done["weighted"].batch.reward
+    best = first_of_largest(fraction, batch.group, batch.rollout_id)
     return {
         **{name: found.batch.reward for name, found in done.items()},
         "advantages": done["weighted"].signals.advantage,
         "best": best,
-        "refine": best & (share < hyper["solved"]),
+        "refine": best & (fraction < hyper["solved"]),
     }

@@ -26,17 +26,17 @@ def outputs(case, hyper, soft):
     done = golden.evaluate(recipe("seed_grpo", entropy_rate=hyper["alpha"], **bounds), case, soft)
     batch = done.batch
     loglik = masked_mean(batch.old_logp, batch.mask, axis=1)
-    share = relative_semantic_entropy(loglik, batch.records["answer"], batch.group)
+    fraction = relative_semantic_entropy(loglik, batch.records["answer"], batch.group)
     return {
         "loglik_mean": loglik,
         "semantic_entropy": semantic_entropy(loglik, batch.records["answer"], batch.group),
         "semantic_entropy_count": semantic_entropy(
             jnp.zeros_like(loglik), batch.records["answer"], batch.group
         ),
-        "scale": hyperbolic_decay(share, hyper["alpha"]),
-        "scale_linear": linear_decay(share, rate),
-        "scale_exp": exponential_decay(share, rate),
-        "scale_focal": focal_decay(share, rate),
+        "scale": hyperbolic_decay(fraction, hyper["alpha"]),
+        "scale_linear": linear_decay(fraction, rate),
+        "scale_exp": exponential_decay(fraction, rate),
+        "scale_focal": focal_decay(fraction, rate),
         "advantages": done.signals.advantage,
         "advantages_linear": golden.signals(linear, case, soft).advantage,
         "token_loss": done.token_loss,

@@ -18,7 +18,7 @@ def outputs(case, hyper, soft):
     k, quantile = hyper["k"], hyper["tau"]
     method = recipe(
         "simko",
-        share=hyper["alpha"],
+        fraction=hyper["alpha"],
         top_k=k,
         quantile=quantile,
         negative_factor=hyper["neg_scale"],

@@ -14,7 +14,7 @@ from rlvr_jax.methods.agents.spear import (
     replay_size,
     usual_reward,
 )
-from rlvr_jax.objectives import group_mean, masked_count, share_of, token_covariance
+from rlvr_jax.objectives import fraction_of, group_mean, masked_count, token_covariance
 from rlvr_jax.types import Recipe
 
 LEFT_OUT = {}
@@ -64,7 +64,7 @@ def outputs(case, hyper):
     none = run(lambda eligible, *_: jnp.zeros_like(eligible))
     every = run(lambda eligible, *_: eligible)
     eligible = mask & (np.asarray(every.signals.weight) == 0)
-    wanted = jnp.maximum(share_of(hyper["cov_ratio"], masked_count(replayed.mask)), 1)
+    wanted = jnp.maximum(fraction_of(hyper["cov_ratio"], masked_count(replayed.mask)), 1)
     return {
         "tool_weight": falls(step),
         "replay_weight": weight,

@@ -24,7 +24,7 @@ def outputs(case, hyper):
     accuracy = 0.55 * np.clip(data["values"], 0, 1)
     kind = np.arange(len(accuracy)) % KINDS
     fail = failed(accuracy, hyper["threshold"], hyper["max_slope"])
-    shares = np.bincount(kind, weights=fail) / np.bincount(kind)
+    fractions = np.bincount(kind, weights=fail) / np.bincount(kind)
 
     mask, tokens = data["mask"], data["tokens"]
     count = np.maximum(mask.sum(axis=1), 1)[:, None]
@@ -39,7 +39,7 @@ def outputs(case, hyper):
         "max_acc": accuracy.max(axis=1),
         "slope": slopes(accuracy),
         "fail": fail,
-        "fail_rate": shares,
+        "fail_rate": fractions,
         "budgets": budgets(fail, kind, KINDS, hyper["budget"]),
         "concept_score": concept_scores(CHOSEN, together, embeddings),
         "concept_prob": concept_chances(CHOSEN, together, embeddings, hyper["temperature"]),

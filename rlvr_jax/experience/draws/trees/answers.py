@@ -52,7 +52,7 @@ def search_answers(
     edit: Callable[[Any, Any, Any], Any],
     reward: Callable[[Any], float],
     expansions: int,
-    share: float = 0.5,
+    fraction: float = 0.5,
     constant: float = 1.0,
 ) -> Answers:
     """Expands the answer of highest `optimism`: edits its prompt, writes a new answer under it.
@@ -66,14 +66,14 @@ def search_answers(
       edit: (prompt, the answer, the one it is compared with) -> another prompt.
       reward: (answer) -> in [0, 1]; a verifier, where a judge without the truth would drift.
       expansions: answers beyond the first one.
-      share: γ of the back-up.
+      fraction: γ of the back-up.
       constant: c.
     Raises:
-      ValueError: a negative count, or `share` outside [0, 1].
+      ValueError: a negative count, or `fraction` outside [0, 1].
     Source: Empirical-MCTS, from its abstract: a reconstruction but for the back-up.
     """
     check_each(NonNegativeInt, "search_answers", expansions=expansions)
-    check_each(Unit, "search_answers", share=share)
+    check_each(Unit, "search_answers", fraction=fraction)
     first = write(prompt)
     nodes, prompts, answers, rewards = roots(1), [prompt], [first], [float(reward(first))]
     for _ in range(expansions):
@@ -85,5 +85,5 @@ def search_answers(
         rewards.append(float(reward(answers[-1])))
         nodes = with_nodes(nodes, np.array([node]))
         value = compared_value(rewards[-1], rewards[node])
-        nodes = back_up_mixed(nodes, path_to(nodes, len(nodes) - 1), value, share)
+        nodes = back_up_mixed(nodes, path_to(nodes, len(nodes) - 1), value, fraction)
     return Answers(nodes, prompts, answers, rewards)

@@ -123,7 +123,7 @@ class Branches:
     weight: float
     base: float
     penalty: float
-    share: float
+    fraction: float
     sensitivity: float | None
     top: int
     window: int
@@ -189,7 +189,7 @@ class Branches:
                     rows.append(row.fork(int(numbered[group]) + taken(group)))
 
         groups = range(len(asks))
-        wanted = [max(1, int(self.share * ask.samples)) for ask in asks]
+        wanted = [max(1, int(self.fraction * ask.samples)) for ask in asks]
         if self.sensitivity is not None:
             for group in groups:
                 begin(group)
@@ -233,14 +233,14 @@ def branch_rounds(
     weight: NonNegative = 0.2,
     base: Unit = 0.5,
     penalty: NonNegative = 0.0,
-    share: Unit = 0.5,
+    fraction: Unit = 0.5,
     sensitivity: NonNegative | None = None,
     top: Count = 10,
     window: Count = 20,
 ) -> Draw:
     """Writes responses in rounds, and forks one after a round of more entropy than its first.
 
-    At first `share` · M (at least one) of the M samples of a request begin at the prompt. After
+    At first `fraction` · M (at least one) of the M samples of a request begin at the prompt. After
     each further round a response that continues is forked, while the group is incomplete, with
     probability `branch_probability` of ΔE = E_round - E_first (`first_entropy`). A fork copies the
     tokens so far and has different random numbers. If a prompt has fewer than M responses and no
@@ -255,14 +255,14 @@ def branch_rounds(
       weight: of ΔE in the probability (w).
       base: probability at ΔE = 0.
       penalty: by which each fork of a prompt damps the next ones.
-      share: fraction of the samples that begins at the prompt, without sensitivity.
-      sensitivity: β of `num_from_prompt`; None: `share` holds.
+      fraction: of the samples that begins at the prompt, without sensitivity.
+      sensitivity: β of `num_from_prompt`; None: `fraction` holds.
       top: number of most probable tokens that an entropy sums over.
       window: first tokens of a round that its entropy sums over.
     Metrics: forked_rows, begun_rows (at the prompt), rounds.
     Source: ARPO and AEPO (the links are in the methods' cards).
     """
-    branches = Branches(weight, base, penalty, share, sensitivity, top, window)
+    branches = Branches(weight, base, penalty, fraction, sensitivity, top, window)
 
     def init(setting):
         branches.check_vocabulary("branch_rounds", setting)

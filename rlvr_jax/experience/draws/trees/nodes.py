@@ -87,18 +87,18 @@ def children(nodes: Nodes, node: int) -> np.ndarray:
     return np.flatnonzero(nodes.parent == node)
 
 
-def back_up_mixed(nodes: Nodes, path: np.ndarray, value: float, share: float = 0.5) -> Nodes:
+def back_up_mixed(nodes: Nodes, path: np.ndarray, value: float, fraction: float = 0.5) -> Nodes:
     """The leaf gets a value; upwards q ← (1 - γ) q + γ q_child, with the child's new value.
 
     Args:
       path: int [L + 1], of `path_to`; all its nodes are visited once more.
-      share: γ, in [0, 1].
+      fraction: γ, in [0, 1].
     Source: LLaMA-Berry, as used by Empirical-MCTS.
     """
     visits, found = nodes.visits.copy(), nodes.value.copy()
     visits[path] += 1
     for node in path[::-1]:
-        value = value if node == path[-1] else (1 - share) * found[node] + share * value
+        value = value if node == path[-1] else (1 - fraction) * found[node] + fraction * value
         found[node] = value
     return replace(nodes, visits=visits, value=found)
 

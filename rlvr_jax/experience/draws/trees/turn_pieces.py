@@ -149,7 +149,7 @@ def branch_turns(
     weight: NonNegative = 0.2,
     base: Unit = 0.5,
     penalty: NonNegative = 0.0,
-    share: Unit = 0.5,
+    fraction: Unit = 0.5,
     sensitivity: NonNegative | None = None,
     top: Count = 10,
     window: Count = 20,
@@ -166,7 +166,7 @@ def branch_turns(
 
     Args:
       environment, limit, reply_tokens: as for `turns`.
-      weight, base, penalty, share, sensitivity, top, window: as for `branch_rounds`.
+      weight, base, penalty, fraction, sensitivity, top, window: as for `branch_rounds`.
     Writes: turn, origin, process_reward, as `turns`.
     Metrics: those of `branch_rounds` with `turns` (sampled ones) in place of rounds; answers,
       tool_tokens (each reply once, however many rows continue after it), cut_replies,
@@ -174,7 +174,7 @@ def branch_turns(
     Source: ARPO and AEPO (the links are in the methods' cards).
     """
     whole = turns(environment, limit, reply_tokens)
-    branches = Branches(weight, base, penalty, share, sensitivity, top, window)
+    branches = Branches(weight, base, penalty, fraction, sensitivity, top, window)
 
     def init(setting):
         branches.check_vocabulary("branch_turns", setting)

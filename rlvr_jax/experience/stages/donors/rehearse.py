@@ -21,7 +21,7 @@ from rlvr_jax.types.parts import part
 
 
 @part
-def rehearse(share: Bound, capacity: Count, solved: bool = True) -> Stage:
+def rehearse(fraction: Bound, capacity: Count, solved: bool = True) -> Stage:
     """Adds responses of the initial policy to prompts that were rated.
 
     One response of each rated prompt (`set_solved_aside`, `rate_first`) is stored, if all responses
@@ -30,7 +30,7 @@ def rehearse(share: Bound, capacity: Count, solved: bool = True) -> Stage:
     reference's if the initial policy is the reference.
 
     Args:
-      share: added rows as a fraction of the rows of a step.
+      fraction: added rows as a fraction of the rows of a step.
       capacity: stored responses, the newest ones.
       solved: only of prompts that were always solved.
     Metrics: rehearsed (rows), stored_answers.
@@ -46,7 +46,7 @@ def rehearse(share: Bound, capacity: Count, solved: bool = True) -> Stage:
     def apply(batch, actor, state, turn):
         batch = own_rows(batch)
         setting = turn.setting
-        number = math.floor(share * setting.prompts * setting.samples)
+        number = math.floor(fraction * setting.prompts * setting.samples)
         places = uniform_places(state, number, turn.random())
         metrics = {"rehearsed": float(len(places)), "stored_answers": float(state.held)}
         if not len(places):
@@ -77,4 +77,4 @@ def rehearse(share: Bound, capacity: Count, solved: bool = True) -> Stage:
         return state, {}
 
     gives = frozenset({"off_policy", "origin"})
-    return Stage(apply, init, observe, writes=gives, most=1.0 + share)
+    return Stage(apply, init, observe, writes=gives, most=1.0 + fraction)

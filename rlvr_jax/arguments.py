@@ -7,6 +7,7 @@ A type carries its range (`rlvr_jax.ranges`), its choices and its description. T
 import JAX: parts, recipes, settings of tasks and of judges are checked by the same function.
 """
 
+import difflib
 import functools
 import inspect
 import sys
@@ -55,6 +56,22 @@ def annotations_of(hint: Any) -> tuple[Any, ...]:
     if get_origin(hint) in (Union, types.UnionType):
         return tuple(extra for member in get_args(hint) for extra in annotations_of(member))
     return ()
+
+
+def types_of(hint: Any) -> tuple[Any, ...]:
+    """The type, or the members of a union, without None and without annotations."""
+    if get_origin(hint) is Annotated:
+        return types_of(get_args(hint)[0])
+    if get_origin(hint) in (Union, types.UnionType):
+        return tuple(one for member in get_args(hint) for one in types_of(member))
+    return () if hint is types.NoneType else (hint,)
+
+
+def choices_of(hint: Any) -> tuple[Any, ...]:
+    """The allowed values: those of a Literal, or a tuple in `Annotated`; empty for any."""
+    literals = [one for one in types_of(hint) if get_origin(one) is Literal]
+    found = [one for one in annotations_of(hint) if isinstance(one, tuple)]
+    return next(iter([*found, *map(get_args, literals)]), ())
 
 
 def bound_arguments(
@@ -119,6 +136,8 @@ def checked(function: str, name: str, value: Any, hint: Any) -> Any:
             if isinstance(extra, Range) and _is_number(value) and value not in extra:
                 wanted = "finite" if extra.finite and not np.isfinite(value) else extra
                 raise ValueError(f"{function}: {name} must be {wanted}, got {given}")
+            if isinstance(extra, tuple):
+                _of_choices(function, name, value, extra)
         return value
     if origin in (Union, types.UnionType):
         return _of_union(function, name, value, get_args(hint))
@@ -126,9 +145,8 @@ def checked(function: str, name: str, value: Any, hint: Any) -> Any:
         if callable(value):
             return value
         raise ValueError(f"{function}: {name} must be a function, got {value!r}")
-    if origin is Literal and value not in get_args(hint):
-        wanted = ", ".join(map(repr, get_args(hint)))
-        raise ValueError(f"{function}: {name} must be one of {wanted}, got {value!r}")
+    if origin is Literal:
+        return _of_choices(function, name, value, get_args(hint))
     if hasattr(hint, "as_argument"):
         return hint.as_argument(function, name, value)
     if type(value) in (list, tuple):
@@ -154,6 +172,15 @@ def checked(function: str, name: str, value: Any, hint: Any) -> Any:
     if hint is bool and not isinstance(value, bool | np.bool_):
         raise ValueError(f"{function}: {name} must be True or False, got {value!r}")
     return value
+
+
+def _of_choices(function, name, value, choices):
+    if value in choices:
+        return value
+    wanted = ", ".join(map(repr, choices))
+    close = difflib.get_close_matches(str(value), map(str, choices), n=1)
+    hint = f"; closest: {close[0]}" if close else ""
+    raise ValueError(f"{function}: {name} must be one of {wanted}, got {value!r}{hint}")
 
 
 def _of_union(function, name, value, kinds):

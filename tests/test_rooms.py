@@ -35,8 +35,8 @@ TABLE = {
     "parallel": {"types", "policy"},
     "tasks": {"arguments", "laws", "own", "pipes", "ranges", "verifiers", "tools"},
     "rollout": {"arguments", "types", "keys", "kernels", "objectives", "policy"},
-    "training": {"types", "keys", "kernels", "objectives", "policy", "parallel", "rollout"},
 }
+TABLE["training"] = {*TABLE["rollout"], "parallel", "rollout"}
 TABLE["experience"] = {*TABLE} - {"kernels", "own", "pipes"}
 TABLE["methods"] = {*TABLE} - {"analysis", "public", "sandbox"}
 TABLE["runs"] = set(TABLE)

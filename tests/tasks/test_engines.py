@@ -134,7 +134,7 @@ def test_part_of_the_instructions_earns_part_if_it_is_asked_for():
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     (
-        ("sql", {"engine": "mysql"}, "sql: engine must be 'sqlite' or 'duckdb', got 'mysql'"),
+        ("sql", {"engine": "mysql"}, "sql: engine must be one of 'sqlite', 'duckdb', got 'mysql'"),
         ("instructions", {"most": 5}, r"instructions: most must be in \[1, 4\], got 5"),
         (
             "instructions",

@@ -34,6 +34,7 @@ from rlvr_jax.ranges import Positive, Range
 from rlvr_jax.tasks.answer_form import joined
 from rlvr_jax.tasks.base import Prompt, Response, Task
 from rlvr_jax.tasks.generated import SIZE, TEST_SIZE
+from rlvr_jax.tasks.grading import one_by_one
 from rlvr_jax.tasks.reasoning_gym_answers import EQUAL, is_padded
 from rlvr_jax.tasks.reasoning_gym_scorers import SCORERS
 from rlvr_jax.tasks.settings import ResponseTokens, Seed, Size, TestSize, checked, task
@@ -267,19 +268,15 @@ def extract_answer(response: Response) -> str | None:
     return response.text.strip()
 
 
-def _verify_equal(
-    equal: Callable[[str, str], bool], prompts: Sequence[Prompt], responses: Sequence[Response]
-) -> list[Grade]:
-    grades = []
-    for prompt, response in zip(prompts, responses, strict=True):
-        answer, gold = extract_answer(response), prompt.answer.strip()
-        same = answer == gold
-        if not gold:  # no text at all is an answer only in tags
-            same = same and "</answer>" in response.text
-        elif not same and answer is not None and len(answer) <= _MAX_CHARACTERS:
-            same = equal(answer, gold)
-        grades.append(Grade(outcome=float(same), answer=answer))
-    return grades
+@one_by_one
+def _verify_equal(equal: Callable[[str, str], bool], prompt: Prompt, response: Response) -> Grade:
+    answer, gold = extract_answer(response), prompt.answer.strip()
+    same = answer == gold
+    if not gold:  # no text at all is an answer only in tags
+        same = same and "</answer>" in response.text
+    elif not same and answer is not None and len(answer) <= _MAX_CHARACTERS:
+        same = equal(answer, gold)
+    return Grade(outcome=float(same), answer=answer)
 
 
 class _Scorer:

@@ -68,7 +68,7 @@ def _points(of: Callable[[float], float]) -> dict[str, list]:
 
 def _program(program: str, *tests: dict[str, Any]) -> Rule:
     """A program that passes its tests, and one more test that it fails."""
-    code = "rlvr_jax.verifiers.programs.code"
+    code = "rlvr_jax.verifiers.programs.python.code"
     golds = list(tests), [*tests, {"kind": "assert", "code": "assert False"}]
     return Rule(
         Check(f"{code}:check", f"{code}:extract"), golds, f"```python\n{program}\n```", None

@@ -7,7 +7,7 @@ import pytest
 
 from rlvr_jax.tasks import Response, load, self_check
 from rlvr_jax.tasks.code.program_steps import KINDS, Step, program, steps_from, value
-from rlvr_jax.verifiers.programs.code import extract
+from rlvr_jax.verifiers.programs.python.code import extract
 
 SIZE, TEST_SIZE = 18, 9
 needs_humaneval = pytest.mark.skipif(

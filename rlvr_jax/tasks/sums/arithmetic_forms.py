@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from rlvr_jax.tasks.base import Prompt, Response, Task
+from rlvr_jax.tasks.derived.reformulations import box_at_the_end, last_letter
 from rlvr_jax.tasks.grading import one_by_one
 from rlvr_jax.tasks.options import takes_options_of
-from rlvr_jax.tasks.reformulations import box_at_the_end, last_letter
 from rlvr_jax.tasks.sums.arithmetic import arithmetic, grade_found, last_number
 from rlvr_jax.verifiers.grade import Grade
 

@@ -5,10 +5,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from rlvr_jax import methods
+from rlvr_jax.arguments import described
 from rlvr_jax.methods.__main__ import MUST, defaults, needs
 from rlvr_jax.objectives import UpdatePlan
 from rlvr_jax.runs.presets import preset
-from rlvr_jax.types.parts import described
 
 _TASK = "brackets"
 # Methods with curves that are kept: page and picture.

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rlvr_jax.arguments import described
 from rlvr_jax.runs.config import GROUPS, TrainConfig
-from rlvr_jax.types.parts import described
 
 PAGE = Path(__file__).parent / "settings.md"
 _HEAD = """# Settings

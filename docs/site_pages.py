@@ -11,9 +11,9 @@ import re
 from pathlib import Path
 
 from method_pages import method_index, method_page
+from method_section import method_section
 from mkdocs.structure.files import File
 
-from rlvr_jax.analysis.evidence.method_section import method_section
 from rlvr_jax.analysis.evidence.rows import read_rows
 from rlvr_jax.boards import BOARDS
 from rlvr_jax.methods import names

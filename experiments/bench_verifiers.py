@@ -2,6 +2,7 @@
 
     python -m experiments.bench_verifiers
     python -m experiments.bench_verifiers --tasks brackets sql --rows 512
+    python -m experiments.bench_verifiers --types
 
 First the tasks that ship, then the checks that none of them uses, each with one answer that is
 right and one that is not. `rate` is of one call with both in turns, as a step makes it, after a
@@ -24,7 +25,7 @@ from rich.table import Table
 from rlvr_jax import tasks
 from rlvr_jax.runs import described, guarded
 from rlvr_jax.tasks import Prompt, Response, Task, from_rows, verifier
-from rlvr_jax.verifiers import Check
+from rlvr_jax.verifiers import Check, MathVerifier
 
 MATHS = "maths"
 
@@ -67,7 +68,7 @@ def _points(of: Callable[[float], float]) -> dict[str, list]:
 
 def _program(program: str, *tests: dict[str, Any]) -> Rule:
     """A program that passes its tests, and one more test that it fails."""
-    code = "rlvr_jax.verifiers.programs.code"
+    code = "rlvr_jax.verifiers.programs.python.code"
     golds = list(tests), [*tests, {"kind": "assert", "code": "assert False"}]
     return Rule(
         Check(f"{code}:check", f"{code}:extract"), golds, f"```python\n{program}\n```", None
@@ -132,6 +133,24 @@ RULES = {
 }
 
 
+# A gold, a correct and an incorrect answer, # being another number each time.
+TYPES = {
+    "integer": ("#234", "#,234", "#243"),
+    "fraction": (r"\frac{#}{4}", r"\frac{2\cdot #}{8}", r"\frac{#}{5}"),
+    "decimal": ("#.50", "#.5", "#.51"),
+    "tuple": ("(#,2)", "(#.0, 2)", "(2,#)"),
+    "interval": ("[0,#)", r"0 \le x < #", "[0,#]"),
+    "set": (r"\{1,2,#\}", r"\{#,2,1\}", r"\{1,#\}"),
+    "unit": ("# cm", r"# \text{ cm}", "# m"),
+    "polynomial": ("x^2+2x+#", "(x+1)^2+#-1", "(x-1)^2+#"),
+    "equation": ("y=2x+#", "2x-y+#=0", "y=x+#"),
+    "radical": (r"#\sqrt{3}", r"\sqrt{3\cdot #^{2}}", r"\sqrt{#}"),
+    "trigonometry": (r"\sin #x", r"\cos(#x-\frac{\pi}{2})", r"\cos #x"),
+}
+ROUNDS = 200
+FIRST = 100  # so that all numbers are as long
+
+
 @dataclass(frozen=True)
 class Config:
     """What is timed."""
@@ -140,6 +159,8 @@ class Config:
     """Names of tasks and of checks; empty: all that can be made here."""
     rows: int = 512
     """Responses of the call that is timed."""
+    types: bool = False
+    """Only the maths verifier, one answer at a time: microseconds by type of answer."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -147,6 +168,11 @@ def main(arguments: Sequence[str]) -> None:
     config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     if config.rows < 1:
         raise ValueError(f"rows must be at least 1, got {config.rows}")
+    if config.types:
+        print(f"{'type':14} {'correct':>9} {'incorrect':>9}  µs per grade; stage of the correct")
+        for name, (right, wrong, stage) in speed().items():
+            print(f"{name:14} {right:>9.0f} {wrong:>9.0f}  {stage}")
+        return
     table = Table("task", "grades / s", "ms / grade", "worst, s", "of")
     left_out = []
     for name in config.tasks or (MATHS, *tasks.names(), *RULES):
@@ -213,6 +239,34 @@ def rate(task: Task, rows: int) -> float:
     started = time.perf_counter()
     task.verify(prompts[:rows], texts[:rows])
     return (time.perf_counter() - started) / rows
+
+
+def speed() -> dict[str, tuple[float, float, str]]:
+    """Microseconds per grade of correct and incorrect answers, and the stage of the correct one.
+
+    Answers are graded one by one, and none was seen before; a tenth of them are faster. "digits"
+    includes the way to a worker and back.
+    """
+    found = {}
+    with MathVerifier(workers=1) as verifier:
+        verifier.grade([r"\sqrt{3}"], [r"\boxed{3^{1/2}}"])
+        for name, (gold, right, wrong) in TYPES.items():
+            fastest, stage = [], ""
+            for answer, first in ((wrong, FIRST), (right, FIRST + ROUNDS)):
+                times = []
+                for number in range(first, first + ROUNDS):
+                    texts = [text.replace("#", str(number)) for text in (gold, answer)]
+                    start = time.perf_counter()
+                    (grade,) = verifier.grade([texts[0]], [f"\\boxed{{{texts[1]}}}"])
+                    times.append(time.perf_counter() - start)
+                    stage = grade.stage
+                    if grade.outcome != (answer is right):
+                        raise RuntimeError(
+                            f"bench_verifiers: {texts} must be graded correct, got {grade}"
+                        )
+                fastest.append(1e6 * sorted(times)[ROUNDS // 10])
+            found[name] = fastest[1], fastest[0], stage
+    return found
 
 
 def hostile(task: Task) -> tuple[float, str]:

@@ -22,8 +22,8 @@ from rlvr_jax.runs import check_config, described, guarded, preset
 from rlvr_jax.runs.loading import load_policy
 from rlvr_jax.runs.resolved import with_task
 from rlvr_jax.runs.task import load_task
+from rlvr_jax.tasks.derived.traces import trace_row
 from rlvr_jax.tasks.synthesis.lines import write_lines
-from rlvr_jax.tasks.traces import trace_row
 from rlvr_jax.training.layout import make_reshard
 
 

@@ -25,3 +25,11 @@ def test_each_check_finds_one_gold_right_and_the_other_not(name):
     right, wrong = (examine(check, answer, gold).outcome for gold in golds)
     assert right == 1
     assert wrong < 1 or golds[0] == golds[1]
+
+
+def test_the_speed_of_the_maths_verifier_is_printed_by_type(monkeypatch, capsys):
+    monkeypatch.setattr(bench_verifiers, "ROUNDS", 3)
+    bench_verifiers.main(["--types"])
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("integer") and line.endswith("exact") for line in lines)
+    assert any(line.startswith("radical") and line.endswith("digits") for line in lines)

@@ -19,23 +19,24 @@ TABLE = {
     "keys": set(),
     "public": set(),
     "ranges": set(),
-    "types": {"ranges"},
+    "arguments": {"ranges"},
+    "types": {"arguments", "ranges"},
     "own": set(),
     "laws": set(),
     "pipes": set(),
     "sandbox": {"pipes"},
     "verifiers": {"sandbox"},
-    "tools": {"own", "sandbox", "verifiers"},
+    "tools": {"arguments", "own", "ranges", "sandbox", "verifiers"},
     "kernels": {"types"},
-    "objectives": {"keys", "kernels", "laws", "public", "types"},
-    "judges": {"verifiers", "types"},
-    "analysis": {"types"},
+    "objectives": {"arguments", "keys", "kernels", "laws", "public", "types"},
+    "judges": {"arguments", "verifiers", "types"},
+    "analysis": {"arguments", "ranges", "types"},
     "policy": {"types", "kernels"},
     "parallel": {"types", "policy"},
-    "tasks": {"laws", "own", "pipes", "ranges", "verifiers", "tools"},
-    "rollout": {"types", "keys", "kernels", "objectives", "policy"},
-    "training": {"types", "keys", "kernels", "objectives", "policy", "parallel", "rollout"},
+    "tasks": {"arguments", "laws", "own", "pipes", "ranges", "verifiers", "tools"},
+    "rollout": {"arguments", "types", "keys", "kernels", "objectives", "policy"},
 }
+TABLE["training"] = {*TABLE["rollout"], "parallel", "rollout"}
 TABLE["experience"] = {*TABLE} - {"kernels", "own", "pipes"}
 TABLE["methods"] = {*TABLE} - {"analysis", "public", "sandbox"}
 TABLE["runs"] = set(TABLE)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from docs.method_pages import method_index, method_page
+from docs.method_section import method_section
 from rlvr_jax import methods
-from rlvr_jax.analysis.evidence.method_section import method_section
 
 ROOT = Path(__file__).parents[1]
 HEADS = ["Definition", "Hyperparameters", "What it changes of a step", "Needs", "Command"]

@@ -5,6 +5,26 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 
+def columns(function: str, axis: str, least: int = 0, **given: ArrayLike) -> list[np.ndarray]:
+    """Numbers that belong together, as float arrays [axis].
+
+    Args:
+      function: for errors, as the name of the axis.
+      least: length.
+    Raises:
+      ValueError: other shapes than one length of at least `least`.
+    """
+    arrays = [np.asarray(values, float) for values in given.values()]
+    shapes = [array.shape for array in arrays]
+    if len({*shapes}) > 1 or len(shapes[0]) != 1 or shapes[0][0] < least:
+        bound = f" with {axis} ≥ {least}" if least else ""
+        names, got = (
+            f"{', '.join(map(str, first))} and {last}" for *first, last in (given, shapes)
+        )
+        raise ValueError(f"{function}: {names} must have one shape [{axis}]{bound}, got {got}")
+    return arrays
+
+
 def log_softmax(logits: ArrayLike, axis: int = -1) -> np.ndarray:
     """log p of logits along an axis, float64."""
     return special.log_softmax(np.asarray(logits, float), axis=axis)

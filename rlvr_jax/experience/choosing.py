@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from rlvr_jax import policy
+from rlvr_jax.arguments import check_each
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.evaluation import Answer
 from rlvr_jax.experience.parts import Actor
@@ -24,7 +25,6 @@ from rlvr_jax.policy.scoring import run_in_pieces
 from rlvr_jax.training.statistics import verdicts
 from rlvr_jax.types import Rollouts, is_correct
 from rlvr_jax.types.hyperparameters import Positive
-from rlvr_jax.types.parts import check_each
 
 Score = Callable[[Batch], tuple[np.ndarray, float]]
 """(responses) -> a score of each in [0, 1], NaN without one; and the tokens that scoring took."""

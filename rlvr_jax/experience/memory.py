@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from rlvr_jax.arguments import check_each
 from rlvr_jax.types.hyperparameters import NonNegativeInt
-from rlvr_jax.types.parts import check_each
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rlvr_jax.arguments import check_each
 from rlvr_jax.experience.asks import PLAIN, SampleRequest
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Actor, RunInfo
 from rlvr_jax.tasks import Grade, Task
 from rlvr_jax.types.hyperparameters import Count
-from rlvr_jax.types.parts import check_each
 
 Rows = Mapping[str, np.ndarray]
 

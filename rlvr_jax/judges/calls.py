@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from rlvr_jax.arguments import check_arguments
 from rlvr_jax.types.hyperparameters import Bound, Count
-from rlvr_jax.types.parts import check_arguments
 
 Message = Mapping[str, str]
 """{"role": "system", "user" or "assistant", "content": text}."""

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rlvr_jax.arguments import check_arguments
 from rlvr_jax.judges.calls import Call, Question, Reply, Spending
 from rlvr_jax.judges.parse import Parse
 from rlvr_jax.judges.prompts import PromptOf
 from rlvr_jax.judges.replies import Known, Replies, key_of
 from rlvr_jax.types.hyperparameters import Count, NonNegativeInt
-from rlvr_jax.types.parts import check_arguments
 
 __all__ = ["Judge", "Verdicts", "alone"]
 

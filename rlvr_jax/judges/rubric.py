@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
+from rlvr_jax.arguments import check_arguments
 from rlvr_jax.types import Criterion
-from rlvr_jax.types.parts import check_arguments
 
 
 def check_rubric(rubric: Sequence[Criterion]) -> None:

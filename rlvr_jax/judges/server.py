@@ -18,9 +18,9 @@ from functools import partial
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
+from rlvr_jax.arguments import check_arguments
 from rlvr_jax.judges.calls import OVER_BUDGET, Call, Question, Reply, Spending, one_by_one
 from rlvr_jax.types.hyperparameters import Bound, Count, NonNegative, NonNegativeInt
-from rlvr_jax.types.parts import check_arguments
 
 __all__ = ["ADDRESS", "KEY", "server"]
 

@@ -104,8 +104,8 @@ def recipe(name: str, **hyperparameters: Any) -> Recipe:
                 f"recipe: hyperparameter must be one of {name}'s"
                 f" ({_closest(hyperparameter, known)}), got {hyperparameter!r}"
             )
+    from rlvr_jax.arguments import check_arguments
     from rlvr_jax.types import Recipe
-    from rlvr_jax.types.parts import check_arguments
 
     check_arguments(factory, hyperparameters)
     made = factory(**hyperparameters)

@@ -18,11 +18,11 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from rlvr_jax.arguments import described
 from rlvr_jax.methods import method, names, themes
 from rlvr_jax.methods._untrained import UNTRAINED
 from rlvr_jax.objectives import Scorer, UpdatePlan
 from rlvr_jax.pipes import quiet_pipe
-from rlvr_jax.types.parts import described
 
 MUST = "(must be given)"
 WIDTH = 100

@@ -32,8 +32,8 @@ UNTRAINED = {
     ),
     "imagined_conversations": Untrained(
         "Zero-Shot Goal-Directed Dialogue via RL on Imagined Conversations",
-        "`tasks.dialogues`: `imagine`, `split_by_persona`; `implicit_q_losses`, `moved_targets`,"
-        " `value_perturbed`",
+        "`tasks.derived.dialogues`: `imagine`, `split_by_persona`; `implicit_q_losses`,"
+        " `moved_targets`, `value_perturbed`",
         "offline learning with value heads over the vocabulary, which no recipe has",
     ),
     "intercode": Untrained(

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.arguments import check_each
 from rlvr_jax.policy import LayerCache, Model, Params, SharedCache
 from rlvr_jax.rollout.arguments import stop_ids, temperatures
 from rlvr_jax.rollout.distribution import chosen, entropy, tiled
@@ -17,7 +18,6 @@ from rlvr_jax.rollout.processors import Processor, Sampling, TokenContext
 from rlvr_jax.rollout.records import with_records
 from rlvr_jax.rollout.soft import SoftThinking, mixture, mixture_input, thinks
 from rlvr_jax.types.hyperparameters import NonNegativeInt
-from rlvr_jax.types.parts import check_each
 
 
 def decode(

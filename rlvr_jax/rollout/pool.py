@@ -25,12 +25,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from rlvr_jax.arguments import check_each
 from rlvr_jax.keys import checked_key, plain_key
 from rlvr_jax.policy import LayerCache, Model, SharedCache
 from rlvr_jax.policy.config import wide_dtype
 from rlvr_jax.rollout.arguments import row_mask, whole_numbers
 from rlvr_jax.types.hyperparameters import Count
-from rlvr_jax.types.parts import check_each
 
 FREE, RUNNING, BUDGET, FINISHED, PRUNED, STOPPED = 0, 1, 2, 3, 4, 5
 

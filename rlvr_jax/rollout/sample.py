@@ -12,6 +12,7 @@ from jax.core import Tracer
 from jax.sharding import PartitionSpec
 from jaxtyping import Array, Float, Int, Key
 
+from rlvr_jax.arguments import check_each
 from rlvr_jax.keys import checked_key
 from rlvr_jax.policy import Model, Params, products
 from rlvr_jax.policy.config import wide_dtype
@@ -25,7 +26,6 @@ from rlvr_jax.rollout.processors import LEAST_TEMPERATURE, Sampling
 from rlvr_jax.rollout.refill import decode_in_turn
 from rlvr_jax.types import Rollouts
 from rlvr_jax.types.hyperparameters import Count, NonNegativeInt
-from rlvr_jax.types.parts import check_each
 
 
 def row_keys(

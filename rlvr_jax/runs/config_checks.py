@@ -4,11 +4,11 @@ import math
 from pathlib import Path
 from typing import Any
 
+from rlvr_jax.arguments import checked
 from rlvr_jax.parallel import row_shards
 from rlvr_jax.runs.config import TrainConfig, flag, setting_of
 from rlvr_jax.runs.hyperparameters import parse_hyperparameters
 from rlvr_jax.runs.trackers import check_trackers
-from rlvr_jax.types.parts import checked
 
 
 def check_config(config: TrainConfig) -> None:

@@ -10,11 +10,11 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from rlvr_jax import experience, methods, objectives
+from rlvr_jax.arguments import annotations_of, hints_of
 from rlvr_jax.objectives import Aggregation
 from rlvr_jax.own import own
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.types.hyperparameters import OfRun
-from rlvr_jax.types.parts import annotations_of
 
 # Parameters that take any number of arguments.
 _MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -47,7 +47,7 @@ def method_arguments(config: TrainConfig, method: str | None = None) -> dict[str
         if each.kind not in _MANY
     }
     for name in values:
-        for known in annotations_of(recipe, name):
+        for known in annotations_of(hints_of(recipe).get(name)):
             if isinstance(known, OfRun):
                 values[name] = max(1, config.flat()[known.setting] // known.divisor)
     values |= parse_hyperparameters(method, pairs)

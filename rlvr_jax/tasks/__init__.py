@@ -31,11 +31,11 @@ from rlvr_jax.tasks.base import Prompt, Response, StepScore, Task
 from rlvr_jax.tasks.batches import Batches
 from rlvr_jax.tasks.checked import verifier
 from rlvr_jax.tasks.data.files import from_rows
+from rlvr_jax.tasks.derived.verdicts import Labelled, with_verdicts
 from rlvr_jax.tasks.grading import GradingError, grades_of, no_verdict_on_error
 from rlvr_jax.tasks.loading import load, load_as_written, module_of, names, without_options
 from rlvr_jax.tasks.rewards import from_trl, from_verl, graded_one_by_one
 from rlvr_jax.tasks.selfcheck import SelfCheck, self_check
-from rlvr_jax.tasks.verdicts import Labelled, with_verdicts
 from rlvr_jax.verifiers.grade import Comparison, Grade
 
 __all__ = [

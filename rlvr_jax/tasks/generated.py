@@ -89,6 +89,7 @@ def generated(
             return Task(name, train, test, response_tokens=budget, **found.fields)
 
         make.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        make.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return task(make)
 
     return decorate

@@ -4,6 +4,7 @@ A reward is the part of a run that its user wrote last. Its faults are reported 
 prompt and the response that brought it out, and where in the user's file.
 """
 
+import functools
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -44,6 +45,21 @@ def grades_of(task: Task, prompts: Sequence[Prompt], responses: Sequence[Respons
             f" got {len(grades)}"
         )
     return grades
+
+
+def one_by_one(grade: Callable[..., Grade]) -> Callable[..., list[Grade]]:
+    """Makes the `verify` of a task from a function that grades one response.
+
+    Args:
+      grade: (…, prompt, response) -> the grade; `verify` takes the same arguments before them.
+    """
+
+    @functools.wraps(grade)
+    def verify(*arguments: Any) -> list[Grade]:
+        *given, prompts, responses = arguments
+        return [grade(*given, *pair) for pair in zip(prompts, responses, strict=True)]
+
+    return verify
 
 
 def no_verdict_on_error(verify: Verify) -> Verify:

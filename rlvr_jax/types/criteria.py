@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from rlvr_jax.arguments import check_arguments
 from rlvr_jax.types.hyperparameters import Positive
-from rlvr_jax.types.parts import check_arguments
 
 
 @dataclass(frozen=True)

@@ -17,26 +17,15 @@ import hashlib
 import inspect
 import sys
 import types
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Set
 from importlib import metadata
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    NamedTuple,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-    overload,
-)
+from typing import Any, NamedTuple, TypeVar, overload
 
 import jax
 import numpy as np
 from jax.core import Tracer
 
-from rlvr_jax.ranges import Range, is_whole
+from rlvr_jax.arguments import bound_arguments, hints_of, signature_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = TypeVar("P", bound="Part")
@@ -83,7 +72,7 @@ class Part:
         """The call that makes the part, without the arguments that are the maker's defaults."""
         if self.made is None:
             return self.name
-        parameters = _signature(self.made.maker).parameters
+        parameters = signature_of(self.made.maker).parameters
         told = [
             f"{name}={label_of(value)}"
             for name, value in self.made.arguments
@@ -110,6 +99,15 @@ class Part:
         if made is None:
             return _Same(self)
         return _Hashed((made.maker, tuple((name, _key_of(v)) for name, v in made.arguments)))
+
+    @classmethod
+    def as_argument(cls, function: str, name: str, value: Any) -> Any:
+        """The value, if it is of this kind of parts; see `rlvr_jax.arguments.checked`."""
+        if isinstance(value, cls):
+            return value
+        called = f"; it has to be called: {value.__name__}(…)" if hasattr(value, "__name__") else ""
+        got = value.label if isinstance(value, Part) else getattr(value, "__name__", repr(value))
+        raise ValueError(f"{function}: {name} must be of kind {cls.__name__}, got {got}{called}")
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Part) and self._key == other._key)
@@ -157,7 +155,7 @@ def part(
 
     The function's return annotation names the kind of part. It returns the first field of that kind
     (`apply`, for most), or an object of the kind where other fields depend on the arguments.
-    Arguments are checked against the annotations of the parameters, see
+    Arguments are checked against the annotations of the parameters, see `rlvr_jax.arguments` and
     `rlvr_jax.types.hyperparameters`.
 
     Args:
@@ -173,7 +171,7 @@ def part(
     def decorate(maker: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(maker)
         def make(*positional: Any, **named: Any) -> Part:
-            bound = _bound(maker, positional, named)
+            bound = bound_arguments(maker, positional, named)
             found = maker(*bound.args, **bound.kwargs)
             if not isinstance(found, Part):
                 found = _kind(maker)(found, **declared, **({"reads": reads} if reads else {}))
@@ -206,70 +204,6 @@ def named_parts(parts: Iterable[P], taken: Collection[str] = ()) -> dict[str, P]
     return named
 
 
-def check_arguments(function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
-    """Checks arguments against the annotations of a function.
-
-    Raises:
-      ValueError: an argument of another type or out of its range.
-    """
-    for name, value in arguments.items():
-        checked(function.__name__, name, value, _hints(function).get(name, Any))
-
-
-def check_each(hint: Any, function: str, /, **values: Any) -> None:
-    """Checks values of a function that is not a part against one annotated type."""
-    for name, value in values.items():
-        checked(function, name, value, hint)
-
-
-def described(function: Callable[..., Any]) -> dict[str, str]:
-    """Description and range of a function's parameters, from their types, by name."""
-    found = {}
-    for name, hint in _hints(function).items():
-        extras = [one for one in _extras(hint) if isinstance(one, str | Range)]
-        words = [str(one) for one in extras if isinstance(one, str)]
-        words += [str(one) for one in extras if isinstance(one, Range)]
-        if words:
-            found[name] = ", ".join(words)
-    return found
-
-
-def annotations_of(function: Callable[..., Any], name: str) -> tuple[Any, ...]:
-    """The annotations of a parameter's type: ranges, descriptions, and others."""
-    return _extras(_hints(function).get(name, Any))
-
-
-def _extras(hint: Any) -> tuple[Any, ...]:
-    """The annotations of a type, and of the members of a union."""
-    if get_origin(hint) is Annotated:
-        return get_args(hint)[1:]
-    if get_origin(hint) in (Union, types.UnionType):
-        return tuple(extra for member in get_args(hint) for extra in _extras(member))
-    return ()
-
-
-def _bound(maker, positional, named) -> inspect.BoundArguments:
-    """The arguments of a call, defaults and all, as values of the annotated types."""
-    signature = _signature(maker)
-    try:
-        bound = signature.bind(*positional, **named)
-    except TypeError as error:
-        names = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
-        raise TypeError(f"{maker.__name__}: {error}; it takes {inspect.Signature(names)}") from None
-    bound.apply_defaults()
-    hints = _hints(maker)
-    for name, value in bound.arguments.items():
-        kind = signature.parameters[name].kind
-        if name not in hints or kind is inspect.Parameter.VAR_KEYWORD:
-            continue
-        if kind is inspect.Parameter.VAR_POSITIONAL:
-            value = tuple(checked(maker.__name__, name, one, hints[name]) for one in value)
-        else:
-            value = checked(maker.__name__, name, value, hints[name])
-        bound.arguments[name] = value
-    return bound
-
-
 def _named(bound: inspect.BoundArguments) -> tuple[tuple[str, Any], ...]:
     named = []
     for name, value in bound.arguments.items():
@@ -280,111 +214,13 @@ def _named(bound: inspect.BoundArguments) -> tuple[tuple[str, Any], ...]:
     return tuple(named)
 
 
-@functools.cache
-def _signature(maker: Callable[..., Any]) -> inspect.Signature:
-    return inspect.signature(maker)
-
-
-@functools.cache
-def _hints(maker: Callable[..., Any]) -> dict[str, Any]:
-    try:
-        return get_type_hints(maker, include_extras=True)
-    except (NameError, TypeError):  # names that are imported for type checkers only
-        return {}
-
-
 def _kind(maker: Callable[..., Any]) -> Any:
-    kind = _hints(maker).get("return")
+    kind = hints_of(maker).get("return")
     if not (isinstance(kind, type) and issubclass(kind, Part)):
         raise TypeError(
             f"{maker.__name__}: its return annotation must be a kind of part, got {kind!r}"
         )
     return kind
-
-
-def checked(function: str, name: str, value: Any, hint: Any) -> Any:
-    """The value as one of an annotated type: an integer as a float, a list as a tuple.
-
-    Raises:
-      ValueError: a value of another type, or out of the range of the annotation.
-    """
-    origin = get_origin(hint)
-    if origin is Annotated:
-        base, *extras = get_args(hint)
-        given, value = value, checked(function, name, value, base)
-        for extra in extras:
-            if isinstance(extra, Range) and _is_number(value) and value not in extra:
-                wanted = "finite" if extra.finite and not np.isfinite(value) else extra
-                raise ValueError(f"{function}: {name} must be {wanted}, got {given}")
-        return value
-    if origin in (Union, types.UnionType):
-        return _of_union(function, name, value, get_args(hint))
-    if origin is Callable:
-        if callable(value):
-            return value
-        raise ValueError(f"{function}: {name} must be a function, got {value!r}")
-    if origin is Literal and value not in get_args(hint):
-        wanted = ", ".join(map(repr, get_args(hint)))
-        raise ValueError(f"{function}: {name} must be one of {wanted}, got {value!r}")
-    if isinstance(hint, type) and issubclass(hint, Part):
-        return _of_kind(function, name, value, hint)
-    if type(value) in (list, tuple):
-        kinds = get_args(hint)
-        if origin in (Sequence, Iterable) or (origin is tuple and kinds[1:] == (Ellipsis,)):
-            return tuple(checked(function, f"each of {name}", one, kinds[0]) for one in value)
-        return tuple(value)
-    if origin is Mapping and isinstance(value, Mapping):
-        kind = get_args(hint)[1]
-        return {k: checked(function, f"{k} of {name}", one, kind) for k, one in value.items()}
-    listed = tuple if origin is tuple else Sequence | np.ndarray | Tracer
-    if origin in (Sequence, tuple) and not isinstance(value, listed):
-        raise ValueError(f"{function}: {name} must be a list or tuple, got {label_of(value)}")
-    if isinstance(value, Tracer):
-        return value
-    if hint is float:
-        return _as_float(function, name, value)
-    if hint is int and not is_whole(value):
-        raise ValueError(f"{function}: {name} must be a whole number, got {value!r}")
-    if hint is str and not isinstance(value, str):
-        raise ValueError(f"{function}: {name} must be a text, got {value!r}")
-    if hint is bool and not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{function}: {name} must be True or False, got {value!r}")
-    return value
-
-
-def _of_kind(function, name, value, kind):
-    if isinstance(value, kind):
-        return value
-    called = f"; it has to be called: {value.__name__}(…)" if hasattr(value, "__name__") else ""
-    got = value.label if isinstance(value, Part) else getattr(value, "__name__", repr(value))
-    raise ValueError(f"{function}: {name} must be of kind {kind.__name__}, got {got}{called}")
-
-
-def _of_union(function, name, value, kinds):
-    if value is None and types.NoneType in kinds:
-        return value
-    kinds = [kind for kind in kinds if kind is not types.NoneType]
-    failures = []
-    for kind in kinds:
-        try:
-            return checked(function, name, value, kind)
-        except ValueError as error:
-            failures.append(error)
-    raise failures[0]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, Tracer)
-
-
-def _as_float(function, name, value):
-    if (
-        isinstance(value, bool | np.bool_ | str)
-        or np.ndim(value)
-        or not hasattr(value, "__float__")
-    ):
-        raise ValueError(f"{function}: {name} must be a number, got {value!r}")
-    return float(value)
 
 
 def label_of(value: Any) -> str:

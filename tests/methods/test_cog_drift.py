@@ -8,7 +8,7 @@ from walks import walked
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods.curricula.cog_drift import Climb, climbed, easiest
 from rlvr_jax.tasks.base import Response
-from rlvr_jax.tasks.reformulations import box_at_the_end, reformulated, shuffled_choice
+from rlvr_jax.tasks.derived.reformulations import box_at_the_end, reformulated, shuffled_choice
 from rlvr_jax.tasks.sums.arithmetic_forms import arithmetic_forms
 
 EVERY = np.ones((1, 4), bool)

@@ -12,7 +12,7 @@ from rlvr_jax.objectives.advantages.offline_values import (
     next_action,
     value_perturbed,
 )
-from rlvr_jax.tasks.dialogues import imagine, split_by_persona
+from rlvr_jax.tasks.derived.dialogues import imagine, split_by_persona
 
 PRINTED = 5e-7  # half a unit of the sixth digit
 

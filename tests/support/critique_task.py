@@ -3,7 +3,7 @@
 import training_runs
 
 from rlvr_jax.tasks import Task
-from rlvr_jax.tasks.critiques import KIND, critique_prompts, grade_critiques
+from rlvr_jax.tasks.derived.critiques import KIND, critique_prompts, grade_critiques
 
 WORDS = ("Conclusion:", "right", "wrong", "[END]")
 

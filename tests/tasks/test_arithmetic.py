@@ -95,7 +95,7 @@ def test_grades_tell_the_answer_and_whether_it_ended():
 @pytest.mark.parametrize(
     ("options", "message"),
     (
-        ({"questions": "medium"}, "questions must be 'easy' or 'hard', got 'medium'"),
+        ({"questions": "medium"}, "questions must be one of 'easy', 'hard', got 'medium'"),
         ({"max_factor": 2}, "max_factor must be at least 3, got 2"),
         ({"max_term": 1}, "max_term must be at least 3, got 1"),
         ({"held_out": 1.0}, r"held_out must be in \(0, 1\), got 1.0"),

@@ -70,7 +70,7 @@ def test_the_calculator_is_asked_between_brackets():
 @pytest.mark.parametrize(
     ("given", "message"),
     (
-        ({"held_out": "train"}, "held_out must be 'test' or 'dev', got 'train'"),
+        ({"held_out": "train"}, "held_out must be one of 'test', 'dev', got 'train'"),
         ({"call_cost": -1}, "calculations: call_cost must be at least 0, got -1"),
     ),
 )

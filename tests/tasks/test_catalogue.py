@@ -9,7 +9,7 @@ import pytest
 from rlvr_jax.tasks import __main__ as main_module, load, module_of, names
 from rlvr_jax.tasks.__main__ import main
 from rlvr_jax.tasks.catalogue import Entry, entry, needs_of, runs_programs
-from rlvr_jax.tasks.reasoning_gym import REFUSED, data_sets
+from rlvr_jax.tasks.gym.reasoning_gym import REFUSED, data_sets
 
 
 def test_every_task_is_printed_with_what_is_known_of_it(capsys):

@@ -3,7 +3,12 @@
 import pytest
 
 from rlvr_jax.tasks import Response
-from rlvr_jax.tasks.critiques import conclusion, critique_prompts, grade_critiques, keep_critiques
+from rlvr_jax.tasks.derived.critiques import (
+    conclusion,
+    critique_prompts,
+    grade_critiques,
+    keep_critiques,
+)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import pytest
 
 from rlvr_jax.tasks import Response, load, self_check
-from rlvr_jax.tasks.instruction_prompts import MOST, compose
+from rlvr_jax.tasks.texts.instruction_prompts import MOST, compose
 from rlvr_jax.verifiers.programs import lean_verifier, verilog_verifier
 from rlvr_jax.verifiers.texts import instruction_following
 
@@ -80,7 +80,7 @@ def test_a_missing_engine_is_named_with_the_command_of_one(name, function, comma
 
 
 def test_ifbench_names_its_command_where_it_is_not_installed(monkeypatch):
-    from rlvr_jax.tasks import ifbench
+    from rlvr_jax.tasks.texts import ifbench
 
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     ifbench._rows.cache_clear()
@@ -134,7 +134,7 @@ def test_part_of_the_instructions_earns_part_if_it_is_asked_for():
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     (
-        ("sql", {"engine": "mysql"}, "sql: engine must be 'sqlite' or 'duckdb', got 'mysql'"),
+        ("sql", {"engine": "mysql"}, "sql: engine must be one of 'sqlite', 'duckdb', got 'mysql'"),
         ("instructions", {"most": 5}, r"instructions: most must be in \[1, 4\], got 5"),
         (
             "instructions",

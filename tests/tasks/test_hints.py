@@ -3,7 +3,7 @@
 import pytest
 
 from rlvr_jax.tasks.base import Prompt
-from rlvr_jax.tasks.hints import answer_texts, augment, gives_away, hint_ok, leaks
+from rlvr_jax.tasks.derived.hints import answer_texts, augment, gives_away, hint_ok, leaks
 
 GENERATION = "<think>x</think>\nFirst 3+4=7. Then 7*2=14. So 14."
 

@@ -67,7 +67,7 @@ def test_questions_of_arithmetic_are_named_after_the_colon():
     task = load("arithmetic:hard")
     assert task.name == "arithmetic:hard"
     assert {prompt.kind for prompt in task.train} == {"sum", "two_digit_sum"}
-    with pytest.raises(ValueError, match="questions must be 'easy' or 'hard', got 'soft'"):
+    with pytest.raises(ValueError, match="questions must be one of 'easy', 'hard', got 'soft'"):
         load("arithmetic:soft")
 
 
@@ -103,7 +103,7 @@ def test_options_in_a_name_and_beside_it_go_together():
         ("brackets:dev", "'brackets' must be written option=value, got 'dev' in 'brackets:dev'"),
         ("brackets:train=5,", "option train of task 'brackets' must be an integer, got '5,'"),
         ("arithmetic:held_out=x", "option held_out of task 'arithmetic' must be a number, got 'x'"),
-        ("arithmetic:hard,12,seed=1", "questions must be 'easy' or 'hard', got 'hard,12'"),
+        ("arithmetic:hard,12,seed=1", "questions must be one of 'easy', 'hard', got 'hard,12'"),
         ("arithmetic:hard,questions=hard", "must be among .*, got questions"),
     ),
 )

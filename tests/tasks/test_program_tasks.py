@@ -7,7 +7,7 @@ import pytest
 
 from rlvr_jax.tasks import Response, load, self_check
 from rlvr_jax.tasks.code.program_steps import KINDS, Step, program, steps_from, value
-from rlvr_jax.verifiers.programs.code import extract
+from rlvr_jax.verifiers.programs.python.code import extract
 
 SIZE, TEST_SIZE = 18, 9
 needs_humaneval = pytest.mark.skipif(
@@ -107,7 +107,7 @@ def test_a_function_is_its_steps_in_order():
     [
         ({"min_steps": 0}, r"min_steps must be in \[1, 6\], got 0"),
         ({"min_steps": 3, "max_steps": 2}, "min_steps must be at most max_steps 2, got 3"),
-        ({"score": "half"}, "score must be 'strict' or 'fraction', got 'half'"),
+        ({"score": "half"}, "score must be one of 'strict', 'fraction', got 'half'"),
         ({"size": 0}, "size must be at least 1, got 0"),
         ({"max_steps": 1, "size": 5000}, "small enough for different prompts"),
     ],

@@ -11,9 +11,9 @@ from dataclasses import replace
 import pytest
 
 from rlvr_jax.tasks import Response, load, self_check
-from rlvr_jax.tasks.reasoning_gym import _EXACT, _UNORDERED, REFUSED, extract_answer, score
-from rlvr_jax.tasks.reasoning_gym_answers import EQUAL, is_padded
-from rlvr_jax.tasks.reasoning_gym_scorers import SCORERS
+from rlvr_jax.tasks.gym.answers import EQUAL, is_padded
+from rlvr_jax.tasks.gym.reasoning_gym import _EXACT, _UNORDERED, REFUSED, extract_answer, score
+from rlvr_jax.tasks.gym.scorers import SCORERS
 from rlvr_jax.tasks.synthesis.worked import WORKED, worked
 
 pytest.importorskip("reasoning_gym")
@@ -441,7 +441,7 @@ def test_questions_that_change_with_the_hash_seed_need_a_fixed_one(monkeypatch):
 _FINGERPRINTS = """
 import sys
 from reasoning_gym.factory import DATASETS
-from rlvr_jax.tasks.reasoning_gym import REFUSED, _UNORDERED, reasoning_gym
+from rlvr_jax.tasks.gym.reasoning_gym import REFUSED, _UNORDERED, reasoning_gym
 for name in sorted(set(DATASETS) - set(REFUSED) - set(_UNORDERED)):
     print("\\n=", name, reasoning_gym(name, size=3, test_size=1).fingerprint())
 """

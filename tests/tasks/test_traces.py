@@ -8,7 +8,7 @@ import training_runs
 from experiments import traces as command
 from rlvr_jax.tasks import Response, load
 from rlvr_jax.tasks.brackets import BASE_MODEL
-from rlvr_jax.tasks.traces import steps_of, trace_row
+from rlvr_jax.tasks.derived.traces import steps_of, trace_row
 
 NAME = "brackets:train=24"
 

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from rlvr_jax.verifiers import report
 from rlvr_jax.verifiers.report import Case, differences, main, read_cases
 
 ROWS = [
@@ -53,11 +52,3 @@ def test_a_line_that_is_no_case_is_named(tmp_path, capsys, rows, message):
 def test_a_folder_without_cases_is_refused(tmp_path, capsys):
     assert main([str(tmp_path)]) == 2
     assert "FOLDER must hold .jsonl files" in capsys.readouterr().out
-
-
-def test_the_speed_is_told_by_type(monkeypatch, capsys):
-    monkeypatch.setattr(report, "_ROUNDS", 3)
-    assert main(["--speed"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert any(line.startswith("integer") and line.endswith("exact") for line in lines)
-    assert any(line.startswith("radical") and line.endswith("digits") for line in lines)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from rlvr_jax.analysis.arrays import columns
 from rlvr_jax.analysis.boundary.pass_at_k import pass_at_k
 from rlvr_jax.analysis.prompt_bootstrap import PromptInterval, bootstrap_mean
 
@@ -43,12 +44,8 @@ def paired_table(first: ArrayLike, second: ArrayLike) -> PairedTable:
       first, second: bool [G], whether the policy solves the problem (one right sample, or a solve
         rate above a threshold).
     """
-    first, second = np.asarray(first, bool), np.asarray(second, bool)
-    if first.ndim != 1 or first.shape != second.shape:
-        raise ValueError(
-            "paired_table: first and second must have one shape [problems], got"
-            f" {first.shape} and {second.shape}"
-        )
+    found = columns("paired_table", "problems", first=first, second=second)
+    first, second = (each.astype(bool) for each in found)
     gained, lost = int(np.sum(second & ~first)), int(np.sum(first & ~second))
     both, neither = int(np.sum(first & second)), int(np.sum(~first & ~second))
     return PairedTable(both, gained, lost, neither, sign_test(gained, lost))

@@ -22,6 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from rlvr_jax.analysis.arrays import columns
+
 # C(n, k) of larger n does not fit into float64.
 _LARGEST_MAJORITY = 1000
 
@@ -144,12 +146,7 @@ def best_of_k(correct: ArrayLike, scores: ArrayLike, k: int) -> float:
     Raises:
       ValueError: shapes differ, k or correct out of range, or a score is not a number.
     """
-    correct, scores = np.asarray(correct, float), np.asarray(scores, float)
-    if correct.ndim != 1 or correct.shape != scores.shape:
-        raise ValueError(
-            "best_of_k: correct and scores must have one shape [n], got"
-            f" {correct.shape} and {scores.shape}"
-        )
+    correct, scores = columns("best_of_k", "n", correct=correct, scores=scores)
     if np.isnan(scores).any():
         raise ValueError("best_of_k: scores must be numbers, got NaN")
     if not np.all((correct >= 0) & (correct <= 1)):

@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from rlvr_jax.analysis.arrays import columns
+
 
 @dataclass(frozen=True)
 class EntropyLaw:
@@ -58,12 +60,7 @@ def fit_entropy_law(entropy: ArrayLike, reward: ArrayLike) -> EntropyLaw:
       ValueError: fewer than two points, shapes that differ, values that are not finite, or an
         entropy that does not vary.
     """
-    entropy, reward = np.asarray(entropy, float), np.asarray(reward, float)
-    if entropy.ndim != 1 or entropy.shape != reward.shape or len(entropy) < 2:
-        raise ValueError(
-            "fit_entropy_law: entropy and reward must have one shape [N] with N ≥ 2, got"
-            f" {entropy.shape} and {reward.shape}"
-        )
+    entropy, reward = columns("fit_entropy_law", "N", 2, entropy=entropy, reward=reward)
     for name, values in (("entropy", entropy), ("reward", reward)):
         if not np.isfinite(values).all():
             raise ValueError(f"fit_entropy_law: {name} must be finite, got {values}")

@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rlvr_jax.analysis.arrays import columns
 from rlvr_jax.analysis.entropy.entropy_law import EntropyLaw, fit_entropy_law
 from rlvr_jax.analysis.run_directory import Run, load_run
 
@@ -63,12 +64,7 @@ def forecast(
       steps: [N], rising. entropy: H, [N] nats. score: R, [N].
       share: points up to this fraction of the last step are fitted.
     """
-    steps, entropy, score = (np.asarray(x, float) for x in (steps, entropy, score))
-    if not steps.shape == entropy.shape == score.shape:
-        raise ValueError(
-            "forecast: steps, entropy and score must have one shape [N], got"
-            f" {steps.shape}, {entropy.shape} and {score.shape}"
-        )
+    steps, entropy, score = columns("forecast", "N", steps=steps, entropy=entropy, score=score)
     if not 0 < share < 1:
         raise ValueError(f"forecast: share must be in (0, 1), got {share}")
     first = steps <= share * steps[-1] if len(steps) else np.zeros(0, bool)

@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rlvr_jax.analysis.arrays import columns
+
 _LEVEL = 0.01
 _SHUFFLES = 999
 _KEY = 20_250_814  # a run's stages are the same in every call
@@ -41,12 +43,7 @@ def stages(steps: ArrayLike, reward: ArrayLike) -> Stages:
     Args:
       steps: [N], rising. reward: [N] of them; thin a long run first, memory is N².
     """
-    steps, reward = np.asarray(steps, float), np.asarray(reward, float)
-    if steps.ndim != 1 or steps.shape != reward.shape or len(steps) < _FEWEST:
-        raise ValueError(
-            f"stages: steps and reward must have one shape [N] with N ≥ {_FEWEST}, got"
-            f" {steps.shape} and {reward.shape}"
-        )
+    steps, reward = columns("stages", "N", _FEWEST, steps=steps, reward=reward)
     if not (np.isfinite(reward).all() and np.isfinite(steps).all()):
         raise ValueError(f"stages: steps and reward must be finite, got {steps} and {reward}")
     ends = steps[1:]

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from rlvr_jax.analysis.arrays import binned_mean, row_mean
+from rlvr_jax.analysis.arrays import binned_mean, columns, row_mean
 
 
 class Calibration(NamedTuple):
@@ -99,12 +99,7 @@ def calibration(
         of equal width.
       epsilon: of the clip in the NLL.
     """
-    c, o = np.asarray(confidence, float), np.asarray(outcome, float)
-    if c.ndim != 1 or c.shape != o.shape or not c.size:
-        raise ValueError(
-            "calibration: confidence and outcome must have one shape [B] with B ≥ 1, got"
-            f" {c.shape} and {o.shape}"
-        )
+    c, o = columns("calibration", "B", 1, confidence=confidence, outcome=outcome)
     if not ((c >= 0) & (c <= 1)).all():
         raise ValueError(f"calibration: confidence must be in [0, 1], got {c}")
     if not np.isin(o, (0, 1)).all():

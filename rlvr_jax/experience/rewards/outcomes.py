@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from rlvr_jax.arguments import check_each
 from rlvr_jax.types import Rollouts
 from rlvr_jax.types.hyperparameters import Finite, NonNegative
-from rlvr_jax.types.parts import Function, check_each, part
+from rlvr_jax.types.parts import Function, part
 
 __all__ = [
     "Reward",

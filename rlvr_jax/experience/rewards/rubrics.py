@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from rlvr_jax.arguments import check_each
 from rlvr_jax.experience.rewards.parts import Shaping, shaping
 from rlvr_jax.types import Criterion
 from rlvr_jax.types.hyperparameters import Positive
-from rlvr_jax.types.parts import check_each, part
+from rlvr_jax.types.parts import part
 
 __all__ = ["by_rubric", "fraction_of_rubric", "reached_fraction", "vetoed", "weighted_fraction"]
 

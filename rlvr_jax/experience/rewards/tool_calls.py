@@ -7,9 +7,9 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from rlvr_jax.arguments import check_each
 from rlvr_jax.types import Rollouts
 from rlvr_jax.types.hyperparameters import Finite, Unit
-from rlvr_jax.types.parts import check_each
 
 __all__ = ["call_reward", "counted_calls", "replies_read", "trained_reward"]
 

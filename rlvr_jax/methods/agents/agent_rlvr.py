@@ -25,7 +25,7 @@ from rlvr_jax.experience import PLAIN, Shown, View, all_wrong, experience, redra
 from rlvr_jax.experience.views import with_note
 from rlvr_jax.objectives import implicit_reward_loss, objective_of_terms
 from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.tasks.hints import leaks
+from rlvr_jax.tasks.derived.hints import leaks
 from rlvr_jax.types import Method, Recipe, part
 from rlvr_jax.types.hyperparameters import Count, NonNegativeInt, Positive, ReplyTokens
 

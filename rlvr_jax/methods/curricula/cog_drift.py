@@ -30,7 +30,7 @@ import numpy as np
 from rlvr_jax.experience import Curriculum, experience, shape, shuffled_epochs, weighted
 from rlvr_jax.experience.batch import ROUNDING
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.tasks.reformulations import reformulated
+from rlvr_jax.tasks.derived.reformulations import reformulated
 from rlvr_jax.types import Method, Recipe, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Finite, KLCoefficient
 from rlvr_jax.types.passing import arguments_of

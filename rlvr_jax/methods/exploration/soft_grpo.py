@@ -24,6 +24,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from rlvr_jax.arguments import check_each
 from rlvr_jax.experience import Draw, experience
 from rlvr_jax.objectives import Surrogate, group_normalized, kl_penalty, objective, token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
@@ -40,7 +41,7 @@ from rlvr_jax.types.hyperparameters import (
     Positive,
     Share,
 )
-from rlvr_jax.types.parts import check_each, part
+from rlvr_jax.types.parts import part
 from rlvr_jax.types.passing import arguments_of
 
 RECORDS = frozenset({"soft", "candidate_ids", "candidate_weight", "candidate_noisy_logp"})

@@ -7,7 +7,7 @@ https://github.com/TIGER-AI-Lab/One-Shot-CFT
     target   a critique that ends with "Conclusion: right [END]" or "wrong", as the verifier grades
     loss     = mean of -logp over the tokens of the critiques
 
-There is no reward. `rlvr_jax.tasks.critiques.critique_prompts` makes the train prompts from
+There is no reward. `rlvr_jax.tasks.derived.critiques.critique_prompts` makes the train prompts from
 (problem, candidate, critique) and leaves out critiques that are truncated or disagree with the
 verifier. The test prompts are problems to solve. Run it with one sample per prompt: responses are
 sampled and graded for metrics only.

@@ -26,7 +26,7 @@ from rlvr_jax.experience.curricula.shrinking import picks_from_pool
 from rlvr_jax.experience.views import NOTE
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.tasks.hints import gives_away
+from rlvr_jax.tasks.derived.hints import gives_away
 from rlvr_jax.types import Method, Recipe, arguments_of
 from rlvr_jax.types.hyperparameters import Count, NonNegativeInt
 
@@ -57,7 +57,7 @@ def written_hint() -> View:
     """Shows the first hint of a prompt (`Prompt.hints`) unless it contains the answer.
 
     The form is that of `Task.show_hint`, else a sentence after the prompt's text.
-    `rlvr_jax.tasks.hints.answer_texts` lists the texts that count as the answer.
+    `rlvr_jax.tasks.derived.hints.answer_texts` lists the texts that count as the answer.
     """
 
     def show(prompt: Prompt, task: Task) -> Shown:

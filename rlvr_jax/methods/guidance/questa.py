@@ -11,7 +11,7 @@ Only the data changes: the hint belongs to the prompt, and nothing corrects for 
 only prompts whose hint would contain the answer are plain; evaluations are without hints. A stage
 is a run: the second has `--model` of the first and `fraction` 0.25. The authors train with an
 asynchronous, decoupled PPO, rewards times 5 and no normalization within groups. Use only hard
-prompts whose solution contains the answer, which `rlvr_jax.tasks.hints.augment` tests.
+prompts whose solution contains the answer, which `rlvr_jax.tasks.derived.hints.augment` tests.
 
 Left out: asynchronous training
 Reports: OpenMath-Nemotron-1.5B: AIME24 67.1, AIME25 59.5, HMMT25 35.5 (5.3, 10.0 and 4.0 more); its
@@ -29,7 +29,7 @@ from rlvr_jax.experience import Curriculum, experience, shuffled_epochs
 from rlvr_jax.experience.asks import Shown, View, shows_nothing
 from rlvr_jax.objectives import clipped_objective, group_centered, part
 from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.tasks.hints import augment
+from rlvr_jax.tasks.derived.hints import augment
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Unit
 

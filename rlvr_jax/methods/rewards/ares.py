@@ -40,6 +40,7 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.arguments import check_arguments
 from rlvr_jax.experience import Stage, experience
 from rlvr_jax.experience.rewards.choice import first_of_largest
 from rlvr_jax.objectives import masked_count, masked_mean, masked_quantile, masked_rank, masked_sum
@@ -58,7 +59,7 @@ from rlvr_jax.types.hyperparameters import (
     Positive,
     Range,
 )
-from rlvr_jax.types.parts import check_arguments, part
+from rlvr_jax.types.parts import part
 
 declare("trigger", Bool[Array, "B T"], "where the likeliest token begins a second thought")
 

@@ -31,7 +31,7 @@ from rlvr_jax.experience import Stage, concatenate, experience
 from rlvr_jax.experience.stages.problems.written import SOLVE, WRITE, earned, with_request
 from rlvr_jax.experience.views import with_note
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.tasks.hints import gives_away
+from rlvr_jax.tasks.derived.hints import gives_away
 from rlvr_jax.types import Method, Recipe, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, KLCoefficient
 from rlvr_jax.types.passing import arguments_of

@@ -56,7 +56,7 @@ from rlvr_jax.objectives import (
     whitened,
 )
 from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.tasks.hints import answer_texts
+from rlvr_jax.tasks.derived.hints import answer_texts
 from rlvr_jax.tools.calls import calls_in
 from rlvr_jax.types import Method, Recipe, arguments_of, part, replace
 from rlvr_jax.types.hyperparameters import (

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rlvr_jax.arguments import check_each
 from rlvr_jax.experience import Batch, Draw, SampleRequest, concatenate, experience
 from rlvr_jax.experience.draws.asking import Driver, Episode, environment_of
 from rlvr_jax.experience.views import showing
@@ -36,7 +37,7 @@ from rlvr_jax.tools.base import Lost
 from rlvr_jax.tools.environment import Environment, Reply
 from rlvr_jax.types import Method, Recipe, arguments_of, is_correct
 from rlvr_jax.types.hyperparameters import Count, NonNegative, Temperature, Unit
-from rlvr_jax.types.parts import check_each, part
+from rlvr_jax.types.parts import part
 from rlvr_jax.verifiers.grade import Grade
 
 PROVED, ERROR = "proved", "error"

@@ -38,6 +38,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from rlvr_jax.arguments import check_each
 from rlvr_jax.experience import Actor, Draw, SampleRequest, Stage, StepContext, experience, turns
 from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode, environment_of
 from rlvr_jax.experience.draws.trees.branching import advance
@@ -61,7 +62,7 @@ from rlvr_jax.tools import code_steps
 from rlvr_jax.tools.environment import Environment
 from rlvr_jax.types import Method, Recipe, arguments_of
 from rlvr_jax.types.hyperparameters import Count, NonNegative, ReplyTokens, Temperature
-from rlvr_jax.types.parts import check_each, part
+from rlvr_jax.types.parts import part
 from rlvr_jax.verifiers.grade import Grade
 
 

@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from rlvr_jax.arguments import check_arguments
 from rlvr_jax.objectives.algebra.inputs import measured, on_mask
 from rlvr_jax.objectives.algebra.parts import Context, Transform
 from rlvr_jax.types import Part, Rollouts, Signals, TokenStats, Values, part
 from rlvr_jax.types.hyperparameters import Bound
-from rlvr_jax.types.parts import check_arguments
 
 Estimate = Callable[[Rollouts], Float[Array, "B T"]]
 Trunk = Literal["own", "policy"]

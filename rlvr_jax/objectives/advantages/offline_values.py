@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.arguments import check_each
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import Mask, Values
 from rlvr_jax.types.hyperparameters import NonNegative, Unit
-from rlvr_jax.types.parts import check_each
 
 __all__ = ["implicit_q_losses", "moved_targets", "value_perturbed"]
 

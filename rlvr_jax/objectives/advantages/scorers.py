@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from jaxtyping import Array, Float
 
+from rlvr_jax.arguments import check_arguments
 from rlvr_jax.types import Part, Rollouts
-from rlvr_jax.types.parts import check_arguments
 
 
 @dataclass(frozen=True, eq=False, repr=False)

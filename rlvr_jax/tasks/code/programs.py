@@ -11,7 +11,7 @@ from rlvr_jax.tasks.checked import verifier_of
 from rlvr_jax.tasks.code.program_steps import KINDS, Step, chain, draw_input, program, value
 from rlvr_jax.tasks.generated import Generated, generated
 
-CODE = "rlvr_jax.verifiers.programs.code"
+CODE = "rlvr_jax.verifiers.programs.python.code"
 _NAME = "solve"
 _EMPTY = {"lists": [], "texts": "", "numbers": 0}
 _TESTS = 8

@@ -15,7 +15,6 @@ has two steps, the question said again and the answer.
 
 import itertools
 import re
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import Annotated, Literal
 
@@ -23,6 +22,7 @@ import numpy as np
 
 from rlvr_jax.ranges import OpenUnit, Range
 from rlvr_jax.tasks.base import Prompt, Response, Task
+from rlvr_jax.tasks.grading import one_by_one
 from rlvr_jax.tasks.settings import ResponseTokens, SplitSeed, task
 from rlvr_jax.verifiers.grade import Grade
 
@@ -120,8 +120,6 @@ def _prompts(kind: str, a: int, b: int) -> list[Prompt]:
     return prompts
 
 
-def _verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
-    return [
-        grade_found(prompt, last_number(response.text), ended=float(not response.truncated))
-        for prompt, response in zip(prompts, responses, strict=True)
-    ]
+@one_by_one
+def _verify(prompt: Prompt, response: Response) -> Grade:
+    return grade_found(prompt, last_number(response.text), ended=float(not response.truncated))

@@ -10,13 +10,13 @@ correct if it is the last separate letter of the response, a number if it is the
 """
 
 import functools
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 from rlvr_jax.tasks.base import Prompt, Response, Task
+from rlvr_jax.tasks.derived.reformulations import box_at_the_end, last_letter
+from rlvr_jax.tasks.grading import one_by_one
 from rlvr_jax.tasks.options import takes_options_of
-from rlvr_jax.tasks.reformulations import box_at_the_end, last_letter
 from rlvr_jax.tasks.sums.arithmetic import arithmetic, grade_found, last_number
 from rlvr_jax.verifiers.grade import Grade
 
@@ -52,9 +52,7 @@ def _with_forms(prompt: Prompt) -> Prompt:
     return replace(prompt, meta={**prompt.meta, "variants": variants})
 
 
-def _verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
-    grades = []
-    for prompt, response in zip(prompts, responses, strict=True):
-        found = (last_letter if isinstance(prompt.answer, str) else last_number)(response.text)
-        grades.append(grade_found(prompt, found, format=float(box_at_the_end(response.text))))
-    return grades
+@one_by_one
+def _verify(prompt: Prompt, response: Response) -> Grade:
+    found = (last_letter if isinstance(prompt.answer, str) else last_number)(response.text)
+    return grade_found(prompt, found, format=float(box_at_the_end(response.text)))

@@ -17,7 +17,6 @@ costs `call_cost` of the reward, so it pays only if the policy would be incorrec
 """
 
 import itertools
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -25,6 +24,7 @@ from typing import Annotated
 from rlvr_jax.ranges import NonNegative
 from rlvr_jax.tasks.base import Prompt, Response, Task
 from rlvr_jax.tasks.generated import held_apart
+from rlvr_jax.tasks.grading import one_by_one
 from rlvr_jax.tasks.settings import HeldOut, ResponseTokens, task
 from rlvr_jax.tools import Environment, between, calculator, toolbox
 from rlvr_jax.verifiers.grade import Grade
@@ -93,15 +93,11 @@ def _prompt(kind: str, a: int, b: int) -> Prompt:
     return Prompt(f"{a}{KINDS[kind]}{b}=", value, kind, gold=gold, solution=(gold,))
 
 
-def _verify(
-    call_cost: float, prompts: Sequence[Prompt], responses: Sequence[Response]
-) -> list[Grade]:
+@one_by_one
+def _verify(call_cost: float, prompt: Prompt, response: Response) -> Grade:
     """Correct if the text after the last `;` is the value in its usual form."""
-    grades = []
-    for prompt, response in zip(prompts, responses, strict=True):
-        calls = response.text.count("]")
-        answer = None if response.truncated else response.text.split(";")[-1]
-        right = float(answer == str(prompt.answer))
-        info = {"calls": float(calls)}
-        grades.append(Grade(right, right - call_cost * calls, info=info, answer=answer or None))
-    return grades
+    calls = response.text.count("]")
+    answer = None if response.truncated else response.text.split(";")[-1]
+    right = float(answer == str(prompt.answer))
+    info = {"calls": float(calls)}
+    return Grade(right, right - call_cost * calls, info=info, answer=answer or None)

@@ -23,6 +23,7 @@ import numpy as np
 
 from rlvr_jax.tasks import brackets
 from rlvr_jax.tasks.base import Prompt, Response, Task
+from rlvr_jax.tasks.grading import one_by_one
 from rlvr_jax.tasks.settings import ResponseTokens, SplitSeed, task
 from rlvr_jax.verifiers.grade import Grade
 
@@ -77,8 +78,6 @@ def _prompts(triples: Sequence[tuple[int, int, int]]) -> tuple[Prompt, ...]:
     return tuple(prompts)
 
 
-def _verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
-    return [
-        brackets.grade_attempt(prompt, response, legal_attempts(*prompt.answer[:3]))
-        for prompt, response in zip(prompts, responses, strict=True)
-    ]
+@one_by_one
+def _verify(prompt: Prompt, response: Response) -> Grade:
+    return brackets.grade_attempt(prompt, response, legal_attempts(*prompt.answer[:3]))

@@ -16,6 +16,7 @@ from typing import Annotated
 from rlvr_jax.ranges import Count, Range
 from rlvr_jax.tasks.base import Prompt, Response
 from rlvr_jax.tasks.generated import Generated, generated
+from rlvr_jax.tasks.grading import one_by_one
 from rlvr_jax.tasks.sums.arithmetic import grade_found, last_number
 from rlvr_jax.verifiers.grade import Grade
 
@@ -79,6 +80,6 @@ def partial_sums(
     return Generated(draw, ["sum"], verify=_verify, answers=True, derived=derived)
 
 
-def _verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
-    pairs = zip(prompts, responses, strict=True)
-    return [grade_found(prompt, last_number(response.text)) for prompt, response in pairs]
+@one_by_one
+def _verify(prompt: Prompt, response: Response) -> Grade:
+    return grade_found(prompt, last_number(response.text))

@@ -23,7 +23,7 @@ from rlvr_jax.tasks.synthesis.lines import (
     wanted_list,
     write_lines,
 )
-from rlvr_jax.verifiers.programs.functions import run_programs
+from rlvr_jax.verifiers.programs.python.functions import run_programs
 
 
 class Agreement(NamedTuple):

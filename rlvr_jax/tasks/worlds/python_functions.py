@@ -13,8 +13,8 @@ from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.settings import ResponseTokens, task
 from rlvr_jax.tasks.worlds.triplets import KINDS, Triplet, World, solve_prompt, verify_in
 from rlvr_jax.verifiers.fences import fences, last_fence
-from rlvr_jax.verifiers.programs.functions import run_functions, value_in
-from rlvr_jax.verifiers.programs.outputs import same_value
+from rlvr_jax.verifiers.programs.python.functions import run_functions, value_in
+from rlvr_jax.verifiers.programs.python.outputs import same_value
 
 __all__ = ["PYTHON_FUNCTIONS", "python_functions"]
 

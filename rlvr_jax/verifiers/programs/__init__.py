@@ -1,8 +1,6 @@
 """Answers that are programs: engines with limits, and readers of our own.
 
-`code`: Python programs against tests; `trial` runs the tests, `outputs` compares results. Inside
-  the sandbox, `session` starts the processes: `judge` has the tests, `candidate` the program, and
-  `crossing` writes the values that go from one to the other.
+`python`: Python programs against tests.
 `sql_verifier`: rows of a query against those of the gold query (`sqlite_engine`, `duckdb_engine`,
   `result_tables`).
 `sirl_solver`: a linear program, solved (`linear_program` and `lp_text` read it).

@@ -2,7 +2,7 @@
 
 Word and sentence counts are ours (`words`), where the package uses NLTK, so scores agree with its
 own up to such borders. Checks are missing that need a tagger, a list of stop words or syllables, or
-knowledge of the world; `rlvr_jax.tasks.ifbench` counts it.
+knowledge of the world; `rlvr_jax.tasks.texts.ifbench` counts it.
 
 Source: https://github.com/allenai/IFBench (the instructions); the code is ours.
 """

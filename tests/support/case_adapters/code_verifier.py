@@ -1,6 +1,6 @@
 from rlvr_jax.verifiers import Check, examine
 
-MODULE = "rlvr_jax.verifiers.programs.code"
+MODULE = "rlvr_jax.verifiers.programs.python.code"
 # Stopped programs are stopped sooner than by default; wall time is ample for a busy machine.
 CHECK = Check(f"{MODULE}:check", f"{MODULE}:extract", {"cpu_seconds": 0.2, "wall_seconds": 10.0})
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlvr_jax.verifiers.programs.code import check
+from rlvr_jax.verifiers.programs.python.code import check
 
 HONEST = "def f(x): return x * x"
 # What a cheat cannot know is that f(3) is 9, and the marker.

@@ -5,9 +5,9 @@ from machine import needs_root_of_its_own
 
 from rlvr_jax.sandbox import Limits, Sandbox
 from rlvr_jax.sandbox.layers import LAYERS
-from rlvr_jax.verifiers.programs import trial
-from rlvr_jax.verifiers.programs.code import check, extract
-from rlvr_jax.verifiers.programs.trial import PASSED, NoVerdict, run_tests
+from rlvr_jax.verifiers.programs.python import trial
+from rlvr_jax.verifiers.programs.python.code import check, extract
+from rlvr_jax.verifiers.programs.python.trial import PASSED, NoVerdict, run_tests
 
 LIMITS = Limits(wall_seconds=10.0, cpu_seconds=1.0)  # wall time is ample for a busy machine
 ADD = "def add(a, b): return a + b"

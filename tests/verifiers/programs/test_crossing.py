@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from rlvr_jax.verifiers.programs.crossing import MOST_BYTES, Gone, Peer, Values
+from rlvr_jax.verifiers.programs.python.crossing import MOST_BYTES, Gone, Peer, Values
 
 
 def nothing_there(kind, number):

@@ -8,7 +8,7 @@ import pytest
 from one_token import mutants
 
 from rlvr_jax.tasks import load
-from rlvr_jax.verifiers.programs.code import check, extract
+from rlvr_jax.verifiers.programs.python.code import check, extract
 
 WORKERS = 2
 OURS = {

@@ -16,9 +16,9 @@ from remote_programs import (
 )
 
 from rlvr_jax.sandbox import Limits, Sandbox
-from rlvr_jax.verifiers.programs.code import check
-from rlvr_jax.verifiers.programs.outputs import same_value
-from rlvr_jax.verifiers.programs.trial import PASSED, run_tests
+from rlvr_jax.verifiers.programs.python.code import check
+from rlvr_jax.verifiers.programs.python.outputs import same_value
+from rlvr_jax.verifiers.programs.python.trial import PASSED, run_tests
 
 LIMITS = Limits(wall_seconds=20.0, cpu_seconds=2.0)  # wall time is ample for a busy machine
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rlvr_jax.arguments import check_each
 from rlvr_jax.experience.draws.trees.nodes import (
     Nodes,
     back_up_mixed,
@@ -13,7 +14,6 @@ from rlvr_jax.experience.draws.trees.nodes import (
     with_nodes,
 )
 from rlvr_jax.types.hyperparameters import NonNegativeInt, Unit
-from rlvr_jax.types.parts import check_each
 
 
 class Answers(NamedTuple):

@@ -17,9 +17,9 @@ from typing import Any
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.checked import verifier_of
 from rlvr_jax.tasks.generated import SIZE
-from rlvr_jax.tasks.instructions import MODULE, instructions
 from rlvr_jax.tasks.settings import ResponseTokens, Seed, Size, task
 from rlvr_jax.tasks.synthesis.lines import rows_in_package
+from rlvr_jax.tasks.texts.instructions import MODULE, instructions
 from rlvr_jax.verifiers.texts.instruction_following import KNOWN
 
 

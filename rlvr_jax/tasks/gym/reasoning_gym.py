@@ -4,8 +4,8 @@
 
 The package makes the questions (https://github.com/open-thought/reasoning-gym, 0.1.25); the grade
 is ours. An answer that equals the gold, white space around it aside, scores 1.
-Where the data set allows several spellings, `reasoning_gym_answers` compares. Where several answers
-are correct, `reasoning_gym_scorers` decides, or the data set's own scorer if that is neither unsafe
+Where the data set allows several spellings, `answers` compares. Where several answers
+are correct, `scorers` decides, or the data set's own scorer if that is neither unsafe
 nor too lenient, in a process that is killed at a time limit. Below 1.0 its score counts as 0, as
 the package rewards half-correct answers; so does the gold with more text around it. `REFUSED`
 names the data sets that cannot be trained on, and why.
@@ -34,8 +34,9 @@ from rlvr_jax.ranges import Positive, Range
 from rlvr_jax.tasks.answer_form import joined
 from rlvr_jax.tasks.base import Prompt, Response, Task
 from rlvr_jax.tasks.generated import SIZE, TEST_SIZE
-from rlvr_jax.tasks.reasoning_gym_answers import EQUAL, is_padded
-from rlvr_jax.tasks.reasoning_gym_scorers import SCORERS
+from rlvr_jax.tasks.grading import one_by_one
+from rlvr_jax.tasks.gym.answers import EQUAL, is_padded
+from rlvr_jax.tasks.gym.scorers import SCORERS
 from rlvr_jax.tasks.settings import ResponseTokens, Seed, Size, TestSize, checked, task
 from rlvr_jax.tasks.synthesis.worked import WORKED, worked
 from rlvr_jax.verifiers.grade import Grade
@@ -267,19 +268,15 @@ def extract_answer(response: Response) -> str | None:
     return response.text.strip()
 
 
-def _verify_equal(
-    equal: Callable[[str, str], bool], prompts: Sequence[Prompt], responses: Sequence[Response]
-) -> list[Grade]:
-    grades = []
-    for prompt, response in zip(prompts, responses, strict=True):
-        answer, gold = extract_answer(response), prompt.answer.strip()
-        same = answer == gold
-        if not gold:  # no text at all is an answer only in tags
-            same = same and "</answer>" in response.text
-        elif not same and answer is not None and len(answer) <= _MAX_CHARACTERS:
-            same = equal(answer, gold)
-        grades.append(Grade(outcome=float(same), answer=answer))
-    return grades
+@one_by_one
+def _verify_equal(equal: Callable[[str, str], bool], prompt: Prompt, response: Response) -> Grade:
+    answer, gold = extract_answer(response), prompt.answer.strip()
+    same = answer == gold
+    if not gold:  # no text at all is an answer only in tags
+        same = same and "</answer>" in response.text
+    elif not same and answer is not None and len(answer) <= _MAX_CHARACTERS:
+        same = equal(answer, gold)
+    return Grade(outcome=float(same), answer=answer)
 
 
 class _Scorer:
@@ -288,7 +285,7 @@ class _Scorer:
     def __init__(self, name: str, config: Mapping[str, Any], entry: dict, wall_seconds: float):
         self._job = {"name": name, "config": _as_json(config)}
         self._pool = WorkerPool(
-            "rlvr_jax.tasks.reasoning_gym:score",
+            "rlvr_jax.tasks.gym.reasoning_gym:score",
             wall_seconds=wall_seconds,
             memory_mb=4096,
             job_bytes=2**20,

@@ -18,8 +18,8 @@ import types
 from collections.abc import Iterable
 from typing import Any
 
-from rlvr_jax.verifiers.programs.crossing import Gone, Peer, Values
-from rlvr_jax.verifiers.programs.library import state_of
+from rlvr_jax.verifiers.programs.python.crossing import Gone, Peer, Values
+from rlvr_jax.verifiers.programs.python.library import state_of
 
 _PROGRAM = "program"  # the module: the block under `if __name__ == "__main__"` does not run
 

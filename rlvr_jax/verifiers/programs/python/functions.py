@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from rlvr_jax.verifiers.programs.outputs import same_value
+from rlvr_jax.verifiers.programs.python.outputs import same_value
 from rlvr_jax.verifiers.programs.tools import run_engine
 
 _SECONDS = 2.0

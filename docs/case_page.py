@@ -1,12 +1,14 @@
-"""Cases of the mathematics verifier in files, and the page "What the maths verifier accepts"."""
+"""The page "What the maths verifier accepts", made of case tables.
 
-import json
+python docs/case_page.py tests/cases/maths_kinds.jsonl tests/cases/maths_neighbours.jsonl
+"""
+
+import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rlvr_jax.verifiers.nesting import closing
+from rlvr_jax.verifiers.report import Case, read_cases
 
 _MOST = 8  # examples of a grade and a kind
 _VERDICTS = {1: "accepted", 0: "refused", None: "ungraded"}
@@ -23,66 +25,7 @@ Answers are the content of `\\boxed{{…}}`. The tables hold {cases} cases of {k
 shows at most {most} of each verdict and kind. Your own cases, one JSON object a line with `input`,
 `gold` and `verdict`, are compared by `python -m rlvr_jax.verifiers.report FOLDER`.
 
-Made by `python -m rlvr_jax.verifiers.report {files} --markdown`."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """One line of a file.
-
-    Fields:
-      place: file and line.
-      response, gold: the texts that are compared.
-      verdict: grade in the file: 1, 0 or None.
-      kind: of the case, the name of the file where the line has none.
-      why: reason of the grade, "" without.
-    """
-
-    place: str
-    response: str
-    gold: str
-    verdict: int | None
-    kind: str
-    why: str = ""
-
-
-def read_cases(folder: Path) -> list[Case]:
-    """Reads all cases of a folder, or of one file.
-
-    Raises:
-      ValueError: no file; a line that is not a case, which is named.
-    """
-    files = sorted(folder.glob("*.jsonl")) if folder.is_dir() else [folder]
-    if not files or not files[0].is_file():
-        raise ValueError(f"report: FOLDER must hold .jsonl files, got {str(folder)!r}")
-    return [case for file in files for case in _cases(file)]
-
-
-def _cases(file: Path) -> Iterator[Case]:
-    for number, line in enumerate(file.read_text(encoding="utf-8-sig").split("\n"), 1):
-        if not line.strip():
-            continue
-        place = f"{file.name}:{number}"
-        try:
-            row: Any = json.loads(line)
-            texts = row["input"], row["gold"]
-            verdict = row["verdict"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(
-                f"report: {place} must be an object with input, gold and verdict, got {line[:60]!r}"
-                f" ({error})"
-            ) from None
-        if not all(isinstance(text, str) for text in texts) or verdict not in (0, 1, None):
-            raise ValueError(
-                f"report: {place} must have texts as input and gold, and 1, 0 or null as verdict,"
-                f" got {line[:60]!r}"
-            )
-        response, gold = texts
-        if "boxed" not in response and "fbox" not in response:
-            response = f"\\boxed{{{response}}}"
-        kind = str(row.get("kind") or row.get("why") or file.stem)
-        why = str(row.get("why", "")) if row.get("kind") else ""
-        yield Case(place, response, gold, None if verdict is None else int(verdict), kind, why)
+Made by `python docs/case_page.py {files}`."""
 
 
 def markdown(cases: Sequence[Case], files: str) -> str:
@@ -136,3 +79,8 @@ def _code(text: str) -> str:
     marks = "``" if "`" in text else "`"
     pad = " " if text[:1] in "` " or text[-1:] in "` " else ""
     return f"{marks}{pad}{text}{pad}{marks}".replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    files = sys.argv[1:]
+    print(markdown([case for file in files for case in read_cases(Path(file))], " ".join(files)))

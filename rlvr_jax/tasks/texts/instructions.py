@@ -14,7 +14,7 @@ from rlvr_jax.ranges import Range
 from rlvr_jax.tasks.base import Prompt
 from rlvr_jax.tasks.checked import verifier_of
 from rlvr_jax.tasks.generated import Generated, generated
-from rlvr_jax.tasks.instruction_prompts import AMOUNTS, MOST, compose
+from rlvr_jax.tasks.texts.instruction_prompts import AMOUNTS, MOST, compose
 
 MODULE = "rlvr_jax.verifiers.texts.instruction_following"
 

@@ -20,10 +20,10 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-from rlvr_jax.verifiers.programs.candidate import defined
-from rlvr_jax.verifiers.programs.crossing import Gone, Peer, Values
-from rlvr_jax.verifiers.programs.library import set_state, state_of
-from rlvr_jax.verifiers.programs.remote import Function, Object
+from rlvr_jax.verifiers.programs.python.candidate import defined
+from rlvr_jax.verifiers.programs.python.crossing import Gone, Peer, Values
+from rlvr_jax.verifiers.programs.python.library import set_state, state_of
+from rlvr_jax.verifiers.programs.python.remote import Function, Object
 
 MOST_TEXT = 2**20  # characters of a value that is handed on
 _DISCARD = " discard"  # no name that a test can write

@@ -20,9 +20,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlvr_jax.verifiers.programs.candidate import fork_on_demand
-from rlvr_jax.verifiers.programs.crossing import Gone
-from rlvr_jax.verifiers.programs.judge import Judge
+from rlvr_jax.verifiers.programs.python.candidate import fork_on_demand
+from rlvr_jax.verifiers.programs.python.crossing import Gone
+from rlvr_jax.verifiers.programs.python.judge import Judge
 
 PROGRAM = "program.py"  # the file with the program
 MOST_SILENT = 2  # tests in a row that take all their time, after which no other is run

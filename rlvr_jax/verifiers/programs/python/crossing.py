@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from enum import Enum
 from typing import Any
 
-from rlvr_jax.verifiers.programs.library import (
+from rlvr_jax.verifiers.programs.python.library import (
     TAGS,
     put_together,
     set_state,

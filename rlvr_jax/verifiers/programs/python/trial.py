@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_jax.sandbox import Limits, Outcome, Sandbox
-from rlvr_jax.verifiers.programs import candidate, crossing, judge, library, remote, session
-from rlvr_jax.verifiers.programs.outputs import same_output, same_value
+from rlvr_jax.verifiers.programs.python import candidate, crossing, judge, library, remote, session
+from rlvr_jax.verifiers.programs.python.outputs import same_output, same_value
 
 PASSED, LATE = "passed", "time"
 _OURS = 4  # processes of ours next to the program's: judge, judge of a test, and the forking one

@@ -22,7 +22,7 @@ from typing import Any
 from rlvr_jax.sandbox import Limits, shared
 from rlvr_jax.verifiers.answers import after_thinking
 from rlvr_jax.verifiers.grade import Grade
-from rlvr_jax.verifiers.programs.trial import PASSED, NoVerdict, encoded, is_utf8, run_tests
+from rlvr_jax.verifiers.programs.python.trial import PASSED, NoVerdict, encoded, is_utf8, run_tests
 
 _SCORES = ("strict", "fraction")
 # All match whole runs of marks only, or a response of marks would take quadratic time.

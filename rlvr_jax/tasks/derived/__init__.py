@@ -1,0 +1,1 @@
+"""Prompts made of other prompts: with hints, critiques, verdicts, in dialogues, from traces."""

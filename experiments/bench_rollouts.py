@@ -135,9 +135,9 @@ def _run(config: Config, folder: str) -> Run:
 def _actor(run: Run) -> Timed:
     """On one device, so that a call of one prompt has as much of the machine as one of several."""
     state, sampler = run.initial_state(), run.start.sampler
-    params = jax.device_put(jax.device_get(run.sampler_params(state)), jax.devices()[0])
+    params = jax.device_put(jax.device_get(run.sampler_params(state.device)), jax.devices()[0])
     sampler = replace(sampler, model=replace(sampler.model, mesh=None))
-    return Timed(sampler, params, run.start.tables, 0, run.scorer(state))
+    return Timed(sampler, params, run.start.tables, 0, run.scorer(state.device))
 
 
 def _asks(run: Run, prompts: int, rows: int) -> list[SampleRequest]:

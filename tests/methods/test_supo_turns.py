@@ -267,7 +267,7 @@ def test_every_token_is_scored_in_the_context_it_was_drawn_in(run):
     assert_array_equal(
         on, (rollouts.records["origin"] == 0) & (np.arange(14) < rollouts.length[:, None])
     )
-    scored = run.scorer(state)(rollouts, ["logp", "entropy"], "current")
+    scored = run.scorer(state.device)(rollouts, ["logp", "entropy"], "current")
     assert_allclose(rollouts.behaviour_logp[on], scored["logp"][on], atol=FLOAT32)
     assert_allclose(rollouts.entropy[on], scored["entropy"][on], atol=FLOAT32)
 
@@ -275,7 +275,7 @@ def test_every_token_is_scored_in_the_context_it_was_drawn_in(run):
 def drawn_by_policy(run, draw, **changes):
     state = run.initial_state()
     actor = RunActor(
-        run.start.sampler, run.sampler_params(state), run.start.tables, 0, run.scorer(state)
+        run.start.sampler, run.sampler_params(state.device), run.start.tables, 0, run.scorer(state.device)
     )
     asks = [SampleRequest(prompt, n, 6, **changes) for n, prompt in enumerate(run.task.train[:4])]
     turn = StepContext(0, jax.random.key(0), run.setting, None)

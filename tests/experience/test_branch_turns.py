@@ -249,7 +249,8 @@ def test_every_token_is_scored_in_the_context_it_was_drawn_in(run):
 def test_a_turn_drawn_greedily_is_what_a_fresh_prompt_would_give(policy):
     run = training_runs.prepared(settings(policy, "unused", "arpo"))
     state, own = run.initial_state(), run.start.sampler
-    actor = RunActor(own, run.sampler_params(state.device), run.start.tables, 0, run.scorer(state.device))
+    params, scorer = run.sampler_params(state.device), run.scorer(state.device)
+    actor = RunActor(own, params, run.start.tables, 0, scorer)
     asks = [
         SampleRequest(prompt, n, 6, temperature=GREEDY)
         for n, prompt in enumerate(run.task.train[:4])

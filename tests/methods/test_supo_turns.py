@@ -274,9 +274,8 @@ def test_every_token_is_scored_in_the_context_it_was_drawn_in(run):
 
 def drawn_by_policy(run, draw, **changes):
     state = run.initial_state()
-    actor = RunActor(
-        run.start.sampler, run.sampler_params(state.device), run.start.tables, 0, run.scorer(state.device)
-    )
+    params, scorer = run.sampler_params(state.device), run.scorer(state.device)
+    actor = RunActor(run.start.sampler, params, run.start.tables, 0, scorer)
     asks = [SampleRequest(prompt, n, 6, **changes) for n, prompt in enumerate(run.task.train[:4])]
     turn = StepContext(0, jax.random.key(0), run.setting, None)
     return draw.apply(asks, actor, (), turn)[0], actor, turn

@@ -190,7 +190,7 @@ def _measure_update(size: str, micro_batches: int) -> dict[str, Any]:
             nonlocal state
             scored = rollouts
             if not fresh:
-                old = run.programs.score(run.policy_params(state), rollouts)
+                old = run.programs.score(run.policy_params(state.device), rollouts)
                 scored = rollouts.replace(**jax.device_get(old))
             state, metrics, _ = run.programs.update(state, scored, key, fresh)
             jax.block_until_ready(metrics)

@@ -69,11 +69,11 @@ def main(arguments: Sequence[str]) -> None:
         for step in range(config.repeats + 1):
             started = time.perf_counter()
             taken_step = take_step(run, state, step)
-            jax.block_until_ready(taken_step.state.params)
+            jax.block_until_ready(taken_step.state.device.params)
             seconds.append(time.perf_counter() - started)
             state, batch = taken_step.state, taken_step.batch
-        console.print(_teachers(config, run.start.model, state.params, batch.rollouts))
-        console.print(_probes(config, run.start.model, state.params, batch.rollouts))
+        console.print(_teachers(config, run.start.model, state.device.params, batch.rollouts))
+        console.print(_probes(config, run.start.model, state.device.params, batch.rollouts))
         if config.store:
             step = min(seconds[1:])
             console.print(_store(config, batch.rollouts, step), highlight=False)

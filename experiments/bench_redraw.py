@@ -75,8 +75,8 @@ def _actor() -> tuple[RunActor, list[SampleRequest]]:
     run = make_run(resolve(config, task))
     state = run.initial_state()
     start = run.start
-    params = run.sampler_params(state)
-    actor = RunActor(start.sampler, params, start.tables, 0, run.scorer(state))
+    params = run.sampler_params(state.device)
+    actor = RunActor(start.sampler, params, start.tables, 0, run.scorer(state.device))
     view = hint(0.25)
     prompts = list(enumerate(task.train))[: config.sampling.prompts_per_step]
     samples = config.sampling.samples_per_prompt

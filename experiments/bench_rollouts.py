@@ -13,8 +13,8 @@ it says nothing.
 
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -84,20 +84,22 @@ class SlowTool:
         return Reply(state, "1;")
 
 
-class Timed:
-    """An actor, and the seconds in which it has drawn."""
+@dataclass(frozen=True)
+class Timed(RunActor):
+    """An actor, and the seconds of each of its draws."""
 
-    def __init__(self, actor: RunActor):
-        self._actor = actor
-        self.seconds: float = 0.0
+    seconds: list[float] = field(default_factory=list)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._actor, name)
-
-    def draw(self, *asked: Any, **how: Any) -> Batch:
+    def draw(
+        self,
+        asks: Sequence[SampleRequest],
+        key: jax.Array,
+        sampling: Mapping[str, Any] | None = None,
+        constants: Any = None,
+    ) -> Batch:
         started = time.perf_counter()
-        drawn = self._actor.draw(*asked, **how)
-        self.seconds += time.perf_counter() - started
+        drawn = super().draw(asks, key, sampling, constants)
+        self.seconds.append(time.perf_counter() - started)
         return drawn
 
 
@@ -130,12 +132,12 @@ def _run(config: Config, folder: str) -> Run:
     return make_run(resolve(settings, calculations()))
 
 
-def _actor(run: Run) -> RunActor:
+def _actor(run: Run) -> Timed:
     """On one device, so that a call of one prompt has as much of the machine as one of several."""
     state, sampler = run.initial_state(), run.start.sampler
-    params = jax.device_put(jax.device_get(run.sampler_params(state)), jax.devices()[0])
+    params = jax.device_put(jax.device_get(run.sampler_params(state.device)), jax.devices()[0])
     sampler = replace(sampler, model=replace(sampler.model, mesh=None))
-    return RunActor(sampler, params, run.start.tables, 0, run.scorer(state))
+    return Timed(sampler, params, run.start.tables, 0, run.scorer(state.device))
 
 
 def _asks(run: Run, prompts: int, rows: int) -> list[SampleRequest]:
@@ -161,14 +163,15 @@ def _plain(config: Config, run: Run):
 def _turns(config: Config, run: Run):
     draw = turns(SlowTool(config.tool_seconds), limit=config.replies)
     for name, prompts in (("turns, two halves", 2), ("turns, lockstep", 1)):
-        actor, asks = Timed(_actor(run)), _asks(run, prompts, config.rows)
+        actor, asks = _actor(run), _asks(run, prompts, config.rows)
         turn = StepContext(0, jax.random.key(1), run.setting, lambda count: [])
         shares = []
 
         def drawn(actor=actor, asks=asks, turn=turn, shares=shares):
-            actor.seconds, started = 0.0, time.perf_counter()
+            actor.seconds.clear()
+            started = time.perf_counter()
             _, _, told = draw.apply(asks, actor, (), turn)
-            shares.append((actor.seconds, time.perf_counter() - started))
+            shares.append((sum(actor.seconds), time.perf_counter() - started))
             return told
 
         seconds, told = _timed(drawn, config.rounds)

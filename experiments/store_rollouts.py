@@ -66,10 +66,10 @@ def main(arguments: Sequence[str]) -> None:
     run = make_run(resolve(settings, task))
     state = run.initial_state()
     batch = collect(run, state, step=0).batch
-    state, _, records = learn(run.learner, state, batch.rollouts, step=0)
+    device, _, records = learn(run.learner, state.device, batch.rollouts, step=0)
 
     rollouts = batch.rollouts.replace(old_logp=records["old_logp"])
-    stats = policy.score(run.start.model, state.params, rollouts, STATISTICS)
+    stats = policy.score(run.start.model, device.params, rollouts, STATISTICS)
     texts = {
         "prompt": [prompt.text for prompt in batch.prompts],
         "response": [response.text for response in batch.responses],

@@ -14,7 +14,7 @@ from rlvr_jax.experience import grades
 from rlvr_jax.experience.asks import SampleRequest
 from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.given import behind_given, rows_of_responses, with_given
-from rlvr_jax.experience.parts import Written
+from rlvr_jax.experience.parts import Actor, Written
 from rlvr_jax.experience.prompts import PromptTable, encode_text
 from rlvr_jax.experience.sampling import Sampler, occurrences
 from rlvr_jax.experience.stops import stops_of
@@ -34,7 +34,7 @@ Scorer = Callable[[Rollouts, Iterable[str], str], dict[str, np.ndarray]]
 
 
 @dataclass(frozen=True)
-class RunActor:
+class RunActor(Actor):
     """The actor of a run; see `Actor`.
 
     Fields:
@@ -235,7 +235,7 @@ class RunActor:
             )
         return tokens, length
 
-    def _prompt(self, ask: SampleRequest) -> Sequence[int]:
+    def _prompt(self, ask: SampleRequest) -> Sequence[int] | np.ndarray:
         """The tokens of the shown prompt."""
         table, shown = self.tables.get(ask.view.label), None
         if table is None:
@@ -309,8 +309,14 @@ class RunActor:
         if not whole:
             rows = [ids for ids in begun for _ in range(samples)]
             trained = np.repeat([flag for _, flag in given], samples)
-            shown = tuple(np.repeat(x, samples, axis=0) for x in (tokens, length))
-            drawn = behind_given(drawn, *shown, rows, trained, self.sampler.response_tokens)
+            drawn = behind_given(
+                drawn,
+                np.repeat(tokens, samples, axis=0),
+                np.repeat(length, samples, axis=0),
+                rows,
+                trained,
+                self.sampler.response_tokens,
+            )
         if vectors is not None:
             drawn = drawn.replace(
                 soft_prompt=np.repeat(vectors, samples, axis=0),

@@ -7,19 +7,20 @@ Parts are pure functions of their state, the step and their inputs. State is key
 name, so that checkpoints stay valid when a part is inserted.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 
 from rlvr_jax.experience.asks import SampleRequest, View
-from rlvr_jax.experience.batch import Batch, given_tokens
+from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.curricula.batches import shuffled_epochs
 from rlvr_jax.experience.draws.plain import plain
 from rlvr_jax.experience.grades import check_task, grade_answers
 from rlvr_jax.experience.parts import Actor, Curriculum, Draw, RunInfo, Stage, StepContext
 from rlvr_jax.experience.returned import OF_APPLY, answer_of, check_batch, keep_state, like
+from rlvr_jax.experience.stage_actor import CountedActor, StageActor
 from rlvr_jax.rollout import named_key
 from rlvr_jax.tasks import Task
 from rlvr_jax.tools.slips import names_own
@@ -117,7 +118,7 @@ class Experience(Part):
 
     def drawn_samples(self, samples: int) -> int:
         """Rollouts of a group that are sampled first, for a number of trained ones."""
-        for stage in reversed(self.stages.values()):
+        for stage in reversed(tuple(self.stages.values())):
             samples = stage.size(samples)
         return samples
 
@@ -208,27 +209,30 @@ def experience(
             raise ValueError(
                 f"experience: draw must return all rows that {stage.label} needs, got {draw.label}"
             )
-    named = named_parts([*(curricula or [shuffled_epochs()]), draw or plain(), *stages])
-    names = list(named)
-    number = len(curricula) or 1
-    return Experience(
-        {name: named[name] for name in names[:number]},
-        (names[number], named[names[number]]),
-        {name: named[name] for name in names[number + 1 :]},
-    )
+    first = named_parts(curricula or [shuffled_epochs()])
+    (second,) = named_parts([draw or plain()], first).items()
+    return Experience(first, second, named_parts(stages, {*first, second[0]}))
 
 
 class _Step:
-    """One step of a chain, and the actor of its stages."""
+    """One step of a chain."""
 
-    def __init__(self, chain, actor, state, step, setting):
+    def __init__(
+        self,
+        chain: Experience,
+        actor: Actor,
+        state: dict[str, Any],
+        step: int,
+        setting: RunInfo,
+    ):
         self.chain, self.state = chain, state
         self.step, self.setting = step, setting
         self.rounds = 0
         self.seen: list[Batch] = []
         counts = ("sampled_tokens", "given_tokens", "scored_tokens")
         self.metrics: dict[str, float] = dict.fromkeys(counts, 0.0)
-        self.actor = _Counting(actor, self.metrics)
+        self.actor = CountedActor(actor, self.metrics)
+        self.of_stages = StageActor(actor, self.metrics, self.draw, self.grade)
 
     def run(self) -> Collected:
         asks = self._propose()
@@ -237,27 +241,31 @@ class _Step:
             raise ValueError(
                 f"{labels}: propose must return requests to train on, got none in step {self.step}"
             )
-        batch = self.grade(self.draw(asks))
+        batch = self.grade(self.draw(asks, self.setting.sampler_key(self.step)))
         for name, stage in self.chain.stages.items():
             if not stage.at_grading:
-                batch = self._staged(name, stage, batch, self.more)
+                batch = self._staged(name, stage, batch)
         return Collected(batch, self.state, self.seen, self.metrics)
 
-    def _staged(self, name: str, stage: Stage, batch: Batch, more, sums: bool = False) -> Batch:
-        key = _key(self.setting, name, self.step)
+    def _staged(self, name: str, stage: Stage, batch: Batch) -> Batch:
         # A stage that adds to grades sees the verifier's only; otherwise it would call itself.
-        actor = self.actor if stage.at_grading else self
-        return self._applied(name, stage, batch, actor, key, more, sums)
+        actor, more = (self.actor, _no_more) if stage.at_grading else (self.of_stages, self.more)
+        key = _key(self.setting, name, self.step)
+        return self._applied(
+            name, stage, batch, actor, StepContext(self.step, key, self.setting, more)
+        )
 
-    def _applied(self, name, one, given, actor, key, more, sums, graded=True) -> Batch:
-        """The batch that a draw or a stage makes of its first argument."""
-        turn = StepContext(self.step, key, self.setting, more)
+    def _applied(
+        self, name: str, one: Draw | Stage, given: Any, actor: Actor, turn: StepContext
+    ) -> Batch:
+        """The batch that a draw makes of requests, or a stage of a batch."""
         with names_own(f"{one.label}: apply"):
             answer = one.apply(given, actor, self.state.get(name, ()), turn)
         batch, state, told = answer_of(f"{one.label}: apply", answer, OF_APPLY)
-        check_batch(one.label, batch, graded)
+        check_batch(one.label, batch, graded=isinstance(one, Stage))
         keep_state(self.state, name, one.label, state)
-        _add(self.metrics, told, name, sums)
+        # Draws and stages at grading act several times in a step.
+        _add(self.metrics, told, name, sums=isinstance(one, Draw) or one.at_grading)
         return batch
 
     def _propose(self) -> list[SampleRequest]:
@@ -277,17 +285,10 @@ class _Step:
             self.grade(self.draw(ratings, _key(self.setting, "ratings", self.step)))
         return [ask for ask in asks if not ask.rating]
 
-    # The actor of stages: the recipe's own draw, and the grades that observers see.
-
-    def draw(self, asks: Sequence[SampleRequest], key: jax.Array | None = None) -> Batch:
-        """Responses by the recipe's own draw.
-
-        Args:
-          key: of the stage; None: that of first responses, for prompts of a new round.
-        """
-        key = named_key(self.setting.seed, "sampler", self.step) if key is None else key
-        how = {"more": _no_more, "sums": True, "graded": False}
-        return self._applied(*self.chain.draw, asks, self.actor, key, **how)
+    def draw(self, asks: Sequence[SampleRequest], key: jax.Array) -> Batch:
+        """Responses by the recipe's own draw."""
+        turn = StepContext(self.step, key, self.setting, _no_more)
+        return self._applied(*self.chain.draw, asks, self.actor, turn)
 
     def grade(self, batch: Batch) -> Batch:
         """The batch with grades, rows of a trace with that of its last one. Observers see it unless
@@ -295,7 +296,7 @@ class _Step:
         graded = grade_answers(self.actor.grade, batch)
         for name, stage in self.chain.stages.items():
             if stage.at_grading:
-                graded = self._staged(name, stage, graded, _no_more, sums=True)
+                graded = self._staged(name, stage, graded)
         foreign = batch.rollouts.records.get("off_policy")
         if foreign is None or not foreign.all():
             self.seen.append(graded)
@@ -309,35 +310,6 @@ class _Step:
         while len(asks) < count and self.rounds < self.setting.rounds:
             asks += self._propose()
         return asks[:count]
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        return getattr(self.actor, name)
-
-
-class _Counting:
-    """An actor that counts generated, given and scored tokens."""
-
-    def __init__(self, actor, metrics):
-        self.actor, self.metrics = actor, metrics
-
-    def draw(self, *asked, **how) -> Batch:
-        batch = self.actor.draw(*asked, **how)
-        given = float(given_tokens(batch.rollouts).sum())
-        self.metrics["given_tokens"] += given
-        self.metrics["sampled_tokens"] += float(batch.rollouts.length.sum()) - given
-        return batch
-
-    def write(self, *asked, **how) -> list[Any]:
-        told = self.actor.write(*asked, **how)
-        self.metrics["sampled_tokens"] += float(sum(text.tokens for text in told if text))
-        return told
-
-    def score(self, batch: Batch, *asked, **how) -> dict[str, Any]:
-        self.metrics["scored_tokens"] += float(batch.rollouts.length.sum())
-        return self.actor.score(batch, *asked, **how)
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        return getattr(self.actor, name)
 
 
 def _key(setting: RunInfo, name: str, step: int) -> jax.Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
@@ -12,6 +13,7 @@ import numpy as np
 from rlvr_jax.experience.asks import SampleRequest, View
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.told import Told
+from rlvr_jax.rollout import named_key
 from rlvr_jax.tasks import Task
 from rlvr_jax.tools import Environment, Game
 from rlvr_jax.types.parts import Part
@@ -48,6 +50,10 @@ class RunInfo:
     width: int = 0
     told: Told | None = None
 
+    def sampler_key(self, step: int) -> jax.Array:
+        """The key of a step's first responses, also of prompts of its later rounds."""
+        return named_key(self.seed, "sampler", step)
+
 
 class StepContext(NamedTuple):
     """The step context of a call of a part.
@@ -83,9 +89,11 @@ class Actor(Protocol):
     """The current policy; parts use nothing else.
 
     `RunActor` is the in-process sampler, scorer and verifier of a run. An actor may also be a page
-    of numpy, or a third-party engine.
+    of numpy, or a third-party engine: any object with these methods. A subclass that lacks one
+    cannot be made.
     """
 
+    @abstractmethod
     def draw(
         self,
         asks: Sequence[SampleRequest],
@@ -104,6 +112,7 @@ class Actor(Protocol):
         """
         ...
 
+    @abstractmethod
     def written(self, asks: Sequence[SampleRequest], responses: Sequence[Sequence[int]]) -> Batch:
         """Rows of given responses as if they were sampled now, masked to their ends, with log-probs
         and entropies of 0.
@@ -113,10 +122,12 @@ class Actor(Protocol):
         """
         ...
 
+    @abstractmethod
     def grade(self, batch: Batch) -> Batch:
         """The same rows with the verifier's grades, outcomes and rewards."""
         ...
 
+    @abstractmethod
     def score(self, batch: Batch, needs: Iterable[str], of: str = "current") -> dict[str, Any]:
         """Token statistics of rows in their contexts under the policy `of`: "current", "start" or
         "teacher".
@@ -128,10 +139,12 @@ class Actor(Protocol):
         """
         ...
 
+    @abstractmethod
     def prompts(self, asks: Sequence[SampleRequest]) -> tuple[np.ndarray, np.ndarray]:
         """Tokens [n, P] of the shown prompts, right-padded, and their lengths [n]."""
         ...
 
+    @abstractmethod
     def write(
         self,
         chats: Sequence[Sequence[Mapping[str, str]]],
@@ -151,14 +164,17 @@ class Actor(Protocol):
         """
         ...
 
+    @abstractmethod
     def encode(self, text: str) -> list[int]:
         """The tokens of a text, without a template."""
         ...
 
+    @abstractmethod
     def embeddings(self) -> np.ndarray:
         """The policy's input embeddings, [V, D]."""
         ...
 
+    @abstractmethod
     def stop_token(self) -> int:
         """The token that ends a response."""
         ...

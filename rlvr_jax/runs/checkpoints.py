@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import itertools
 import logging
 import os
 import re
@@ -15,7 +16,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 from rlvr_jax.parallel import has_accelerator
-from rlvr_jax.training.update import TrainState
+from rlvr_jax.runs.state import RunState
 
 _KEPT = 2
 # Bytes of arrays on their way to the disk where a run's memory is also the host's.
@@ -37,7 +38,7 @@ class Checkpoints:
       state: the like of which will be saved; only its sizes are read.
     """
 
-    def __init__(self, directory: Path, state: TrainState):
+    def __init__(self, directory: Path, state: RunState):
         # orbax reports every save at WARNING on the root logger of absl, and its errors there
         # at ERROR once more.
         logging.getLogger("absl").setLevel(logging.CRITICAL)
@@ -53,7 +54,7 @@ class Checkpoints:
             directory.absolute(), options=options, item_handlers=handler
         )
 
-    def save(self, step: int, state: TrainState) -> None:
+    def save(self, step: int, state: RunState) -> None:
         """Starts writing a state; a kill before the end leaves the older ones whole.
 
         Raises:
@@ -68,7 +69,7 @@ class Checkpoints:
         with self._told():
             self._manager.save(step, args=ocp.args.StandardSave(_named(state)))
 
-    def restore(self, step: int, like: TrainState) -> TrainState:
+    def restore(self, step: int, like: RunState) -> RunState:
         """Reads a state with the structure, dtypes and shardings of `like`, which is used up: the
         memory of `like` is freed first.
 
@@ -133,9 +134,10 @@ def _no_room(directory: Path) -> OSError:
     return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(directory))
 
 
-def _named(state: TrainState) -> dict[str, Any]:
+def _named(state: RunState) -> dict[str, Any]:
     # Not the tree itself: empty optimizer states and registered classes have no place in a file.
-    leaves = jax.tree.leaves_with_path(state)
+    parts = map(jax.tree.leaves_with_path, (state.device, state.host))
+    leaves = itertools.chain.from_iterable(parts)
     return {jax.tree_util.keystr(path): _like(leaf, leaf) for path, leaf in leaves}
 
 

@@ -210,8 +210,8 @@ def _train(
         said = describe_layout(
             run.config.devices.mesh,
             run.config.devices.sample_mesh,
-            run.policy_params(state),
-            state,
+            run.policy_params(state.device),
+            state.device,
             run.programs.reshard,
             prompts=run.config.wave()[0],
         )
@@ -246,9 +246,9 @@ def _train(
                 writer.write_report(live=False)
             raise
         # While the last checkpoint is still being written.
-        model, params = run.start.model, run.policy_params(state)
+        model, params = run.start.model, run.policy_params(state.device)
         if run.adapts:
-            policy.lora.save(directory / "adapter", model, state.params, run.start.path)
+            policy.lora.save(directory / "adapter", model, state.device.params, run.start.path)
         # As it came: the settings may have taken its template away.
         own = policy.tokenizer(run.start.path)
         policy.save(directory / "policy", model, params, own)

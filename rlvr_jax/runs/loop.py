@@ -20,9 +20,9 @@ from rlvr_jax.runs.checks.forecast import names_memory
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.run import Run
 from rlvr_jax.runs.run_writer import NoWriter, RunWriter
+from rlvr_jax.runs.state import HostState, RunState
 from rlvr_jax.runs.step import sample_rows, take_step
 from rlvr_jax.tasks import GradingError
-from rlvr_jax.training.update import TrainState
 from rlvr_jax.types import replace
 
 _CHECKPOINT_SECONDS = 300.0
@@ -34,7 +34,7 @@ class Stopped(Exception):
     """The run received a request to stop (SIGINT, SIGTERM); its state is saved."""
 
 
-def evaluate_run(run: Run, state: TrainState, step: int) -> Evaluation:
+def evaluate_run(run: Run, state: RunState, step: int) -> Evaluation:
     """Held-out numbers of the current policy, and how far it is from the start (read from disk)."""
 
     def kl(rollouts):
@@ -43,17 +43,18 @@ def evaluate_run(run: Run, state: TrainState, step: int) -> Evaluation:
         part = jax.tree.map(lambda x: x[_rows_of_update(run)], rollouts)
         now, then = (
             fetch(run.programs.score(p, part)["old_logp"])
-            for p in (run.policy_params(state), run.start_params())
+            for p in (run.policy_params(state.device), run.start_params())
         )
         return float(jnp.sum(now - then)) / max(int(part.mask.sum()), 1)
 
-    params, table = run.evaluator_params(state), run.start.test_table
+    params, table = run.evaluator_params(state.device), run.start.test_table
     name, draw = run.experience.draw
     answer = None
     if draw.of_policy:
         version = step * run.config.updates_per_step()
-        actor = RunActor(run.evaluator, params, {"plain": table}, version, run.scorer(state))
-        own = state.data.get(name, ()) if draw.evaluation is None else ()
+        scorer = run.scorer(state.device)
+        actor = RunActor(run.evaluator, params, {"plain": table}, version, scorer)
+        own = state.host.data.get(name, ()) if draw.evaluation is None else ()
         answer = answered_by(draw.evaluation or draw, own, actor, table, run.setting, step)
     with names_memory(run, "in an evaluation", "sampling"):
         return evaluate(
@@ -85,13 +86,13 @@ def _rows_of_update(run: Run) -> np.ndarray:
 
 def train_steps(
     run: Run,
-    state: TrainState,
+    state: RunState,
     first_step: int,
     writer: RunWriter | NoWriter,
     checkpoints: Checkpoints,
     on_step: Callable[[int, Mapping[str, float], Mapping[str, float]], None],
     asked: Sequence[int],
-) -> TrainState:
+) -> RunState:
     """Steps first_step … steps - 1 of a run, logged under their numbers counted from 1.
 
     Args:
@@ -119,11 +120,10 @@ def train_steps(
     for step in range(first_step, config.steps):
         if asked or must_stop(step, first_step):
             break
-        if step and _has_ended(config, state, step):
+        if step and _has_ended(config, state.host, step):
             return state
         started = time.perf_counter()
         before, state = state, run.prepared(state, step)
-        data = state.data
         with _saved_before(checkpoints, step, before):
             taken = take_step(run, state, step)
         state, metrics, timings = taken.state, taken.metrics, taken.timings
@@ -135,20 +135,20 @@ def train_steps(
         if not np.isfinite(list(watched.values())).all():
             kept = "the last checkpoint stands"
             # Of several updates some may have been made, and resuming would make them again.
-            if config.updates_per_step() == 1 and state.critic is None:
-                checkpoints.save(step, replace(state, data=data))
+            if config.updates_per_step() == 1 and state.device.critic is None:
+                checkpoints.save(step, replace(state, host=before.host))
                 kept = "the state before this update is saved"
             told = ", ".join(f"{name} is {value}" for name, value in watched.items())
             raise FloatingPointError(f"step {step + 1}: {told}; {kept}")
-        ends = _has_ended(config, state, step + 1)
+        ends = _has_ended(config, state.host, step + 1)
         evaluates = (step + 1) % interval == 0 or ends
         if evaluates:
             evaluating = time.perf_counter()
             found = evaluate_run(run, state, step + 1)
             metrics |= found.metrics
             writer.write_counts(step + 1, found.counts())
-            told = run.experience.at_evaluation(state.data, found.metrics)
-            state = replace(state, data=told)
+            data = run.experience.at_evaluation(state.host.data, found.metrics)
+            state = replace(state, host=replace(state.host, data=data))
             timings["evaluate_s"] = time.perf_counter() - evaluating
         timings["wall_s"] = time.perf_counter() - started
         writer.log(step + 1, metrics, timings)
@@ -178,7 +178,7 @@ def train_steps(
 
 
 @contextmanager
-def _saved_before(checkpoints: Checkpoints, step: int, state: TrainState) -> Iterator[None]:
+def _saved_before(checkpoints: Checkpoints, step: int, state: RunState) -> Iterator[None]:
     """Saves the state before a step that fails while that state is whole, as it is until the first
     update: a stage or a reward of a user's own may fail after hours."""
     try:
@@ -200,7 +200,7 @@ def _saved_before(checkpoints: Checkpoints, step: int, state: TrainState) -> Ite
         raise
 
 
-def _has_ended(config: TrainConfig, state: TrainState, steps: int) -> bool:
+def _has_ended(config: TrainConfig, state: HostState, steps: int) -> bool:
     """Whether a run has taken its last step, or generated all tokens of its budget."""
     return steps >= config.steps or 0 < config.sampled_tokens <= int(state.drawn)
 

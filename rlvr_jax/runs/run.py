@@ -32,6 +32,7 @@ from rlvr_jax.runs.loading import (
 )
 from rlvr_jax.runs.memory_check import cache_bytes, least_bytes
 from rlvr_jax.runs.resolved import ResolvedRun
+from rlvr_jax.runs.state import HostState, RunState
 from rlvr_jax.tasks import Task
 from rlvr_jax.training.critic import initial_critic
 from rlvr_jax.training.layout import sampling_mesh, state_shardings
@@ -79,7 +80,7 @@ class Run:
         """How its batches come to be."""
         return self.recipe.experience
 
-    def initial_state(self) -> TrainState:
+    def initial_state(self) -> RunState:
         """The state before the first update."""
         spec = Spec(
             prompts=len(self.task.train),
@@ -108,24 +109,24 @@ class Run:
         reference = None
         if self.experience.refreshes and "reference_logp" in self.recipe.objective.reads:
             reference = jax.tree.map(jnp.copy, params)
+        device = TrainState(params, init(params), *rest, critic, teacher, reference)
         data = self.experience.init(self.setting)
-        drawn = np.zeros((), np.int64)
-        return TrainState(params, init(params), *rest, critic, teacher, drawn, data, reference)
+        return RunState(device, HostState(np.zeros((), np.int64), data))
 
-    def prepared(self, state: TrainState, step: int) -> TrainState:
+    def prepared(self, state: RunState, step: int) -> RunState:
         """The state that a step begins with: the experience may start weights or optimizer anew."""
-        events = self.experience.events(state.data, step)
+        events = self.experience.events(state.host.data, step)
         if not events:
             return state
-        kept: dict[str, Any] = {}
-        if "refresh" in events and state.reference is not None:
-            kept["reference"] = jax.tree.map(jnp.copy, state.params)
+        changed: dict[str, Any] = {}
+        if "refresh" in events and state.device.reference is not None:
+            changed["reference"] = jax.tree.map(jnp.copy, state.device.params)
         if events & {"restart", "reset"}:
-            fresh = self.initial_state()
-            kept["optimizer_state"] = fresh.optimizer_state
+            fresh = self.initial_state().device
+            changed["optimizer_state"] = fresh.optimizer_state
             if "restart" in events:
-                kept["params"] = fresh.params
-        return replace(state, **kept)
+                changed["params"] = fresh.params
+        return replace(state, device=replace(state.device, **changed))
 
     @property
     def learner(self) -> Learner:

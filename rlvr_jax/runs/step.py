@@ -14,9 +14,9 @@ from rlvr_jax.experience.prompts import responses, token_texts
 from rlvr_jax.runs.checks.forecast import names_memory
 from rlvr_jax.runs.checks.learnable import check_first_step
 from rlvr_jax.runs.run import Run
+from rlvr_jax.runs.state import HostState, RunState
 from rlvr_jax.tasks import Response
 from rlvr_jax.training.learning import learn
-from rlvr_jax.training.update import TrainState
 from rlvr_jax.types import replace
 
 
@@ -25,7 +25,7 @@ class Taken:
     """What a step gives.
 
     Fields:
-      state: after its updates.
+      state: after its updates and with what the experience observed.
       batch: the rollouts that were learned from.
       seen: all graded batches of the step, before any filter.
       metrics: numbers of the step.
@@ -33,7 +33,7 @@ class Taken:
       records: see `learn`.
     """
 
-    state: TrainState
+    state: RunState
     batch: Batch
     seen: list[Batch]
     metrics: dict[str, float]
@@ -41,17 +41,16 @@ class Taken:
     records: dict[str, np.ndarray]
 
 
-def take_step(run: Run, state: TrainState, step: int) -> Taken:
-    """One whole step: collect, verify, learn, observe. `state` is used up."""
+def take_step(run: Run, state: RunState, step: int) -> Taken:
+    """One whole step: collect, verify, learn, observe. `state.device` is used up."""
     started = time.perf_counter()
     with names_memory(run, "while responses were sampled", "sampling"):
         collected = collect(run, state, step)
     batch = collected.batch
     learning = time.perf_counter()
     with names_memory(run, "in an update", "update"):
-        state, learned, records = learn(
-            run.learner, state, batch.rollouts, step, [more.rollouts for more in batch.further]
-        )
+        further = [more.rollouts for more in batch.further]
+        device, learned, records = learn(run.learner, state.device, batch.rollouts, step, further)
     now = time.perf_counter()
     timings = {
         "sample_s": sum(part.sample_seconds for part in collected.seen),
@@ -66,18 +65,18 @@ def take_step(run: Run, state: TrainState, step: int) -> Taken:
     trained = batch.with_rollouts(old_logp=records["old_logp"])
     data, told = run.experience.observe(collected, trained, step, run.setting)
     metrics |= {f"experience/{name}": value for name, value in told.items()}
-    drawn = np.asarray(state.drawn + np.int64(collected.metrics["sampled_tokens"]))
-    state = replace(state, drawn=drawn, data=data)
+    drawn = np.asarray(state.host.drawn + np.int64(collected.metrics["sampled_tokens"]))
+    state = RunState(device, HostState(drawn, data))
     return Taken(state, batch, collected.seen, metrics, timings, records)
 
 
-def collect(run: Run, state: TrainState, step: int) -> Collected:
+def collect(run: Run, state: RunState, step: int) -> Collected:
     """The experience of one step, with metrics of all sampled rollouts, before any filter, and the
     mean reward of the trained ones."""
-    params = run.sampler_params(state)
+    params, scorer = run.sampler_params(state.device), run.scorer(state.device)
     version = step * run.config.updates_per_step()
-    actor = RunActor(run.start.sampler, params, run.start.tables, version, run.scorer(state))
-    collected = run.experience.collect(actor, state.data, step, run.setting)
+    actor = RunActor(run.start.sampler, params, run.start.tables, version, scorer)
+    collected = run.experience.collect(actor, state.host.data, step, run.setting)
     if step == 0:
         check_first_step(run.task.name, collected.batch)
     whole = concatenate([part for part in collected.seen if not part.asks[0].rating])

@@ -220,7 +220,7 @@ def _learned_further(
 
 def _aside(state: TrainState) -> dict[str, Any]:
     """What of a state no compiled program sees."""
-    return {name: getattr(state, name) for name in ("data", "drawn", "teacher", "reference")}
+    return {name: getattr(state, name) for name in ("teacher", "reference")}
 
 
 def _second_policy(learner: Learner, state: TrainState) -> Params | None:

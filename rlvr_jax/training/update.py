@@ -27,7 +27,7 @@ from rlvr_jax.types import Recipe, Rollouts
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class TrainState:
-    """What a step changes.
+    """What a step changes on the devices.
 
     Fields:
       params, optimizer_state: of the policy.
@@ -37,9 +37,6 @@ class TrainState:
       teacher: the exponential average of `params`, where a recipe has it for a teacher.
       reference: trained weights of the reference of a KL, where a run makes new ones; None: it is
         the policy that the run began with.
-      drawn: tokens that the run has generated so far; None where updates are compiled.
-      data: of the experience's parts by name, numpy arrays of the host; None where updates are
-        compiled.
     """
 
     params: Params
@@ -48,8 +45,6 @@ class TrainState:
     updates: Array
     critic: Any = None
     teacher: Any = None
-    drawn: Any = None
-    data: Any = None
     reference: Any = None
 
 

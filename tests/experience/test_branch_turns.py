@@ -240,7 +240,7 @@ def test_every_token_is_scored_in_the_context_it_was_drawn_in(run):
     rollouts = collect(run, state, 0).batch.rollouts
     on, shown = rollouts.mask, rollouts.records["origin"] == 2
     assert np.any(rollouts.parent >= 0) and shown.sum() > 4 and not np.any(on & shown)
-    scored = run.scorer(state)(rollouts, ["logp", "entropy"], "current")
+    scored = run.scorer(state.device)(rollouts, ["logp", "entropy"], "current")
     assert_allclose(rollouts.behaviour_logp[on], scored["logp"][on], atol=FLOAT32)
     assert_allclose(rollouts.entropy[on], scored["entropy"][on], atol=FLOAT32)
 
@@ -249,7 +249,8 @@ def test_every_token_is_scored_in_the_context_it_was_drawn_in(run):
 def test_a_turn_drawn_greedily_is_what_a_fresh_prompt_would_give(policy):
     run = training_runs.prepared(settings(policy, "unused", "arpo"))
     state, own = run.initial_state(), run.start.sampler
-    actor = RunActor(own, run.sampler_params(state), run.start.tables, 0, run.scorer(state))
+    params, scorer = run.sampler_params(state.device), run.scorer(state.device)
+    actor = RunActor(own, params, run.start.tables, 0, scorer)
     asks = [
         SampleRequest(prompt, n, 6, temperature=GREEDY)
         for n, prompt in enumerate(run.task.train[:4])

@@ -61,7 +61,7 @@ def test_a_piece_that_is_drawn_greedily_is_what_a_fresh_pass_would_give(method, 
     state = run.initial_state()
     for number in range(step + 1):
         collected = collect(run, state, number)
-        state = replace(state, data=collected.state)
+        state = replace(state, host=replace(state.host, data=collected.state))
     rollouts = collected.batch.rollouts
     places = np.arange(rollouts.tokens.shape[1])[None]
     own = places < rollouts.length[:, None]
@@ -71,5 +71,5 @@ def test_a_piece_that_is_drawn_greedily_is_what_a_fresh_pass_would_give(method, 
     assert own.sum() > 10
     # What is imitated, or of a group that teaches nothing, is on no mask, and would not be scored.
     scored = rollouts.replace(mask=own)
-    likeliest = run.scorer(state)(scored, ["max_id"], "current")["max_id"]
+    likeliest = run.scorer(state.device)(scored, ["max_id"], "current")["max_id"]
     assert_array_equal(rollouts.tokens[own], likeliest[own])

@@ -336,15 +336,15 @@ def test_every_turn_is_scored_in_the_context_it_was_drawn_in(run):
     batch = collect(run, state, 0).batch
     rollouts, on = batch.rollouts, batch.rollouts.mask
     assert np.sum(rollouts.records["origin"] == 2) > 4
-    logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
+    logp = run.scorer(state.device)(rollouts, ["logp"], "current")["logp"]
     np.testing.assert_allclose(rollouts.behaviour_logp[on], logp[on], atol=FLOAT32)
 
 
 @pytest.mark.slow
 def test_a_turn_drawn_greedily_is_what_a_fresh_prompt_would_give(run):
     state, own = run.initial_state(), run.start.sampler
-    params = run.sampler_params(state)
-    actor = RunActor(own, params, run.start.tables, 0, run.scorer(state))
+    params = run.sampler_params(state.device)
+    actor = RunActor(own, params, run.start.tables, 0, run.scorer(state.device))
     prompts = [
         SampleRequest(prompt, n, 4, temperature=1e-6) for n, prompt in enumerate(run.task.train[:4])
     ]

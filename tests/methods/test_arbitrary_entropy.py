@@ -82,7 +82,7 @@ def run(policy):
 def test_rows_are_drawn_from_the_likeliest_tokens_and_scored_over_all(run):
     state = run.initial_state()
     rollouts = collect(run, state, 0).batch.rollouts
-    logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
+    logp = run.scorer(state.device)(rollouts, ["logp"], "current")["logp"]
     own = rollouts.mask & ~rollouts.records["off_policy"][:, None]
     # What is kept has a mass of 0.8 or more, and less than all.
     mass = np.exp(logp - rollouts.behaviour_logp)[own]
@@ -99,7 +99,7 @@ def test_redrawn_rows_are_scored_at_the_temperature_of_the_others(policy):
     state = run.initial_state()
     batch = collect(run, state, 0).batch
     rollouts = batch.rollouts
-    logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
+    logp = run.scorer(state.device)(rollouts, ["logp"], "current")["logp"]
     hot, on = rollouts.records["off_policy"], rollouts.mask
     assert hot.any()
     own = on & ~hot[:, None]

@@ -199,7 +199,7 @@ def test_every_chunk_is_scored_in_the_context_it_was_drawn_in(run):
     rollouts = batch.rollouts
     assert max(map(len, traces(rollouts))) > 2
     on = rollouts.mask
-    logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
+    logp = run.scorer(state.device)(rollouts, ["logp"], "current")["logp"]
     np.testing.assert_allclose(rollouts.behaviour_logp[on], logp[on], atol=FLOAT32)
     assert np.all(rollouts.temperature[on] == np.float32(0.6))
 

@@ -65,7 +65,7 @@ def test_the_tempered_form_trains_what_was_drawn(model):
     rollouts = batch.rollouts
     np.testing.assert_array_equal(rollouts.temperature, rollouts.records["drawn_temperature"])
     assert np.ptp(rollouts.temperature[rollouts.mask]) > 0.1
-    logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
+    logp = run.scorer(state.device)(rollouts, ["logp"], "current")["logp"]
     on = rollouts.mask
     np.testing.assert_allclose(rollouts.behaviour_logp[on], logp[on], atol=FLOAT32)
 

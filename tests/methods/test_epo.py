@@ -150,7 +150,7 @@ def test_every_row_is_scored_in_the_context_that_its_turn_was_drawn_in(tmp_path)
     rollouts = collect(run, state, 0).batch.rollouts
     on = rollouts.mask
     assert rollouts.records["env_step"].max() > 0
-    logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
+    logp = run.scorer(state.device)(rollouts, ["logp"], "current")["logp"]
     np.testing.assert_allclose(rollouts.behaviour_logp[on], logp[on], atol=FLOAT32)
 
 

@@ -106,7 +106,7 @@ def test_recoveries_are_scored_in_their_context_and_every_token_counts_once(tmp_
     collected = collect(run, state, 0)
     rollouts = collected.batch.rollouts
     assert (rollouts.records["origin"] == GIVEN).any()
-    logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
+    logp = run.scorer(state.device)(rollouts, ["logp"], "current")["logp"]
     on = rollouts.mask
     assert_allclose(rollouts.behaviour_logp[on], logp[on], atol=FLOAT32)
     assert on.sum() <= collected.metrics["sampled_tokens"]
@@ -134,7 +134,7 @@ def test_recoveries_from_a_tools_error_call_it_again(tmp_path, monkeypatch):
     recovered, state = 0, run.initial_state()
     for step in range(3):
         collected = collect(run, state, step)
-        state = replace(state, data=collected.state)
+        state = replace(state, host=replace(state.host, data=collected.state))
         rollouts, groups = collected.batch.rollouts, collected.batch.groups
         for rows in groups[config.sampling.prompts_per_step :]:
             for row in rows:
@@ -143,7 +143,7 @@ def test_recoveries_from_a_tools_error_call_it_again(tmp_path, monkeypatch):
                 assert "=" in begins and not rollouts.mask[row][given].any()
                 recovered += np.any(rollouts.records["origin"][row] == TOOL)
         on = rollouts.mask
-        logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
+        logp = run.scorer(state.device)(rollouts, ["logp"], "current")["logp"]
         assert_allclose(rollouts.behaviour_logp[on], logp[on], atol=FLOAT32)
     assert recovered > 0
 

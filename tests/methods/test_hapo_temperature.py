@@ -71,11 +71,11 @@ def test_tokens_are_heated_from_the_second_step_on_by_one_program(model):
             if step == 0:
                 assert np.all(heat == 1)
             else:
-                scale = state.data["entropy_heated"]["scale"]
+                scale = state.host.data["entropy_heated"]["scale"]
                 entropy = rollouts.entropy[on].astype(np.float64)
                 position = entropy_position(entropy, *scale)
                 np.testing.assert_allclose(heat, 1 + 0.5 * np.asarray(position), rtol=HEAT)
                 assert np.ptp(heat) > 0.1
             data, _ = run.experience.observe(collected, collected.batch, step, run.setting)
-            state = replace(state, data=data)
+            state = replace(state, host=replace(state.host, data=data))
     assert len(compiled) == 1

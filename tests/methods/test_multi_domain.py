@@ -68,13 +68,13 @@ def test_between_levels_the_policy_becomes_its_reference(tmp_path):
         )
     )
     state = run.initial_state()
-    moved = jax.tree.map(lambda x: x + 1, state.params)
-    later = replace(state, params=moved)
+    moved = jax.tree.map(lambda x: x + 1, state.device.params)
+    later = replace(state, device=replace(state.device, params=moved))
     kept, fresh = run.prepared(later, 0), run.prepared(later, 1)
     assert kept is later
-    same = jax.tree.map(lambda x, y: bool((x == y).all()), fresh.reference, moved)
+    same = jax.tree.map(lambda x, y: bool((x == y).all()), fresh.device.reference, moved)
     assert all(jax.tree.leaves(same))
-    unlike = jax.tree.map(lambda x, y: bool((x == y).all()), kept.reference, moved)
+    unlike = jax.tree.map(lambda x, y: bool((x == y).all()), kept.device.reference, moved)
     assert not any(jax.tree.leaves(unlike))
 
 

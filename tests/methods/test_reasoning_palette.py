@@ -86,10 +86,10 @@ def test_rows_are_scored_behind_their_own_prefixes(drawn):
     assert_array_equal(
         rollouts.records["soft_length"].reshape(-1, 4), np.tile([2, 2, 0, 0], (4, 1))
     )
-    logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
+    logp = run.scorer(state.device)(rollouts, ["logp"], "current")["logp"]
     assert_allclose(rollouts.behaviour_logp[on], logp[on], atol=FLOAT32)
     zero = rollouts.replace(soft_prompt=np.zeros_like(rollouts.records["soft_prompt"]))
-    other = run.scorer(state)(zero, ["logp"], "current")["logp"]
+    other = run.scorer(state.device)(zero, ["logp"], "current")["logp"]
     moved = np.abs(other - logp).max(axis=1)
     assert np.all(moved[rollouts.records["soft_length"] > 0] > 1e-3)
     assert np.all(moved[rollouts.records["soft_length"] == 0] == 0)

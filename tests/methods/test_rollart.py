@@ -48,9 +48,9 @@ def test_a_carried_row_is_scored_in_its_context(settings):
     run = training_runs.prepared(settings)
     state = run.initial_state()
     first = collect(run, state, 0)
-    found = collect(run, replace(state, data=first.state), 1)
+    found = collect(run, replace(state, host=replace(state.host, data=first.state)), 1)
     rollouts = found.batch.rollouts
     assert found.metrics["experience/stale_tokens"] > 0
-    logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
+    logp = run.scorer(state.device)(rollouts, ["logp"], "current")["logp"]
     # The weights have not moved in between.
     assert_allclose(rollouts.behaviour_logp[rollouts.mask], logp[rollouts.mask], atol=FLOAT32)

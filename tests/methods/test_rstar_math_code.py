@@ -280,7 +280,7 @@ def test_steps_drawn_greedily_are_what_a_fresh_pass_would_give(settings):
     assert np.any(rollouts.records["origin"] == TOOL) and not np.any(
         rollouts.records["origin"] == GIVEN
     )
-    scored = run.scorer(state)(rollouts.replace(mask=own), ["max_id"], "current")["max_id"]
+    scored = run.scorer(state.device)(rollouts.replace(mask=own), ["max_id"], "current")["max_id"]
     assert_array_equal(rollouts.tokens[own], scored[own])
 
 
@@ -293,6 +293,6 @@ def test_every_token_is_scored_in_the_context_it_was_drawn_in(settings):
         rollouts = collect(run, state, step).batch.rollouts
         own = (np.arange(14) < rollouts.length[:, None]) & (rollouts.records["origin"] == 0)
         replies += np.sum(rollouts.records["origin"] == TOOL)
-        scored = run.scorer(state)(rollouts.replace(mask=own), ["logp"], "current")["logp"]
+        scored = run.scorer(state.device)(rollouts.replace(mask=own), ["logp"], "current")["logp"]
         assert_allclose(rollouts.behaviour_logp[own], scored[own], atol=FLOAT32)
     assert replies > 1

@@ -36,7 +36,7 @@ def test_a_batch_brings_its_mixtures(policy):
     found = collect(run, state, 0)
     rollouts = found.batch.rollouts
     assert rollouts.records["soft"].any() and (rollouts.mask & ~rollouts.records["soft"]).any()
-    logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
+    logp = run.scorer(state.device)(rollouts, ["logp"], "current")["logp"]
     plain = rollouts.mask & ~rollouts.records["soft"]
     assert_allclose(rollouts.behaviour_logp[plain], logp[plain], atol=FLOAT32)
 

@@ -260,7 +260,7 @@ def run(tmp_path_factory):
 
 def test_a_response_goes_on_from_its_draft_as_the_policy_would_have_written_it(run):
     state = run.initial_state()
-    scorer = run.scorer(state)
+    scorer = run.scorer(state.device)
     collected = collect(run, state, 0)
     batch = collected.batch
     learned = batch.with_rollouts(old_logp=scorer(batch.rollouts, ["logp"], "current")["logp"])
@@ -268,7 +268,7 @@ def test_a_response_goes_on_from_its_draft_as_the_policy_would_have_written_it(r
     # The second token of every draft is made to look as if it had been certain: it is rejected.
     data["from_drafts"]["logp"][..., 2] += 1e4
     drafts = data["from_drafts"]["length"]
-    found = collect(run, replace(state, data=data), 1)
+    found = collect(run, replace(state, host=replace(state.host, data=data)), 1)
     rollouts = found.batch.rollouts
     order = [(ask.number, row % 4) for row, ask in enumerate(found.batch.asks)]
     before = np.array([drafts[place] for place in order])

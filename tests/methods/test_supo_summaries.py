@@ -95,7 +95,7 @@ def test_every_segment_is_scored_in_the_context_it_was_drawn_in(run):
     state = run.initial_state()
     rollouts = collect(run, state, 0).batch.rollouts
     assert max(map(len, traces(rollouts))) == 3
-    logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
+    logp = run.scorer(state.device)(rollouts, ["logp"], "current")["logp"]
     on = rollouts.mask
     assert_allclose(rollouts.behaviour_logp[on], logp[on], atol=FLOAT32)
 

@@ -267,16 +267,15 @@ def test_every_token_is_scored_in_the_context_it_was_drawn_in(run):
     assert_array_equal(
         on, (rollouts.records["origin"] == 0) & (np.arange(14) < rollouts.length[:, None])
     )
-    scored = run.scorer(state)(rollouts, ["logp", "entropy"], "current")
+    scored = run.scorer(state.device)(rollouts, ["logp", "entropy"], "current")
     assert_allclose(rollouts.behaviour_logp[on], scored["logp"][on], atol=FLOAT32)
     assert_allclose(rollouts.entropy[on], scored["entropy"][on], atol=FLOAT32)
 
 
 def drawn_by_policy(run, draw, **changes):
     state = run.initial_state()
-    actor = RunActor(
-        run.start.sampler, run.sampler_params(state), run.start.tables, 0, run.scorer(state)
-    )
+    params, scorer = run.sampler_params(state.device), run.scorer(state.device)
+    actor = RunActor(run.start.sampler, params, run.start.tables, 0, scorer)
     asks = [SampleRequest(prompt, n, 6, **changes) for n, prompt in enumerate(run.task.train[:4])]
     turn = StepContext(0, jax.random.key(0), run.setting, None)
     return draw.apply(asks, actor, (), turn)[0], actor, turn

@@ -141,10 +141,10 @@ def test_t_ppo_trains_and_scores_windows_in_their_context(tmp_path):
     run = training_runs.prepared(config)
     state = run.initial_state()
     first = collect(run, state, 0)
-    run_state = replace(state, data=first.state)
+    run_state = replace(state, host=replace(state.host, data=first.state))
     rollouts = collect(run, run_state, 1).batch.rollouts
     assert (rollouts.records["origin"] == GIVEN).any()
-    logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
+    logp = run.scorer(state.device)(rollouts, ["logp"], "current")["logp"]
     on = rollouts.mask
     assert_allclose(rollouts.behaviour_logp[on], logp[on], atol=FLOAT32)
     training_runs.quietly(config)

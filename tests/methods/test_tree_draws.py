@@ -53,7 +53,7 @@ def drawn(request, policy):
 def test_every_token_is_scored_in_the_context_it_was_drawn_in(drawn):
     _, run, state, batch = drawn
     rollouts, on = batch.rollouts, batch.rollouts.mask
-    scored = run.scorer(state)(rollouts, ["logp", "entropy"], "current")
+    scored = run.scorer(state.device)(rollouts, ["logp", "entropy"], "current")
     assert on.sum() > 50
     assert_allclose(rollouts.behaviour_logp[on], scored["logp"][on], atol=FLOAT32)
     assert_allclose(rollouts.entropy[on], scored["entropy"][on], atol=FLOAT32)

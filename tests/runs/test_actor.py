@@ -19,8 +19,8 @@ def run(model):
 @pytest.fixture(scope="module")
 def actor(run):
     state = run.initial_state()
-    params = run.sampler_params(state)
-    return RunActor(run.start.sampler, params, run.start.tables, 0, run.scorer(state))
+    params = run.sampler_params(state.device)
+    return RunActor(run.start.sampler, params, run.start.tables, 0, run.scorer(state.device))
 
 
 def test_a_row_is_the_same_whatever_else_is_asked(run, actor):
@@ -47,7 +47,7 @@ def test_branches_are_scored_as_they_were_drawn(model):
     state = run.initial_state()
     rollouts = collect(run, state, 0).batch.rollouts
     assert np.any(rollouts.branch_position > 0)
-    logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
+    logp = run.scorer(state.device)(rollouts, ["logp"], "current")["logp"]
     np.testing.assert_allclose(
         np.where(rollouts.mask, logp, 0),
         np.where(rollouts.mask, rollouts.behaviour_logp, 0),

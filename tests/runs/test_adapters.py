@@ -31,21 +31,23 @@ def test_a_step_moves_the_adapters_and_nothing_else(model):
     base = jax.device_get(run.start.params)
     state = run.initial_state()
     names = {f"{name}_lora_{side}" for name in ("query", "up") for side in "ab"}
-    assert state.params.keys() == {"layers"} and state.params["layers"].keys() == names
+    assert (
+        state.device.params.keys() == {"layers"} and state.device.params["layers"].keys() == names
+    )
     # Two moments for each number that is trained, and the count of updates.
-    held = sum(x.size for x in jax.tree.leaves(state.params))
-    assert sum(x.size for x in jax.tree.leaves(state.optimizer_state)) == 2 * held + 1
+    held = sum(x.size for x in jax.tree.leaves(state.device.params))
+    assert sum(x.size for x in jax.tree.leaves(state.device.optimizer_state)) == 2 * held + 1
     batch = collect(run, state, 0).batch
-    state, metrics, _ = learn(run.learner, state, batch.rollouts, 0)
+    after, metrics, _ = learn(run.learner, state.device, batch.rollouts, 0)
     assert metrics["gradient_norm"] > 0
-    assert all(np.any(state.params["layers"][f"{name}_lora_b"]) for name in ("query", "up"))
+    assert all(np.any(after.params["layers"][f"{name}_lora_b"]) for name in ("query", "up"))
     jax.tree.map(np.testing.assert_array_equal, jax.device_get(run.start.params), base)
 
 
 def test_the_reference_is_the_base_without_a_copy(model):
     run = training_runs.prepared(training_runs.settings(model, "unused", **LORA))
     state = run.initial_state()
-    whole, _ = lora.detach(run.policy_params(state))
+    whole, _ = lora.detach(run.policy_params(state.device))
     assert run.start_params() is run.start.params
     pairs = zip(*map(jax.tree.leaves, (whole, run.start.params)), strict=True)
     assert all(ours is theirs for ours, theirs in pairs)
@@ -103,8 +105,8 @@ def test_what_computes_in_bfloat16_is_trained_in_float32(model):
     run = training_runs.prepared(config)
     state = run.initial_state()
     wanted = {np.dtype("float32")}
-    assert {leaf.dtype for leaf in jax.tree.leaves(state.params)} == wanted
-    states = jax.eval_shape(run.start.model.hidden, state.params, np.zeros((1, 2), np.int32))
+    assert {leaf.dtype for leaf in jax.tree.leaves(state.device.params)} == wanted
+    states = jax.eval_shape(run.start.model.hidden, state.device.params, np.zeros((1, 2), np.int32))
     assert states.dtype == "bfloat16"
 
 

@@ -88,7 +88,9 @@ def test_empty_rows_change_nothing(model):
     batch = collect(run, run.initial_state(), 0).batch
     few = batch.take(np.arange(12)).renumbered().rollouts
     cleared = batch.without(np.arange(16) >= 12).rollouts
-    filled, wanted = (learn(run.learner, run.initial_state(), rows, 0) for rows in (few, cleared))
+    filled, wanted = (
+        learn(run.learner, run.initial_state().device, rows, 0) for rows in (few, cleared)
+    )
     for name in ("loss", "gradient_norm", "entropy"):
         np.testing.assert_allclose(filled[1][name], wanted[1][name], atol=ATOL, err_msg=name)
     assert wanted[1]["gradient_norm"] > 100 * ATOL
@@ -100,7 +102,7 @@ def test_stored_rows_keep_their_old_log_probs(drawn):
     old = np.where(rollouts.mask, -1.5, 0).astype(np.float32)
     stored = rollouts.group == 1
     kept = rollouts.replace(stored=stored, old_logp=old)
-    _, _, records = learn(run.learner, run.initial_state(), kept, 0)
+    _, _, records = learn(run.learner, run.initial_state().device, kept, 0)
     np.testing.assert_array_equal(records["old_logp"][stored], old[stored])
     fresh = records["old_logp"][~stored]
     np.testing.assert_allclose(fresh, records["logp"][~stored], atol=ATOL)
@@ -115,8 +117,8 @@ def test_rows_drawn_from_another_prompt_have_old_log_probs_of_that_context(drawn
     length = np.roll(rollouts.prompt_length, 4)
     length[:8] = 0  # the first two groups are trained as they were drawn
     hinted = rollouts.replace(shown_tokens=shown, shown_length=length)
-    _, _, records = learn(run.learner, run.initial_state(), hinted, 0)
-    scorer = run.scorer(run.initial_state())
+    _, _, records = learn(run.learner, run.initial_state().device, hinted, 0)
+    scorer = run.scorer(run.initial_state().device)
     drawn_from = rollouts.replace(prompt_tokens=shown, prompt_length=np.maximum(length, 1))
     wanted = scorer(drawn_from, ["logp"], "current")["logp"]
     np.testing.assert_allclose(records["old_logp"][8:], wanted[8:], atol=ATOL)
@@ -133,7 +135,7 @@ def test_further_batches_are_updates_of_their_own(drawn):
         stored=np.ones(4, bool),
         old_logp=np.where(rows.mask, -2.0, 0).astype(np.float32),
     )
-    state, metrics, _ = learn(run.learner, run.initial_state(), batch.rollouts, 0, [more])
+    state, metrics, _ = learn(run.learner, run.initial_state().device, batch.rollouts, 0, [more])
     assert int(state.updates) == 1 + run.config.updates_per_step()
     assert metrics["further/updates"] == 1 and np.isfinite(metrics["further/loss"])
 
@@ -144,7 +146,7 @@ def test_a_batch_with_prompts_that_differ_in_a_group_scores_each_row_with_its_ow
     prompts, length = rollouts.prompt_tokens.copy(), rollouts.prompt_length.copy()
     prompts[1], length[1] = prompts[4], length[4]
     mixed = rollouts.replace(prompt_tokens=prompts, prompt_length=length)
-    _, _, records = learn(run.learner, run.initial_state(), mixed, 0)
-    wanted = run.scorer(run.initial_state())(mixed, ["logp"], "current")["logp"]
+    _, _, records = learn(run.learner, run.initial_state().device, mixed, 0)
+    wanted = run.scorer(run.initial_state().device)(mixed, ["logp"], "current")["logp"]
     np.testing.assert_allclose(records["logp"], wanted, atol=ATOL)
     jax.clear_caches()

@@ -59,8 +59,8 @@ def walked(name, mesh):
     policy = run.start.model.config
     task = chain.graded(run.task)
     setting = setting_of(run.config, task, chain, policy.vocab_size, policy.width)
-    params = run.sampler_params(state)
-    actor = RunActor(run.start.sampler, params, run.start.tables, 0, run.scorer(state))
+    params = run.sampler_params(state.device)
+    actor = RunActor(run.start.sampler, params, run.start.tables, 0, run.scorer(state.device))
     data, found = chain.init(setting), []
     for step in range(STEPS):
         collected = chain.collect(actor, data, step, setting)

@@ -165,9 +165,10 @@ def stepped(model, **changes):
     settings = training_runs.settings(model, "unused", method="ppo", **changes)
     run = training_runs.prepared(settings)
     state = run.initial_state()
-    before = jax.tree.map(np.asarray, state.critic)
+    before = jax.tree.map(np.asarray, state.device.critic)
     batch = collect(run, state, 0).batch
-    return run, before, *learn(run.learner, state, batch.rollouts, 0)[:2]
+    device, metrics, _ = learn(run.learner, state.device, batch.rollouts, 0)
+    return run, before, replace(state, device=device), metrics
 
 
 def test_a_step_fits_the_critic_in_each_pass(model):
@@ -177,10 +178,10 @@ def test_a_step_fits_the_critic_in_each_pass(model):
     # The first batch has values of 0, so that none of its returns is explained.
     assert metrics["critic/value"] == 0 and metrics["critic/explained_variance"] == 0
     assert metrics["critic/return"] > 0 and metrics["critic/loss"] > 0
-    counts = [x for x in jax.tree.leaves(state.critic.optimizer_state) if x.ndim == 0]
+    counts = [x for x in jax.tree.leaves(state.device.critic.optimizer_state) if x.ndim == 0]
     assert max(int(count) for count in counts) == 6
-    assert np.any(state.critic.params["head"]["weight"] != 0)
-    assert int(state.updates) == 2
+    assert np.any(state.device.critic.params["head"]["weight"] != 0)
+    assert int(state.device.updates) == 2
 
 
 @pytest.mark.slow
@@ -188,7 +189,7 @@ def test_the_critic_has_a_learning_rate_of_its_own(model):
     moved = {}
     for rate in (0.0, 1e-3):
         _, before, state, _ = stepped(model, learning_rate=1e-3, critic_learning_rate=rate)
-        bias = state.critic.params["head"]["bias"] - before.params["head"]["bias"]
+        bias = state.device.critic.params["head"]["bias"] - before.params["head"]["bias"]
         moved[rate] = float(jnp.abs(bias))
     # The first step of Adam is as long as the rate.
     assert_allclose(moved[0.0], 5e-3, rtol=1e-3)
@@ -203,21 +204,21 @@ def test_a_head_on_the_policys_hidden_states_is_fitted_alone(model, lora_rank):
     run, before, state, metrics = stepped(
         model, hyperparameters=HEAD, minibatches=2, critic_epochs=3, lora_rank=lora_rank
     )
-    assert before.params.keys() == state.critic.params.keys() == {"head"}
+    assert before.params.keys() == state.device.critic.params.keys() == {"head"}
     assert metrics["critic/value"] == 0 and metrics["critic/loss"] > 0
-    assert np.any(state.critic.params["head"]["weight"] != 0)
-    counts = [x for x in jax.tree.leaves(state.critic.optimizer_state) if x.ndim == 0]
+    assert np.any(state.device.critic.params["head"]["weight"] != 0)
+    counts = [x for x in jax.tree.leaves(state.device.critic.optimizer_state) if x.ndim == 0]
     assert max(int(count) for count in counts) == 6
     # Its values are read off the policy as it is now.
     again = collect(run, state, 1).batch
-    told, _, _ = learn(run.learner, state, again.rollouts, 1)
+    told, _, _ = learn(run.learner, state.device, again.rollouts, 1)
     assert np.all(np.isfinite(told.critic.params["head"]["weight"]))
 
 
 def test_a_head_leaves_the_policy_alone(model):
     """Whatever the rate of the critic, a first update of the policy is the same."""
     found = [
-        stepped(model, hyperparameters=HEAD, critic_learning_rate=rate)[2].params
+        stepped(model, hyperparameters=HEAD, critic_learning_rate=rate)[2].device.params
         for rate in (1e-4, 1e-1)
     ]
     jax.tree.map(assert_array_equal, *found)
@@ -243,7 +244,7 @@ def test_a_head_on_a_mesh_changes_nothing_but_rounding(model, monkeypatch):
     assert_allclose(found["critic/loss"], told["critic/loss"], rtol=1e-6)
     # Plain descent takes the weights to 16; float32 sums differ in the seventh digit of that.
     same = functools.partial(assert_allclose, rtol=1e-5, atol=16 * 1e-6)
-    jax.tree.map(same, *(jax.device_get(state.critic.params) for state in (split, alone)))
+    jax.tree.map(same, *(jax.device_get(state.device.critic.params) for state in (split, alone)))
 
 
 @pytest.mark.slow
@@ -280,9 +281,11 @@ def test_another_trunk_is_refused():
 def test_beside_adapters_the_critic_has_all_weights(model):
     run, before, state, _ = stepped(model, lora_rank=2)
     trunk = before.params["trunk"]
-    assert jax.tree.structure(state.params) != jax.tree.structure(trunk)
+    assert jax.tree.structure(state.device.params) != jax.tree.structure(trunk)
     jax.tree.map(assert_array_equal, trunk, run.start.params)
-    moved = jax.tree.map(lambda now, then: np.any(now != then), state.critic.params, before.params)
+    moved = jax.tree.map(
+        lambda now, then: np.any(now != then), state.device.critic.params, before.params
+    )
     assert moved["head"]["weight"] and moved["head"]["bias"]
 
 
@@ -292,12 +295,12 @@ def test_a_mesh_changes_nothing_but_rounding(model, monkeypatch):
     monkeypatch.setattr(run_module, "make_optimizer", lambda config, rate: optax.sgd(1.0))
     _, _, alone, told = stepped(model, minibatches=2)
     _, _, split, found = stepped(model, minibatches=2, mesh="data=2,fsdp=4")
-    trunk = jax.tree.leaves(split.critic.params["trunk"])
+    trunk = jax.tree.leaves(split.device.critic.params["trunk"])
     assert any(not leaf.sharding.is_fully_replicated for leaf in trunk)
     assert_allclose(found["critic/loss"], told["critic/loss"], rtol=1e-6)
     # The second of two updates pulls at the trunk too. Weights are float32 of at most 1.
     same = functools.partial(assert_allclose, rtol=1e-5, atol=1e-6)
-    jax.tree.map(same, *(jax.device_get(state.critic.params) for state in (split, alone)))
+    jax.tree.map(same, *(jax.device_get(state.device.critic.params) for state in (split, alone)))
 
 
 def test_critic_settings_of_a_method_without_one_are_remarked(model):
@@ -309,14 +312,14 @@ def test_critic_settings_of_a_method_without_one_are_remarked(model):
 
 def test_a_checkpoint_holds_the_critic(model, tmp_path):
     run, _, state, _ = stepped(model)
-    saved = jax.tree.map(np.asarray, state.critic)
+    saved = jax.tree.map(np.asarray, state.device.critic)
     writing = Checkpoints(tmp_path, state)
     writing.save(1, state)
     writing.close()
     reading = Checkpoints(tmp_path, state)
     restored = reading.restore(1, run.initial_state())
     reading.close()
-    jax.tree.map(assert_array_equal, restored.critic, saved)
+    jax.tree.map(assert_array_equal, restored.device.critic, saved)
 
 
 @pytest.mark.slow
@@ -329,7 +332,7 @@ def test_the_program_compiled_from_shapes_is_the_run_s(model):
         return run.programs.fit_critic(critic, rollouts, policy)
 
     spying = replace(run, programs=replace(run.programs, fit_critic=fit))
-    learn(spying.learner, run.initial_state(), collect(run, state, 1).batch.rollouts, 1)
+    learn(spying.learner, run.initial_state().device, collect(run, state, 1).batch.rollouts, 1)
     config = run.config.replace(
         mesh="data=1",
         prompt_tokens=run.start.train_table.tokens.shape[1],
@@ -341,9 +344,9 @@ def test_the_program_compiled_from_shapes_is_the_run_s(model):
     def told(tree):
         return jax.tree.map(lambda x: (x.shape, x.dtype), tree)
 
-    assert told(made.critic()) == told(state.critic)
+    assert told(made.critic()) == told(state.device.critic)
     assert told(made.rollouts()) == told(given[0])
-    assert told(made.lower_fit().out_info[0]) == told(state.critic)
+    assert told(made.lower_fit().out_info[0]) == told(state.device.critic)
 
 
 def test_options_of_the_compiler_reach_the_programs_of_training(model, monkeypatch):

@@ -60,7 +60,7 @@ def test_rows_are_drawn_and_scored_at_the_temperature_of_their_prompt(model):
     run = training_runs.prepared(settings("erpo", model, "unused"))
     state = run.initial_state()
     streak = np.arange(len(run.task.train), dtype=np.int32) % 3
-    state = replace(state, data={"heat_solved": streak})
+    state = replace(state, host=replace(state.host, data={"heat_solved": streak}))
     batch = collect(run, state, 0).batch
     rollouts, asked = batch.rollouts, np.array([ask.number for ask in batch.asks])
     wanted = np.broadcast_to(1 + 0.1 * streak[asked][:, None], rollouts.mask.shape)
@@ -68,7 +68,7 @@ def test_rows_are_drawn_and_scored_at_the_temperature_of_their_prompt(model):
     assert len(np.unique(wanted[on])) > 1
     np.testing.assert_allclose(rollouts.temperature[on], wanted[on], rtol=FLOAT32)
     # At other temperatures than those that they were drawn at, log-probs would be off by far more.
-    logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
+    logp = run.scorer(state.device)(rollouts, ["logp"], "current")["logp"]
     np.testing.assert_allclose(logp[on], rollouts.behaviour_logp[on], atol=LOGP)
 
 

@@ -64,7 +64,7 @@ def test_several_rewards_are_weighed_by_the_method(model):
     for weights in ("1,0", "0,1"):
         run = prepared(model, "gdpo", hyperparameters=(f"weights={weights}",))
         state, batch = drawn(run)
-        _, _, records = learn(run.learner, state, batch.rollouts, 0)
+        _, _, records = learn(run.learner, state.device, batch.rollouts, 0)
         advantages[weights] = records["advantage"][:, 0]
     size = run.config.sampling.samples_per_prompt
     assert batch.rollouts.mask[:, 0].all()
@@ -95,7 +95,7 @@ def test_groups_that_earn_the_same_are_neutral_and_come_last(model):
     rewards[:size] = 1, 2
     rewards[size : 2 * size, 0] = 1
     rollouts = batch.rollouts.replace(component_rewards=rewards, reward=rewards[:, 0])
-    _, _, records = learn(run.learner, state, rollouts, 0)
+    _, _, records = learn(run.learner, state.device, rollouts, 0)
     advantage = records["advantage"][:, 0].reshape(-1, size)
     assert not advantage[0].any() and advantage[1:].any(1).all()
     last = number // size - 1
@@ -111,7 +111,7 @@ def test_groups_whose_answers_disagree_move_less(model):
     classes[:size] = 0
     outcome = np.tile(np.float32([1, 0]), len(classes) // 2)
     rollouts = batch.rollouts.replace(answer=classes, reward=outcome, outcome=outcome)
-    _, _, records = learn(run.learner, state, rollouts, 0)
+    _, _, records = learn(run.learner, state.device, rollouts, 0)
     agreed, open_ = np.abs(records["advantage"][:, 0]).reshape(-1, size)[:2]
     np.testing.assert_allclose(agreed, 0.5, rtol=1e-5)
     assert (open_ < 0.4).all() and (open_ > 0.24).all()
@@ -164,7 +164,7 @@ def test_a_number_that_one_grade_tells_counts_as_0_for_the_others(plain):
         run.start.sampler, task=dataclasses.replace(run.task, verify=verify)
     )
     asked = run.start.test_table, np.arange(4)
-    params = run.sampler_params(run.initial_state())
+    params = run.sampler_params(run.initial_state().device)
     found = evaluate(sampler, params, *asked, 16, run.key("evaluation")).metrics
     # Four calls, of which the first one tells it.
     assert found["held_out/info/rare"] == pytest.approx(1 / 64)
@@ -183,7 +183,7 @@ def test_a_number_that_does_not_apply_is_left_out_of_its_curve(plain):
     state = run.initial_state()
     asked = run.start.test_table, np.arange(len(run.task.test))
     held_out = evaluate(
-        sampler, run.sampler_params(state), *asked, 4, run.key("evaluation")
+        sampler, run.sampler_params(state.device), *asked, 4, run.key("evaluation")
     ).metrics
     for prefix, metrics in ("info", collect(run, state, 0).metrics), ("held_out/info", held_out):
         # A weighted mean of the same number over prompts.
@@ -207,7 +207,7 @@ def test_a_response_without_a_verdict_is_out_of_the_loss_and_of_its_group(model)
         run, lambda prompts, _: [Grade(outcomes[row % size]) for row in range(len(prompts))]
     )
     state, batch = drawn(run)
-    _, metrics, records = learn(run.learner, state, batch.rollouts, 0)
+    _, metrics, records = learn(run.learner, state.device, batch.rollouts, 0)
     valid = batch.rollouts.valid.reshape(-1, size)
     assert not valid[:, 0].any() and valid[:, 1:].all() and batch.rollouts.mask[:, 0].all()
     own = np.array([1.0, *[0.0] * (size - 2)])
@@ -239,6 +239,6 @@ def test_a_selection_judges_a_group_by_its_verdicts(model):
 def test_an_evaluation_counts_no_verdict_and_not_as_right(plain):
     run = with_verify(plain[0], lambda prompts, _: [Grade(None) for _ in prompts])
     asked = run.start.test_table, np.arange(4)
-    params = run.sampler_params(run.initial_state())
+    params = run.sampler_params(run.initial_state().device)
     found = evaluate(run.start.sampler, params, *asked, 16, run.key("evaluation")).metrics
     assert found["held_out/pass@1"] == 0 and found["held_out/verifier_no_verdict"] == 64

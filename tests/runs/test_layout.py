@@ -27,8 +27,8 @@ def test_every_device_reads_the_trained_weights_where_they_are(aligned):
     state = run.initial_state()
     mesh = run.start.sampler.model.mesh
     assert run.start.model.mesh.size == 1 and mesh.size > 1
-    seen = run.sampler_params(state)
-    trained = state.params
+    seen = run.sampler_params(state.device)
+    trained = state.device.params
     assert addresses(seen["embedding"]) == addresses(trained["embedding"]) * mesh.size
     kernels = trained["layers"]["query"]
     assert len(seen["unstacked"]) == kernels.shape[0]
@@ -41,10 +41,10 @@ def test_every_device_reads_the_trained_weights_where_they_are(aligned):
 def test_an_update_does_not_write_over_weights_that_are_still_read(aligned):
     run = training_runs.prepared(training_runs.settings(aligned, "unused"))
     state = run.initial_state()
-    seen = run.sampler_params(state)
+    seen = run.sampler_params(state.device)
     before = jax.tree.map(np.array, seen)
     after = take_step(run, state, 0).state
-    assert np.any(np.asarray(after.params["embedding"]) != before["embedding"])
+    assert np.any(np.asarray(after.device.params["embedding"]) != before["embedding"])
     jax.tree.map(np.testing.assert_array_equal, seen, before)
 
 
@@ -67,7 +67,7 @@ def test_weights_are_read_once_unless_nobody_keeps_them(aligned, monkeypatch, kl
     monkeypatch.setattr(policy, "load", counted)
     settings = dict(method="grpo", hyperparameters=(f"kl_coefficient={kl}",))
     run = training_runs.prepared(training_runs.settings(aligned, "unused", **settings))
-    start = run.initial_state().params
+    start = run.initial_state().device.params
     assert len(calls) == reads[0]
     jax.tree.map(np.testing.assert_array_equal, run.start_params(), start)
     assert len(calls) == reads[1]

@@ -26,9 +26,9 @@ def stepped(model, **changes):
 
     run = replace(run, programs=replace(programs, update=update))
     state = run.initial_state()
-    params = jax.device_get(state.params)
+    params = jax.device_get(state.device.params)
     batch = collect(run, state, 0).batch
-    _, _, records = learn(run.learner, state, batch.rollouts, 0)
+    _, _, records = learn(run.learner, state.device, batch.rollouts, 0)
     return run, batch.rollouts, params, given, records
 
 
@@ -59,12 +59,12 @@ def test_updates_without_tokens_measure_nothing(model):
     mask = batch.rollouts.mask & kept[:, None]
     reward = np.arange(len(kept), dtype=np.float32) % 2
     rollouts = batch.rollouts.replace(mask=mask, reward=reward, outcome=reward)
-    _, metrics, records = learn(run.learner, run.initial_state(), rollouts, 0)
+    _, metrics, records = learn(run.learner, run.initial_state().device, rollouts, 0)
     assert metrics["skipped_updates"] == 0.75
     assert_allclose(metrics["entropy"], records["entropy"][mask].mean(), rtol=1e-5)
     assert metrics["ratio/min"] > 0.5
     nothing = rollouts.replace(mask=np.zeros_like(mask))
-    _, metrics, _ = learn(run.learner, run.initial_state(), nothing, 0)
+    _, metrics, _ = learn(run.learner, run.initial_state().device, nothing, 0)
     assert np.isnan(metrics["entropy"]) and metrics["skipped_updates"] == 1
 
 

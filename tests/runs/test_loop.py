@@ -222,8 +222,9 @@ def two_steps(model):
     state, steps = run.initial_state(), []
     for step in range(2):
         batch = collect(run, state, step).batch
-        start = scores(run, state.params, batch.rollouts)
-        state, _, records = learn(run.learner, state, batch.rollouts, step)
+        start = scores(run, state.device.params, batch.rollouts)
+        device, _, records = learn(run.learner, state.device, batch.rollouts, step)
+        state = replace(state, device=device)
         steps.append((batch, start, calls[4 * step :], records))
     return run, steps
 
@@ -302,7 +303,7 @@ def test_what_compares_a_batch_is_decided_before_the_split(model, method, tolera
     )
     batch = collect(one, one.initial_state(), 0).batch
     (_, whole, wanted), (_, split, found) = (
-        learn(run.learner, run.initial_state(), batch.rollouts, 0) for run in (one, two)
+        learn(run.learner, run.initial_state().device, batch.rollouts, 0) for run in (one, two)
     )
     advantages = [np.where(batch.rollouts.mask, r["advantage"], 0) for r in (found, wanted)]
     assert np.ptp(advantages[0]) > 0
@@ -379,7 +380,7 @@ def test_a_loss_that_is_not_finite_does_not_hide_behind_other_updates(two_steps)
     batch = collect(run, state, 0).batch
     reward = np.where(batch.rollouts.group == 0, np.nan, batch.rollouts.reward)
     broken = batch.rollouts.replace(reward=reward.astype(np.float32))
-    _, metrics, _ = learn(run.learner, state, broken, 0)
+    _, metrics, _ = learn(run.learner, state.device, broken, 0)
     assert np.isnan(metrics["loss"]) and np.isnan(metrics["gradient_norm"])
     # Two epochs of two minibatches, of which one holds the group.
     assert metrics["skipped_updates"] == 0.5

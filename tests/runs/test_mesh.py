@@ -39,12 +39,12 @@ def one_step(model, **changes):
         patch.setattr(run_module, "make_optimizer", lambda config, rate: optax.sgd(1.0))
         run = training_runs.prepared(config)
     state = run.initial_state()
-    before = jax.device_get(state.params)
+    before = jax.device_get(state.device.params)
     found = collect(run, state, 0)
     batch, metrics = found.batch, found.metrics
-    state, learned, record = learn(run.learner, state, batch.rollouts, 0)
-    change = jax.tree.map(np.subtract, jax.device_get(state.params), before)
-    return batch.rollouts, metrics | learned, record, change, state
+    after, learned, record = learn(run.learner, state.device, batch.rollouts, 0)
+    change = jax.tree.map(np.subtract, jax.device_get(after.params), before)
+    return batch.rollouts, metrics | learned, record, change, after
 
 
 @pytest.fixture(scope="module")
@@ -148,9 +148,11 @@ def test_micro_batches_and_adapters_on_a_mesh(model):
 def test_optimizer_state_lies_with_its_parameters(model):
     config = training_runs.settings(model, "unused", method="grpo", mesh="fsdp=4,tensor=2")
     state = training_runs.prepared(config).initial_state()
-    moments = optax.tree.get(state.optimizer_state, "mu")
-    assert jax.tree.structure(moments) == jax.tree.structure(state.params)
-    for moment, parameter in zip(*map(jax.tree.leaves, (moments, state.params)), strict=True):
+    moments = optax.tree.get(state.device.optimizer_state, "mu")
+    assert jax.tree.structure(moments) == jax.tree.structure(state.device.params)
+    for moment, parameter in zip(
+        *map(jax.tree.leaves, (moments, state.device.params)), strict=True
+    ):
         assert moment.sharding == parameter.sharding
     assert moments["layers"]["gate"].sharding.spec == PartitionSpec(None, "fsdp", "tensor")
 

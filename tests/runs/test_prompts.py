@@ -273,7 +273,7 @@ def test_what_is_trained_are_the_sampled_tokens_whatever_their_text_says(model, 
     again = [run.start.tokenizer(text)["input_ids"] for text in texts]
     changed = [ids != row[: len(ids)].tolist() for ids, row in zip(again, tokens, strict=True)]
     assert np.mean(changed) > 0.5
-    _, metrics, records = learn(run.learner, state, batch.rollouts, 0)
+    _, metrics, records = learn(run.learner, state.device, batch.rollouts, 0)
     for name in ("sampler_ratio/min", "sampler_ratio/max"):
         assert metrics[name] == pytest.approx(1, abs=1e-4)
     own, kept = batch.rollouts.behaviour_logp, batch.rollouts.mask

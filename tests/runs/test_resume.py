@@ -1,5 +1,6 @@
 """A run that was stopped goes on as if it never had been: the same bytes in the end."""
 
+import ast
 import contextlib
 import errno
 import json
@@ -19,8 +20,10 @@ from everyday import everyday
 from rlvr_jax.experience import Experience, RunActor
 from rlvr_jax.runs import checkpoints, command, guarded, loop
 from rlvr_jax.runs.checkpoints import Checkpoints, latest_step
+from rlvr_jax.runs.state import HostState, RunState
 from rlvr_jax.tasks import GradingError
 from rlvr_jax.training import TrainState
+from rlvr_jax.types import replace
 
 SETTINGS = dict(method="grpo", minibatches=2, steps=4, checkpoint_every=1)
 # Calls of the verifier: `CHECKS` by the self-check, one by the first evaluation, one by each step's
@@ -222,7 +225,23 @@ def test_no_step_begins_while_a_checkpoint_is_written(model, tmp_path, monkeypat
 def state_of(**parts):
     """A state whose method has these parts, with these numbers."""
     method_state = jax.tree.map(np.asarray, parts)
-    return TrainState({}, (), method_state, np.asarray(0))
+    device = TrainState({}, (), method_state, np.asarray(0))
+    return RunState(device, HostState(np.asarray(0), {}))
+
+
+def test_a_checkpoint_names_its_arrays_by_their_fields(tmp_path):
+    """Checkpoints of earlier versions are read: their states were one object."""
+    state = state_of(b={"x": 2})
+    state = replace(state, host=HostState(np.asarray(3), {"replay": np.zeros(2)}))
+    with contextlib.closing(Checkpoints(tmp_path, state)) as kept:
+        kept.save(1, state)
+    names = json.loads((tmp_path / "1/default/_METADATA").read_text())["tree_metadata"]
+    assert {ast.literal_eval(name)[0] for name in names} == {
+        ".method_state['b']['x']",
+        ".updates",
+        ".drawn",
+        ".data['replay']",
+    }
 
 
 def test_a_checkpoint_is_read_by_the_names_of_its_parts(tmp_path):

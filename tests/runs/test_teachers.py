@@ -50,9 +50,9 @@ def test_the_start_is_left_behind(model):
 
 def test_an_average_follows_the_weights(model):
     run = run_with(model, f"average:{DECAY}")
-    start = jax.device_get(run.initial_state().params)
+    start = jax.device_get(run.initial_state().device.params)
     taken = take_step(run, run.initial_state(), 0)
-    now, average = jax.device_get((taken.state.params, taken.state.teacher))
+    now, average = jax.device_get((taken.state.device.params, taken.state.device.teacher))
     for before, after, mean in zip(*map(jax.tree.leaves, (start, now, average)), strict=True):
         np.testing.assert_allclose(mean, DECAY * before + (1 - DECAY) * after, atol=1e-6)
     found, _ = divergences(run)
@@ -72,7 +72,7 @@ def test_an_average_is_sharded_as_the_weights_are(model):
     taken = take_step(run, run.initial_state(), 0)
     spread = 0
     for own, mean in zip(
-        *map(jax.tree.leaves, (taken.state.params, taken.state.teacher)), strict=True
+        *map(jax.tree.leaves, (taken.state.device.params, taken.state.device.teacher)), strict=True
     ):
         assert mean.sharding.is_equivalent_to(own.sharding, own.ndim)
         spread += not mean.sharding.is_fully_replicated

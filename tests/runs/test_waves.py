@@ -22,7 +22,7 @@ def drawn(model, **changes):
     config = training_runs.settings(model, "unused", prompts_per_step=8, **changes)
     run = training_runs.prepared(config)
     sampler = run.start.sampler
-    params = run.sampler_params(run.initial_state())
+    params = run.sampler_params(run.initial_state().device)
     key = jax.random.key(5)
     graded = answered(sampler, params, run.start.train_table, INDICES, key, first_sample=2)
     return graded, sampler.wave

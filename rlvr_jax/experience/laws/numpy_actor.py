@@ -48,7 +48,7 @@ class Words:
 
 
 @dataclass(frozen=True)
-class NumpyActor:
+class NumpyActor(Actor):
     """Samples tokens 1 … 11; 0 ends a row; other views make correct answers more likely."""
 
     response_tokens: int = 8
@@ -232,9 +232,6 @@ class NumpyActor:
 
     def stop_token(self) -> int:
         return STOP
-
-    def token_texts(self) -> list[str]:
-        return WORD
 
 
 def _cut_at(row, tokenizer, texts):

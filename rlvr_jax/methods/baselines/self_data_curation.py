@@ -64,7 +64,7 @@ def screen(rounds: Count = 1) -> Stage:
             more = turn.more(wanted - len(kept)) if number + 1 < rounds > 1 else []
             if len(kept) >= wanted or not more:
                 break
-            batch = actor.grade(actor.draw(more))
+            batch = actor.grade(actor.draw(more, turn.setting.sampler_key(turn.step)))
         metrics = {
             "screened_prompts": float(screened),
             "solved_greedily": 1 - len(kept) / screened,

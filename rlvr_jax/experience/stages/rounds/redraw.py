@@ -156,12 +156,13 @@ def refilled(
     wanted = turn.setting.prompts
     batch = changed(batch)
     sampled = [batch]
+    key = turn.setting.sampler_key(turn.step)
     kept, spare = _sorted(batch, 0, when)
     while len(kept) < wanted and len(sampled) < rounds:
         asks = turn.more(pool(wanted - len(kept), len(kept), len(kept) + len(spare)))
         if not asks:
             break
-        sampled.append(changed(actor.grade(actor.draw(asks))))
+        sampled.append(changed(actor.grade(actor.draw(asks, key))))
         more = _sorted(sampled[-1], len(sampled) - 1, when)
         kept, spare = kept + more[0], spare + more[1]
     metrics = {

@@ -203,15 +203,8 @@ def _object_of(owner: str, recipe: Callable, name: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """The value if JSON knows it, else its text; of a function its name, because its text has its
-    address in this process."""
-    if isinstance(value, (bool, int, float, str, type(None))):
+    """The value if JSON knows it, else its text, with names of functions and types in the place of
+    their texts, which have addresses of this process."""
+    if isinstance(value, (bool, int, float, type(None))):
         return value
-    return plain_text(str(value))
-
-
-def plain_text(value: Any) -> Any:
-    """A text without the addresses of functions; other values do not change."""
-    if not isinstance(value, str):
-        return value
-    return re.sub(r"<function (\S+) at 0x[0-9a-f]+>", r"\1", value)
+    return re.sub(r"<(?:function )?(\S+?)(?: object)? at 0x[0-9a-f]+>", r"\1", str(value))

@@ -47,7 +47,7 @@ class ResolvedRun:
             "task": config.data.task,
             "seed": config.seed,
             "model": self.config.policy.model,
-            "loss_terms": terms,
+            "loss_terms": list(map(plain, terms)),
             "settings": config.to_json(),
             "hyperparameters": {name: plain(each) for name, each in self.hyperparameters.items()},
             "task_fingerprint": self.task.fingerprint(),

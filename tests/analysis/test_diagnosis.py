@@ -11,7 +11,6 @@ from analysis_runs import HOSTILE, write_run
 from safetensors.numpy import save_file
 
 from rlvr_jax.analysis import load_run
-from rlvr_jax.analysis.diagnose import main
 from rlvr_jax.analysis.diagnosis.of_run import diagnose_run
 from rlvr_jax.analysis.diagnosis.page import as_json, write_page
 from rlvr_jax.analysis.diagnosis.parameters import parameters
@@ -19,6 +18,7 @@ from rlvr_jax.analysis.diagnosis.practice import practice
 from rlvr_jax.analysis.diagnosis.reach import reach
 from rlvr_jax.analysis.diagnosis.uncertainty import uncertainty
 from rlvr_jax.analysis.diagnosis.writing import writing
+from rlvr_jax.diagnosis.__main__ import main
 
 PROBLEMS = 60
 WEIGHT = "model.layers.{}.mlp.up_proj.weight"

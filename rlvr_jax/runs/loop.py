@@ -51,7 +51,7 @@ def evaluate_run(run: Run, state: TrainState, step: int) -> Evaluation:
     name, draw = run.experience.draw
     answer = None
     if draw.of_policy:
-        version = step * run.config.updates_per_step()
+        version = step * run.config.plan.updates
         actor = RunActor(run.evaluator, params, {"plain": table}, version, run.scorer(state))
         own = state.data.get(name, ()) if draw.evaluation is None else ()
         answer = answered_by(draw.evaluation or draw, own, actor, table, run.setting, step)
@@ -135,7 +135,7 @@ def train_steps(
         if not np.isfinite(list(watched.values())).all():
             kept = "the last checkpoint stands"
             # Of several updates some may have been made, and resuming would make them again.
-            if config.updates_per_step() == 1 and state.critic is None:
+            if config.plan.updates == 1 and state.critic is None:
                 checkpoints.save(step, replace(state, data=data))
                 kept = "the state before this update is saved"
             told = ", ".join(f"{name} is {value}" for name, value in watched.items())

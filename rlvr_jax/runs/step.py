@@ -75,7 +75,7 @@ def collect(run: Run, state: TrainState, step: int) -> Collected:
     """The experience of one step, with metrics of all sampled rollouts, before any filter, and the
     mean reward of the trained ones."""
     params = run.sampler_params(state)
-    version = step * run.config.updates_per_step()
+    version = step * run.config.plan.updates
     actor = RunActor(run.start.sampler, params, run.start.tables, version, run.scorer(state))
     collected = run.experience.collect(actor, state.data, step, run.setting)
     if step == 0:

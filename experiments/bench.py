@@ -258,7 +258,7 @@ def _floor(
         heads, tails = 0.0, np.sum(read(asked + responses))
     forward = heads + tails + np.sum(responses) * 2 * unembedding
     # Adam reads a gradient, a parameter and two moments, and writes three of them.
-    adam = run.config.updates_per_step() * 7 * 4 * weights / machine.bandwidth
+    adam = run.config.plan.updates * 7 * 4 * weights / machine.bandwidth
     return float(prefill + decode), float(
         3 * run.config.update.epochs * forward / machine.rate + adam
     )

@@ -155,14 +155,14 @@ def evaluate(config: TrainConfig, actor: _Actor, params: Any, step: int) -> dict
 
 def check(config: TrainConfig, recipe: Recipe) -> None:
     """Refuses a setting or a method that needs more than this loop has, by a `ValueError`."""
-    start = preset(config.data.task, config.method).flat()
-    changed = {name for name, value in config.flat().items() if value != start[name]}
+    start = preset(config.data.task, config.method).flat
+    changed = {name for name, value in config.flat.items() if value != start[name]}
     for name in sorted(changed - SETTINGS):
         raise ValueError(f"loop: --{name.replace('_', '-')} must be left out, as it has no effect")
     parts = {name: part for name, part in vars(recipe).items() if part is not None}
     missing = sorted(parts.keys() - {"objective"})
     known = READABLE | {f"old_{name}" for name in READABLE}
-    if config.updates_per_step() > 1:
+    if config.plan.updates > 1:
         known -= {"old_topk_logp"}  # of tokens that the first update finds
     missing += sorted(recipe.objective.reads - known)
     if missing:

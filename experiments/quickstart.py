@@ -98,7 +98,7 @@ def _begin(config: Config, runs: Mapping[str, TrainConfig]) -> list[str]:
         f"{' and '.join(runs)} train one small base model on the task {one.data.task}, side by"
         f" side, seed {config.seed} each",
         "task    equations are to be completed; a rarer strategy solves the hard third of them",
-        f"step    {prompts} prompts × {samples} samples, {one.updates_per_step()} updates at"
+        f"step    {prompts} prompts × {samples} samples, {one.plan.updates} updates at"
         f" {one.optimizer.learning_rate:g}; {config.steps} steps",
         f"method  {'; '.join(hyperparameters)}",
         f"where   {config.run_dir}: a run directory each, with every setting in its config.json",

@@ -17,7 +17,7 @@ import tyro
 
 from rlvr_jax import policy, tasks
 from rlvr_jax.rollout import save_rollouts
-from rlvr_jax.runs import check_config, described, guarded, preset
+from rlvr_jax.runs import described, guarded, preset
 from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.run import make_run
 from rlvr_jax.runs.step import collect
@@ -58,7 +58,6 @@ def main(arguments: Sequence[str]) -> None:
         epochs=config.updates,
         warmup_updates=0,
     )
-    check_config(settings)
     task = tasks.load(config.task)
     if not task.base_model:
         raise ValueError(f"task must have a base model of its own, got {config.task!r}")

@@ -82,5 +82,5 @@ for found in scored:
         print(f"{found.entropy[place]:.2f} nats  …{before!r} → {said!r}; likeliest: {others}")
 
 # %% [markdown]
-# What of this changes by training: `python -m rlvr_jax.analysis.diagnose POLICY --against START`
+# What of this changes by training: `python -m rlvr_jax.diagnosis POLICY --against START`
 # scores the same answers under two policies.

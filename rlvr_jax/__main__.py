@@ -31,7 +31,7 @@ MODULES = {
     "rlvr_jax.methods": "the table of methods, or with a name the card of one",
     "rlvr_jax.tasks": "every task with its prompts, its verifier and its requirements",
     "rlvr_jax.analysis.report": "a page of one run or several",
-    "rlvr_jax.analysis.diagnose": "effects of training on a policy",
+    "rlvr_jax.diagnosis": "effects of training on a policy",
     "rlvr_jax.parallel.compile": "whether a model fits a slice, before it is rented",
     "rlvr_jax.sandbox": "isolation of generated code that this machine supports",
 }

@@ -48,7 +48,6 @@ TABLE["experiments"] = EXPERIMENTS
 TABLE["__main__"] = {"methods", "pipes", "tasks"}
 # Documented names of commands that stand elsewhere; nothing imports them.
 COMMANDS = {
-    "rlvr_jax/analysis/diagnose.py": {"diagnosis"},
     "rlvr_jax/parallel/compile.py": {"pods"},
 }
 

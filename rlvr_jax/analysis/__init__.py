@@ -7,13 +7,12 @@ Hands out
   run directories: `load_run` and the `Run` it returns;
   programs: `python -m rlvr_jax.analysis.report` (`report.write_report`, one HTML page for one run
     or several laid over each other), `python -m rlvr_jax.analysis.comparison`
-    (`comparison.compare_runs`, methods × seeds with intervals),
-    `python -m rlvr_jax.analysis.prompt_order` (prompts by how their outcomes varied), and
-    `python -m rlvr_jax.analysis.diagnose` (effects of training on a policy; in a notebook
-    `diagnosis.diagnose_answers`, of arrays).
+    (`comparison.compare_runs`, methods × seeds with intervals), and
+    `python -m rlvr_jax.analysis.prompt_order` (prompts by how their outcomes varied);
+  effects of training: `diagnosis.diagnose_run` of a run, `diagnosis.diagnose_answers` of arrays;
+    `python -m rlvr_jax.diagnosis` writes the page, and samples from two policies.
 
-Everything is numpy: no device, no model, no network. Only the last command, which is documented
-here and is part of `runs/`, samples and scores if it gets two policy folders.
+Everything is numpy: no device, no model, no network.
 """
 
 from rlvr_jax.analysis.boundary.pass_at_k import (

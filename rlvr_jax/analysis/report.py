@@ -165,7 +165,7 @@ def _cards(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 
 def _settings(runs: Sequence[Run], labels: Sequence[str]) -> tuple[str, str]:
-    flat = [_told(run.config) for run in runs]
+    flat = [flatten(_told(run.config)) for run in runs]
     names = list(dict.fromkeys(name for settings in flat for name in settings))
     rows = {name: [_setting_text(settings.get(name, "–")) for settings in flat] for name in names}
 
@@ -187,15 +187,8 @@ def _settings(runs: Sequence[Run], labels: Sequence[str]) -> tuple[str, str]:
 def _told(config: Mapping[str, Any]) -> dict[str, Any]:
     """Every setting once. A run writes its given settings, and the resolved values where nothing,
     or a 0 that means a rule, was given: the resolved values ran."""
-    flat = flatten(config)
-    given, came_to = "settings.", "resolved."
-    plain = {n: value for n, value in flat.items() if not n.startswith((given, came_to))}
-    parts = (
-        {n.removeprefix(prefix): value for n, value in flat.items() if n.startswith(prefix)}
-        for prefix in (given, came_to)
-    )
-    settings, resolved = parts
-    return plain | settings | plain | resolved
+    own = {n: value for n, value in config.items() if n not in ("settings", "resolved")}
+    return own | config.get("settings", {}) | own | config.get("resolved", {})
 
 
 def _setting_text(value: Any) -> str:

@@ -1,11 +1,8 @@
-"""Reads run directories, finished or still being written.
+"""Reads run directories, finished or still being written, as docs/run_directory.md describes them.
 
-A run directory holds `config.json`, `metrics.jsonl` and `timings.jsonl` (one object per step),
-`held_out.jsonl` (one per evaluation),
-`samples/step_000001.jsonl` (one object per response) and, at the end, `summary.json`. All but the
-config may be missing, and the last line of a growing file may be torn: it is then left out. A line
-that was finished and cannot be read is an error. After a resume a step may be in a file twice;
-the later values count.
+All files but the config may be missing, and the last line of a growing file may be torn: it is then
+left out. A line that was finished and cannot be read is an error. After a resume a step may be in a
+file twice; the later values count.
 """
 
 import json
@@ -24,7 +21,7 @@ class Run:
 
     Fields:
       path: the directory.
-      config: `config.json` as it is, flat or nested.
+      config: `config.json` as it is.
       metrics: the objects of `metrics.jsonl`, one per step, by rising step.
       timings: the same of `timings.jsonl`.
       held_out: those of `held_out.jsonl`, one per evaluation: correct samples prompt by prompt.
@@ -39,14 +36,9 @@ class Run:
     summary: Mapping[str, Any] = field(default_factory=dict)
 
     def setting(self, name: str, default: Any = None) -> Any:
-        """The first setting of this name, looked for outside in: `method` finds `run.method`."""
-        level = [self.config]
-        while level:
-            for mapping in level:
-                if name in mapping:
-                    return mapping[name]
-            level = [v for m in level for v in m.values() if isinstance(v, Mapping)]
-        return default
+        """An entry of the config, or a setting: its resolved value, else the one that was given."""
+        places = (self.config, *(self.config.get(part, {}) for part in ("resolved", "settings")))
+        return next((place[name] for place in places if name in place), default)
 
     @property
     def method(self) -> str:

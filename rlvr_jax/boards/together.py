@@ -26,13 +26,12 @@ from rlvr_jax.analysis.run_directory import load_run
 from rlvr_jax.parallel import has_accelerator, keep_programs, num_cores
 from rlvr_jax.runs.command import RunsFailed, train
 from rlvr_jax.runs.config import TrainConfig
-from rlvr_jax.runs.config_checks import check_config
 from rlvr_jax.runs.loop import Stopped, handled
 from rlvr_jax.runs.progress import RunProgress, progress_bar
 from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.run import make_run
 from rlvr_jax.runs.settings import check_same_run, check_settings
-from rlvr_jax.runs.task import Load, load_task
+from rlvr_jax.runs.task import Load
 
 _MOST_JOBS = 8
 
@@ -143,8 +142,7 @@ def _refusals(configs: Sequence[TrainConfig]) -> list[str]:
     found = []
     for config in plain.values():
         try:
-            check_config(config)
-            make_run(resolve(config, load_task(config, load)))
+            make_run(resolve(config, load=load))
         except ValueError as error:
             found.append(f"{config.run_dir}: {error}")
     return found
@@ -248,7 +246,7 @@ def _summary(config: TrainConfig, load: Load) -> dict[str, Any] | None:
     stored = load_run(config.run_dir).config
     # Settings first, which need no task to be loaded.
     check_settings(stored.get("settings", {}), config.to_json())
-    check_same_run(stored, resolve(config, load_task(config, load)).card())
+    check_same_run(stored, resolve(config, load=load).card())
     found = json.loads(summary.read_text())
     if found["steps"] > config.steps:
         raise ValueError(

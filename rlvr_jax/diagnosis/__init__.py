@@ -1,6 +1,6 @@
-"""The diagnosis of a run or of two policies: the command, and the responses that it samples.
+"""The diagnosis of a run or of two policies: `python -m rlvr_jax.diagnosis`.
 
-`diagnose` is the command; `policy_pair` samples responses from two policies and scores them under
+`policy_pair` samples responses from two policies and scores them under
 both, `kept_pair` stores them, and `held_out` loads a policy with a task's held-out prompts. The
 numbers and plots are in `rlvr_jax.analysis.diagnosis`.
 """

@@ -98,7 +98,7 @@ class AbstractRun:
         params = trained_shapes(self.model)
         spec = Spec(
             prompts=self.config.sampling.prompts_per_step,
-            B=self.config.plan().rows,
+            B=self.config.plan.rows,
             T=self.config.sampling.response_tokens,
         )
         whole = replicated(self.model.mesh)
@@ -128,7 +128,7 @@ class AbstractRun:
 
     def rollouts(self) -> Rollouts:
         """Rollouts of one update, with the recorded statistics of the weights that sampled them."""
-        rows = self.config.plan().rows
+        rows = self.config.plan.rows
         sharding = row_sharding(self.model.mesh)
         drawn = jax.eval_shape(*self._sampling(replace(self.sampler, mesh=None), 1, 1))
         drawn = jax.tree.map(lambda x: _shape((rows, *x.shape[1:]), x.dtype, sharding), drawn)
@@ -167,7 +167,7 @@ class AbstractRun:
             # Without weights it does not matter how many there are.
             rewards = dict(self.objective.records).get("component_rewards", 2)
             known["component_rewards"] = _shape((rows, rewards), drawn.reward.dtype, sharding)
-        if self.config.updates_per_step() > 1 and self.objective.decide_once is not None:
+        if self.config.plan.updates > 1 and self.objective.decide_once is not None:
             known |= {"advantage": drawn.behaviour_logp, "weight": drawn.behaviour_logp}
             known["kept"] = drawn.mask
         return drawn.replace(**known)
@@ -180,11 +180,11 @@ class AbstractRun:
 
     def lower_score(self) -> jax.stages.Lowered | None:
         """The scorer of an update's rollouts; None if no step of the run calls it."""
-        if "reference_logp" not in self.objective.reads and self.config.updates_per_step() == 1:
+        if "reference_logp" not in self.objective.reads and self.config.plan.updates == 1:
             return None
         score, _, _ = self._jitted()
         # With one update per step only the reference is scored.
-        params = self.policy_params() if self.config.updates_per_step() > 1 else self.params()
+        params = self.policy_params() if self.config.plan.updates > 1 else self.params()
         with jax.sharding.use_abstract_mesh(self.model.mesh.abstract_mesh):
             return score.lower(params, self.rollouts())
 
@@ -203,7 +203,7 @@ class AbstractRun:
         if self.recipe.critic is None:
             return None
         _, fit = jitted_critic(
-            self.model, self.recipe.critic, self.critic_optimizer, self.config.plan(), self.opening
+            self.model, self.recipe.critic, self.critic_optimizer, self.config.plan, self.opening
         )
         with jax.sharding.use_abstract_mesh(self.model.mesh.abstract_mesh):
             shared = self.recipe.critic.trunk == "policy"
@@ -211,7 +211,7 @@ class AbstractRun:
             return fit.lower(self.critic(), self.rollouts(), policy)
 
     def _jitted(self):
-        return jitted(self.model, self.objective, self.optimizer, self.config.plan(), self.opening)
+        return jitted(self.model, self.objective, self.optimizer, self.config.plan, self.opening)
 
     def _sampling(self, model, prompts, samples):
         """A function and the shapes of its arguments."""
@@ -251,7 +251,7 @@ def abstract_run(
         longer than the model was made for, or an objective that training cannot feed.
     """
     chain = recipe.experience or experience()
-    check_needs(recipe, config.method, config.updates_per_step(), chain.writes, writers_of)
+    check_needs(recipe, config.method, config.plan.updates, chain.writes, writers_of)
     length = config.data.prompt_tokens + config.sampling.response_tokens
     if length > shape.max_positions:
         raise ValueError(
@@ -266,8 +266,7 @@ def abstract_run(
         sampler = replace(model, mesh=regrouped(mesh, config.devices.sample_mesh))
     for each in (model, sampler):
         parameter_shardings(each.config, each.mesh)
-    config = settle(config, recipe)
-    sampling = config.sampler(chain.draw[1].sampling)
+    config, sampling = settle(config, recipe)
     rates = config.optimizer.learning_rate, config.optimizer.critic_learning_rate
     optimizers = (make_optimizer(config.optimizer, rate) for rate in rates)
     return AbstractRun(config, model, sampler, recipe, sampling, *optimizers, opening)

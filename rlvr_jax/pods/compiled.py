@@ -52,7 +52,7 @@ def compile_run(
     """
     # The report is about compiling: the compiler's dumps, and its time.
     jax.config.update("jax_enable_compilation_cache", False)
-    rows = config.plan().rows
+    rows = config.plan.rows
     length = config.data.prompt_tokens + config.sampling.response_tokens
     recipe = methods.recipe(config.method, **method_arguments(config))
     objective = recipe.objective
@@ -125,7 +125,7 @@ def compile_run(
     if (lowered := run.lower_score()) is not None:
         say("compiling the scorer")
         # As `lower_score`: the policy, or with one update per step the reference.
-        scored = _of_policy(run) if config.updates_per_step() > 1 else {"frozen weights"}
+        scored = _of_policy(run) if config.plan.updates > 1 else {"frozen weights"}
         programs["score"] = measure(
             lowered,
             given={name: kept[name] for name in scored},
@@ -178,7 +178,7 @@ def compile_run(
 
 def _calls(run: AbstractRun) -> dict[str, int]:
     """How often a step calls each program of training; all take the rollouts of an update."""
-    objective, plan = run.objective, run.config.plan()
+    objective, plan = run.objective, run.config.plan
     once = plan.updates > 1 and objective.decide_once is not None
     compared = once and {"logp", *old_shapes(objective, (1, 1))} & objective.once_reads
     read = objective.reads | scorer_needs(run.recipe.critic)

@@ -89,7 +89,7 @@ class Paper:
         lines = [f"{self.title}", self.url, f"start {self.start}; data {self.data}", ""]
         given = {**self.settings, **self.hyperparameters}
         config = settings(self)
-        silent = {name: Setting(config.flat()[name], "unknown") for name in _ALWAYS}
+        silent = {name: Setting(config.flat[name], "unknown") for name in _ALWAYS}
         own = method_arguments(config)
         silent |= {name: Setting(value, "as the method has it") for name, value in own.items()}
         for name, each in {**given, **{n: x for n, x in silent.items() if n not in given}}.items():

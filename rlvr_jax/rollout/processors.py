@@ -115,6 +115,12 @@ class Sampling:
             if not holds:
                 raise ValueError(f"Sampling: {name} must be {wanted}, got {getattr(self, name)}")
 
+    @property
+    def cuts(self) -> list[str]:
+        """The settings that let the sampler draw from a part of the distribution only."""
+        names = ("top_k", "top_p", "min_p")
+        return [name for name in names if getattr(self, name) != getattr(Sampling, name)]
+
     def chain(self) -> Processor | None:
         """All that is switched on as one processor; None if the policy is sampled as it is."""
         parts = [self.processor] if self.processor else []

@@ -23,7 +23,6 @@ from rlvr_jax.runs.checks.forecast import check_forecast
 from rlvr_jax.runs.checks.learnable import check_known_answers
 from rlvr_jax.runs.claim import LOCK, claimed
 from rlvr_jax.runs.config import TrainConfig
-from rlvr_jax.runs.config_checks import check_config
 from rlvr_jax.runs.loop import stop_requests, train_steps
 from rlvr_jax.runs.policy_card import policy_card
 from rlvr_jax.runs.progress import RunProgress, print_settings, progress_bar
@@ -78,14 +77,10 @@ def train(
       FloatingPointError: the loss is not finite; see `train_steps`.
     """
     console = console or Console()
-    check_config(config)
     if not config.devices.compile_cache:
         jax.config.update("jax_enable_compilation_cache", False)
-    directory = config.run_dir
-    check_directory(directory, config.resume)
-    with claimed(directory):
-        # Another job may have filled it in the meantime.
-        check_directory(directory, config.resume)
+    with claimed(config.run_dir):
+        check_directory(config.run_dir, config.resume)
         return _train_claimed(config, console, watch)
 
 
@@ -213,7 +208,7 @@ def _train(
             run.policy_params(state.device),
             state.device,
             run.programs.reshard,
-            prompts=run.config.wave()[0],
+            prompts=run.start.sampler.wave[0],
         )
         console.print(said, highlight=False, markup=False, soft_wrap=True)
     # Without a checkpoint nothing is reused, not even the evaluation before the first step.

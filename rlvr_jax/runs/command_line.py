@@ -11,7 +11,7 @@ import tyro
 
 from rlvr_jax import methods
 from rlvr_jax.runs.config import DataSettings, TrainConfig
-from rlvr_jax.runs.config_checks import check_config, check_setting
+from rlvr_jax.runs.config_checks import check_setting
 from rlvr_jax.runs.help import described
 from rlvr_jax.runs.presets import preset
 from rlvr_jax.runs.settings import begun
@@ -34,7 +34,8 @@ def parse_config(
       description: the beginning of `--help`; None: that of the settings.
       start: in the place of the preset.
     Raises:
-      ValueError: an unknown method (closest names), or a setting that cannot work.
+      ValueError: an unknown method (closest names), or a file that `read_settings` refuses. What
+        cannot work together is refused by `resolve`.
     """
     given, rest = _given(arguments)
     start = _start(given, start)
@@ -48,8 +49,7 @@ def parse_config(
     if config.hyperparameters != start.hyperparameters:
         merged = {pair.partition("=")[0]: pair for pair in start.hyperparameters}
         merged |= {pair.partition("=")[0]: pair for pair in config.hyperparameters}
-        config = config.replace(hyperparameters=tuple(merged.values()))
-    check_config(config)
+        return config.replace(hyperparameters=tuple(merged.values()))
     return config
 
 

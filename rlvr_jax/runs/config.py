@@ -8,6 +8,7 @@ Names of settings are unique: flags, `config.json`, `of` and `replace` need no g
 
 import dataclasses
 import difflib
+import functools
 import json
 import math
 from collections.abc import Mapping
@@ -20,10 +21,11 @@ import tyro
 from rlvr_jax.parallel import mesh_sizes, row_shards
 from rlvr_jax.policy import ADAPTABLE, LoraConfig
 from rlvr_jax.rollout import Sampling, waves
+from rlvr_jax.rollout.processors import LEAST_TEMPERATURE
 from rlvr_jax.training.plan import BatchPlan
-from rlvr_jax.types.hyperparameters import Bound, Count, Finite, NonNegative, NonNegativeInt, Range
+from rlvr_jax.types.hyperparameters import Bound, Count, NonNegative, NonNegativeInt, Range, Share
 
-_Decay = Annotated[float, Range(0, 1, open_high=True)]
+_BelowOne = Annotated[float, Range(0, 1, open_high=True)]
 
 
 @dataclass(frozen=True)
@@ -44,15 +46,11 @@ class PolicySettings:
     """Values that the backward pass recomputes to save memory: none; layers, all within a layer;
     attention, all but the matrix products with weights."""
 
-    def lora(self) -> LoraConfig | None:
-        """Shape of the adapters; None: all weights are trained."""
-        if not self.lora_rank:
-            return None
-        return LoraConfig(self.lora_rank, self.lora_alpha, self.lora_targets)
-
     def options(self) -> dict[str, Any]:
         """Fields of a model's shape that a run sets."""
-        return dict(compute_dtype=self.compute_dtype, remat=self.remat, lora=self.lora())
+        adapters = self.lora_rank, self.lora_alpha, self.lora_targets
+        lora = LoraConfig(*adapters) if self.lora_rank else None
+        return dict(compute_dtype=self.compute_dtype, remat=self.remat, lora=lora)
 
 
 @dataclass(frozen=True)
@@ -141,13 +139,13 @@ class SamplingSettings:
     """Budget of a response in tokens; 0: the task's budget."""
     stop: tuple[str, ...] = ()
     """Texts, each one token of the tokenizer, that end a response like the end of sequence."""
-    temperature: Finite = 1.0
+    temperature: Annotated[float, Range(LEAST_TEMPERATURE)] = 1.0
     """Temperature of the sampler and the scorer."""
-    top_k: int = 0
+    top_k: NonNegativeInt = 0
     """Number of most probable tokens that the sampler chooses from; 1: greedy; 0: all."""
-    top_p: float = 1.0
+    top_p: Share = 1.0
     """Probability mass of the most probable tokens that the sampler chooses from; 1: all."""
-    min_p: float = 0.0
+    min_p: _BelowOne = 0.0
     """Least probability of a token, as a fraction of the most probable token's; 0: all."""
     mask_truncated: bool = True
     """Mask truncated responses in the loss; their rewards stay in their groups."""
@@ -185,9 +183,9 @@ class OptimizerSettings:
     """Adam learning rate (constant after warm-up); None: 1e-6, or 2e-5 for adapters."""
     warmup_updates: NonNegativeInt = 10
     """Updates in which the learning rate rises linearly from 0."""
-    adam_b1: _Decay = 0.9
+    adam_b1: _BelowOne = 0.9
     """Decay of Adam's first moment."""
-    adam_b2: _Decay = 0.95
+    adam_b2: _BelowOne = 0.95
     """Decay of Adam's second moment."""
     weight_decay: NonNegative = 0.0
     """Decoupled weight decay, times the learning rate."""
@@ -295,6 +293,7 @@ class TrainConfig:
             own[group] = dataclasses.replace(getattr(self, group), **values)
         return dataclasses.replace(self, **own)
 
+    @functools.cached_property
     def flat(self) -> dict[str, Any]:
         """All settings by name."""
         holders = {"": self} | {group: getattr(self, group) for group in GROUPS}
@@ -363,6 +362,7 @@ class TrainConfig:
             )
         return self.sampling.rows_at_once or None
 
+    @functools.cached_property
     def plan(self) -> BatchPlan:
         """How a batch is split into updates."""
         return BatchPlan(
@@ -374,15 +374,10 @@ class TrainConfig:
             self.update.critic_epochs,
         )
 
-    def updates_per_step(self) -> int:
-        """Optimizer updates per rollout batch."""
-        return self.plan().updates
-
     def to_json(self) -> dict[str, Any]:
         """JSON values of all settings by name."""
-        values = self.flat()
-        lists = {name: list(value) for name, value in values.items() if isinstance(value, tuple)}
-        return {**values, **lists, "run_dir": str(self.run_dir)}
+        own = self.flat | {"run_dir": str(self.run_dir)}
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in own.items()}
 
 
 def setting_of(name: str) -> "Setting":

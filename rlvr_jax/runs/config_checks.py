@@ -7,7 +7,6 @@ from typing import Any
 from rlvr_jax.arguments import checked
 from rlvr_jax.parallel import row_shards
 from rlvr_jax.runs.config import TrainConfig, flag, setting_of
-from rlvr_jax.runs.hyperparameters import parse_hyperparameters
 from rlvr_jax.runs.trackers import check_trackers
 
 
@@ -17,9 +16,9 @@ def check_config(config: TrainConfig) -> None:
     Raises:
       ValueError: names the setting, the value and the requirement.
     """
-    for name, value in config.flat().items():
+    for name, value in config.flat.items():
         check_setting(name, value)
-    if config.data.template_arguments() and not config.data.chat_template:
+    if config.data.chat_template_kwargs and not config.data.chat_template:
         raise ValueError(
             "--chat-template-kwargs must be left out with --no-chat-template, got"
             f" {' '.join(config.data.chat_template_kwargs)}"
@@ -33,25 +32,20 @@ def check_config(config: TrainConfig) -> None:
     if config.seed >= 2**32:
         # JAX would take the rest of a division by 2^32.
         raise ValueError(f"--seed must be below 2**32, got {config.seed}")
-    config.sampler()
     prompts, update = config.sampling.prompts_per_step, config.update
     if prompts % update.minibatches:
         raise ValueError(
             f"--minibatches must divide --prompts-per-step {prompts} (an update takes"
             f" whole groups), got {update.minibatches}"
         )
-    rows = config.plan().rows
+    rows = config.plan.rows
     if update.micro_batches and rows % update.micro_batches:
         raise ValueError(
             f"--micro-batches must divide the {rows} rollouts of an update,"
             f" got {update.micro_batches}"
         )
-    config.policy.lora()
     check_trackers(config.log_to)
     _check_meshes(config, rows)
-    config.wave()
-    config.seats()
-    parse_hyperparameters(config.method, config.hyperparameters)
 
 
 def check_setting(name: str, value: Any) -> Any:
@@ -81,5 +75,5 @@ def _check_meshes(config: TrainConfig, rows: int) -> None:
             what = "a step" if count == sampled else "a micro-batch"
             raise ValueError(
                 f"{flag(name)} must divide the {count} rollouts of {what} by data x fsdp,"
-                f" got {config.flat()[name]!r}"
+                f" got {config.flat[name]!r}"
             )

@@ -5,7 +5,7 @@ import difflib
 import inspect
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -27,18 +27,22 @@ AGGREGATIONS = {
 """Those that a command line can name: the ones without arguments of their own."""
 
 
-def method_arguments(config: TrainConfig, method: str | None = None) -> dict[str, Any]:
+def method_arguments(
+    config: TrainConfig, given: Mapping[str, Any] | None = None, method: str | None = None
+) -> dict[str, Any]:
     """All hyperparameters of a run's method: given ones, the run's, and the method's defaults.
 
     A parameter whose type carries `OfRun`, such as `MaxLength`, takes the value of the run.
 
     Args:
       config: its response_tokens is the budget of a response, not 0.
-      method: another method, of which none is given; None: that of the run.
+      given: as `parse_hyperparameters` reads them; None: those of the settings.
+      method: another method; None: that of the run.
     Raises:
       ValueError: one that has no default is not given.
     """
-    pairs = config.hyperparameters if method is None else ()
+    if given is None:
+        given = parse_hyperparameters(config.method, config.hyperparameters)
     method = config.method if method is None else method
     recipe = methods.method(method).recipe
     values = {
@@ -49,13 +53,13 @@ def method_arguments(config: TrainConfig, method: str | None = None) -> dict[str
     for name in values:
         for known in annotations_of(hints_of(recipe).get(name)):
             if isinstance(known, OfRun):
-                values[name] = max(1, config.flat()[known.setting] // known.divisor)
-    values |= parse_hyperparameters(method, pairs)
+                values[name] = max(1, config.flat[known.setting] // known.divisor)
+    values |= given
     for name, value in values.items():
         if value is inspect.Parameter.empty:
             raise ValueError(
                 f"hyperparameters must give {name} of {method}, which has no default,"
-                f" got {list(pairs)}"
+                f" got {', '.join(given) or 'none'}"
             )
     return values
 
@@ -203,15 +207,8 @@ def _object_of(owner: str, recipe: Callable, name: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """The value if JSON knows it, else its text; of a function its name, because its text has its
-    address in this process."""
-    if isinstance(value, (bool, int, float, str, type(None))):
+    """The value if JSON knows it, else its text, with names of functions and types in the place of
+    their texts, which have addresses of this process."""
+    if isinstance(value, (bool, int, float, type(None))):
         return value
-    return plain_text(str(value))
-
-
-def plain_text(value: Any) -> Any:
-    """A text without the addresses of functions; other values do not change."""
-    if not isinstance(value, str):
-        return value
-    return re.sub(r"<function (\S+) at 0x[0-9a-f]+>", r"\1", value)
+    return re.sub(r"<(?:function )?(\S+?)(?: object)? at 0x[0-9a-f]+>", r"\1", str(value))

@@ -85,6 +85,9 @@ def load_policy(
         much that nothing can follow, or sequences longer than the model was made for.
     """
     mesh, sample_mesh = make_meshes(config.devices.mesh, config.devices.sample_mesh)
+    samples = samples or config.sampling.samples_per_prompt
+    wave, at_once, options = config.wave(samples), config.seats(), config.policy.options()
+    sampling = sampling or config.sampler()
     # Prompts first: errors in them or the tokenizer are raised before weights are read.
     tokenizer = load_tokenizer(config.data, path)
     tables = {"plain": encode_prompts(tokenizer, task.train, config.data.prompt_tokens, "train")}
@@ -102,10 +105,8 @@ def load_policy(
         tables[view.label] = table
     test_table = encode_prompts(tokenizer, task.test, config.data.prompt_tokens, "test")
     check_readable(test_table, _with_messages(task.test), "test")
-    options = config.policy.options()
     every = [*tables.values(), test_table]
     width = max(table.tokens.shape[1] for table in every)
-    samples = samples or config.sampling.samples_per_prompt
 
     def shardings(shape):
         # Asked for once the shape is known, before weights are read.
@@ -143,12 +144,12 @@ def load_policy(
         task,
         config.sampling.prompts_per_step,
         samples,
-        config.wave(samples),
+        wave,
         budget,
-        sampling or config.sampler(),
+        sampling,
         stop_tokens=stop_tokens(tokenizer, model.stop_tokens, config.sampling.stop),
         opening=shared_opening(every),
-        at_once=config.seats(),
+        at_once=at_once,
     )
     return LoadedPolicy(
         path,

@@ -51,7 +51,7 @@ def evaluate_run(run: Run, state: RunState, step: int) -> Evaluation:
     name, draw = run.experience.draw
     answer = None
     if draw.of_policy:
-        version = step * run.config.updates_per_step()
+        version = step * run.config.plan.updates
         scorer = run.scorer(state.device)
         actor = RunActor(run.evaluator, params, {"plain": table}, version, scorer)
         own = state.host.data.get(name, ()) if draw.evaluation is None else ()
@@ -135,7 +135,7 @@ def train_steps(
         if not np.isfinite(list(watched.values())).all():
             kept = "the last checkpoint stands"
             # Of several updates some may have been made, and resuming would make them again.
-            if config.updates_per_step() == 1 and state.device.critic is None:
+            if config.plan.updates == 1 and state.device.critic is None:
                 checkpoints.save(step, replace(state, host=before.host))
                 kept = "the state before this update is saved"
             told = ", ".join(f"{name} is {value}" for name, value in watched.items())

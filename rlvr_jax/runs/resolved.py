@@ -7,13 +7,15 @@ from typing import Any
 import jax
 
 import rlvr_jax
-from rlvr_jax import methods
+from rlvr_jax import methods, tasks
 from rlvr_jax.experience import experience
+from rlvr_jax.rollout import Sampling
 from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.config import TrainConfig
-from rlvr_jax.runs.hyperparameters import method_arguments, plain
+from rlvr_jax.runs.config_checks import check_config
+from rlvr_jax.runs.hyperparameters import method_arguments, parse_hyperparameters, plain
 from rlvr_jax.runs.judging import asked_by_files
-from rlvr_jax.runs.task import load_task
+from rlvr_jax.runs.task import Load, load_task
 from rlvr_jax.tasks import Task
 from rlvr_jax.types import Recipe
 
@@ -25,12 +27,14 @@ class ResolvedRun:
     Fields:
       given: the settings as they were given; a resumed run is compared with them.
       config: the settings with a value in place of each rule, see `settle`.
+      sampling: settings of the sampler, those that the method prescribes included.
       hyperparameters: of the method, all of them.
       recipe: of the method, with the experience that the settings ask for.
     """
 
     given: TrainConfig
     config: TrainConfig
+    sampling: Sampling
     task: Task
     hyperparameters: Mapping[str, Any]
     recipe: Recipe
@@ -47,7 +51,7 @@ class ResolvedRun:
             "task": config.data.task,
             "seed": config.seed,
             "model": self.config.policy.model,
-            "loss_terms": terms,
+            "loss_terms": list(map(plain, terms)),
             "settings": config.to_json(),
             "hyperparameters": {name: plain(each) for name, each in self.hyperparameters.items()},
             "task_fingerprint": self.task.fingerprint(),
@@ -62,24 +66,29 @@ class ResolvedRun:
 
 
 def resolve(
-    config: TrainConfig, task: Task | None = None, recipe: Recipe | None = None
+    config: TrainConfig,
+    task: Task | None = None,
+    recipe: Recipe | None = None,
+    load: Load = tasks.load_as_written,
 ) -> ResolvedRun:
     """Resolves the settings of a run with its task and its method.
 
     Args:
-      config: checked already.
-      task: loaded already; None: that of the settings.
+      task: loaded already; None: that of the settings, which `load` loads.
       recipe: in the place of the method's; the settings still compose its experience.
     Raises:
-      ValueError: a task or a recipe that cannot be made, or settings that do not fit them.
+      ValueError: settings or hyperparameters that cannot work, before anything is loaded; a task or
+        a recipe that cannot be made, or settings that do not fit them.
     """
-    task = load_task(config) if task is None else task
+    check_config(config)
+    given = parse_hyperparameters(config.method, config.hyperparameters)
+    task = load_task(config, load) if task is None else task
     own = with_task(config, task)
-    hyperparameters = method_arguments(own)
+    hyperparameters = method_arguments(own, given)
     if recipe is None:
         recipe = methods.recipe(own.method, **hyperparameters)
     recipe = compose(own, task, recipe, hyperparameters)
-    return ResolvedRun(config, settle(own, recipe), task, hyperparameters, recipe)
+    return ResolvedRun(config, *settle(own, recipe), task, hyperparameters, recipe)
 
 
 def with_task(config: TrainConfig, task: Task) -> TrainConfig:
@@ -97,8 +106,9 @@ def with_task(config: TrainConfig, task: Task) -> TrainConfig:
     return config.replace(model=model, response_tokens=budget)
 
 
-def settle(config: TrainConfig, recipe: Recipe) -> TrainConfig:
-    """The settings with a value in place of each rule that only settings and method decide.
+def settle(config: TrainConfig, recipe: Recipe) -> tuple[TrainConfig, Sampling]:
+    """The settings with a value in place of each rule that only settings and method decide, and
+    those of the sampler.
 
     Raises:
       ValueError: a setting with another value than the sampler of the method prescribes.
@@ -116,4 +126,4 @@ def settle(config: TrainConfig, recipe: Recipe) -> TrainConfig:
     _, draw = (recipe.experience or experience()).draw
     sampling = config.sampler(draw.sampling)
     values |= {name: getattr(sampling, name) for name in ("temperature", "top_k", "top_p", "min_p")}
-    return config.replace(**values)
+    return config.replace(**values), sampling

@@ -19,7 +19,7 @@ from rlvr_jax.experience.sampling import Sampler
 from rlvr_jax.objectives import Spec, UpdatePlan
 from rlvr_jax.parallel import distribute, replicated
 from rlvr_jax.policy import Params, lora
-from rlvr_jax.rollout import Sampling, named_key
+from rlvr_jax.rollout import named_key
 from rlvr_jax.runs.composition import setting_of, with_environment, writers_of
 from rlvr_jax.runs.config import OptimizerSettings, PolicySettings, TrainConfig
 from rlvr_jax.runs.judging import check_asked
@@ -84,7 +84,7 @@ class Run:
         """The state before the first update."""
         spec = Spec(
             prompts=len(self.task.train),
-            B=self.config.plan().rows,
+            B=self.config.plan.rows,
             T=self.start.sampler.response_tokens,
         )
         model = self.start.model
@@ -135,7 +135,7 @@ class Run:
         return Learner(
             self.recipe.objective,
             self.programs,
-            self.config.plan(),
+            self.config.plan,
             self.config.seed,
             model.mesh,
             frozen,
@@ -194,24 +194,25 @@ class Run:
             teacher = partial(self.teacher_params, state)
         return Scorer(self.learner, self.policy_params(state), self.start_params, teacher).score
 
+    @functools.cached_property
     def memory(self) -> dict[str, int]:
         """Bytes on a device that are known before anything is computed, by purpose."""
         fitted = self.recipe.critic and (self.recipe.critic, self.critic_optimizer)
         frozen = self.start.params is not None
         parts = least_bytes(self.start.model, self.optimizer, frozen, fitted)
         width = self.start.train_table.tokens.shape[1]
-        samplers = self.start.sampler, self.evaluator
-        return parts | {"sampler's cache": max(cache_bytes(one, width) for one in samplers)}
+        cache = cache_bytes(self.start.sampler, width)
+        if self.evaluator is not self.start.sampler:
+            cache = max(cache, cache_bytes(self.evaluator, width))
+        return parts | {"sampler's cache": cache}
 
     def remarks(self) -> list[str]:
         """What of the method cannot act with these settings, a sentence each."""
         config, stages = self.config, self.experience.stages
-        optimizer, updates = config.optimizer, config.updates_per_step()
+        optimizer, updates = config.optimizer, config.plan.updates
         plan = UpdatePlan(updates, config.sampling.samples_per_prompt)
         found = self.recipe.objective.remarks(plan)
-        sampling = self.start.sampler.sampling
-        cut = _cuts(sampling)
-        if cut:
+        if cut := self.start.sampler.sampling.cuts:
             found.append(
                 f"{', '.join(cut)}: tokens are drawn from a part of the distribution, while ratios"
                 " and gradients are of all of it; sampler_ratio says which mass the part has."
@@ -225,7 +226,7 @@ class Run:
                 f" and the run has {taken}, so it never reaches {optimizer.learning_rate:g};"
                 " --warmup-updates or --steps changes that."
             )
-        if config.policy.lora() is None and idle:
+        if not config.policy.lora_rank and idle:
             found.append(f"{', '.join(idle)}: lora_rank is 0, so all weights are trained.")
         asked = optimizer.critic_learning_rate or config.update.critic_epochs > 1
         if asked and self.recipe.critic is None:
@@ -246,12 +247,6 @@ class Run:
         return found
 
 
-def _cuts(sampling: Sampling) -> list[str]:
-    """The settings that let the sampler draw from a part of the distribution only."""
-    names = ("top_k", "top_p", "min_p")
-    return [name for name in names if getattr(sampling, name) != getattr(Sampling(), name)]
-
-
 def make_run(resolved: ResolvedRun) -> Run:
     """Loads the policy and builds the programs.
 
@@ -262,7 +257,7 @@ def make_run(resolved: ResolvedRun) -> Run:
     config, recipe = resolved.config, resolved.recipe
     chain = recipe.experience
     task = chain.graded(with_environment(resolved.task, chain.draw[1].environment))
-    check_needs(recipe, config.method, config.updates_per_step(), chain.writes, writers_of)
+    check_needs(recipe, config.method, config.plan.updates, chain.writes, writers_of)
     check_group_size(config, recipe)
     check_grades_suffice(task, recipe.objective, config.method)
     held_out = held_out_indices(task, config.evaluation.evaluation_prompts)
@@ -270,10 +265,9 @@ def make_run(resolved: ResolvedRun) -> Run:
     critic_optimizer = make_optimizer(config.optimizer, config.optimizer.critic_learning_rate)
     frozen = config.policy.lora_rank > 0 or "reference_logp" in recipe.objective.reads
     frozen |= recipe.teacher == "start" or bool(scorer_needs(recipe.critic))
-    sampling = config.sampler(chain.draw[1].sampling)
-    if _cuts(sampling) and "behaviour_logp" in recipe.objective.reads:
+    if (cut := resolved.sampling.cuts) and "behaviour_logp" in recipe.objective.reads:
         raise ValueError(
-            f"{', '.join(_cuts(sampling))} must be off for method {config.method!r}: by how far"
+            f"{', '.join(cut)} must be off for method {config.method!r}: by how far"
             " sampler and policy are apart it weighs tokens, which would be the mass that is kept"
         )
     fitted = recipe.critic and (recipe.critic, critic_optimizer)
@@ -281,7 +275,7 @@ def make_run(resolved: ResolvedRun) -> Run:
         config,
         task,
         config.policy.model,
-        sampling,
+        resolved.sampling,
         optimizer,
         frozen,
         fitted,
@@ -302,7 +296,7 @@ def make_run(resolved: ResolvedRun) -> Run:
     config = config.replace(prompt_tokens=width)
     if not config.update.micro_batches:
         group = width + config.sampling.samples_per_prompt * start.sampler.response_tokens
-        config = config.replace(micro_batches=usual_pieces(config.plan(), start.model.mesh, group))
+        config = config.replace(micro_batches=usual_pieces(config.plan, start.model.mesh, group))
     evaluator = start.sampler
     if not chain.draw[1].of_policy:
         evaluator = evaluation_sampler(
@@ -320,7 +314,7 @@ def make_run(resolved: ResolvedRun) -> Run:
         opening = start.sampler.opening
         return make_programs(*models, base, recipe, optimizer, critic_optimizer, plan, opening)
 
-    programs = variant(config.plan())
+    programs = variant(config.plan)
     weights = StartWeights(start.path, start.model.mesh, None if frozen else start.params)
     if not frozen:
         start = replace(start, params=None)
@@ -346,7 +340,7 @@ def check_group_size(config: TrainConfig, recipe: Recipe) -> None:
     if config.sampling.samples_per_prompt > 1:
         return
     of_one, of_two = (
-        recipe.objective.remarks(UpdatePlan(config.updates_per_step(), size)) for size in (1, 2)
+        recipe.objective.remarks(UpdatePlan(config.plan.updates, size)) for size in (1, 2)
     )
     for sentence in of_one:
         if sentence not in of_two:

@@ -37,7 +37,7 @@ def run_lines(run: Run, card: Mapping[str, Any], check: tasks.SelfCheck) -> list
     shapes = parameter_shapes(start.model.config)
     size = sum(leaf.size for leaf in jax.tree.leaves(shapes))
     trained = f"adapters of rank {config.policy.lora_rank}" if run.adapts else "all weights"
-    sampler, updates = start.sampler, config.updates_per_step()
+    sampler, updates = start.sampler, config.plan.updates
     prompts, samples = config.sampling.prompts_per_step, config.sampling.samples_per_prompt
     source = "published" if card["method"] in methods.names() else "default"
     told = [
@@ -52,7 +52,7 @@ def run_lines(run: Run, card: Mapping[str, Any], check: tasks.SelfCheck) -> list
         f"{config.method} on {config.data.task}, seed {config.seed}, {config.steps}"
         f" step{'s' * (config.steps > 1)} → {config.run_dir}",
         f"policy  {card['model']}, {size / 1e6:.3g}M parameters; trained: {trained};"
-        f" {describe_memory(run.memory())}",
+        f" {describe_memory(run.memory)}",
         f"data    {len(run.task.train):,} prompts, {len(run.held_out)} of {len(run.task.test):,}"
         f" held out; {_paid(check)}; {told_tokens(start.train_table)}",
         f"step    {prompts} prompts × {samples} samples of at most"

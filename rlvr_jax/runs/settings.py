@@ -47,7 +47,7 @@ def resolved_settings(run: Run) -> dict[str, Any]:
     names = ["temperature", "top_k", "top_p", "min_p", "learning_rate", "sample_waves"]
     names += ["micro_batches", "response_tokens", "prompt_tokens", "evaluate_every"]
     names += ["critic_learning_rate"] * (run.recipe.critic is not None)
-    values = run.config.flat()
+    values = run.config.flat
     return {name: values[name] for name in names}
 
 

@@ -74,7 +74,7 @@ def collect(run: Run, state: RunState, step: int) -> Collected:
     """The experience of one step, with metrics of all sampled rollouts, before any filter, and the
     mean reward of the trained ones."""
     params, scorer = run.sampler_params(state.device), run.scorer(state.device)
-    version = step * run.config.updates_per_step()
+    version = step * run.config.plan.updates
     actor = RunActor(run.start.sampler, params, run.start.tables, version, scorer)
     collected = run.experience.collect(actor, state.host.data, step, run.setting)
     if step == 0:

@@ -11,7 +11,6 @@ from analysis_runs import HOSTILE, write_run
 from safetensors.numpy import save_file
 
 from rlvr_jax.analysis import load_run
-from rlvr_jax.analysis.diagnose import main
 from rlvr_jax.analysis.diagnosis.of_run import diagnose_run
 from rlvr_jax.analysis.diagnosis.page import as_json, write_page
 from rlvr_jax.analysis.diagnosis.parameters import parameters
@@ -19,6 +18,7 @@ from rlvr_jax.analysis.diagnosis.practice import practice
 from rlvr_jax.analysis.diagnosis.reach import reach
 from rlvr_jax.analysis.diagnosis.uncertainty import uncertainty
 from rlvr_jax.analysis.diagnosis.writing import writing
+from rlvr_jax.diagnosis.__main__ import main
 
 PROBLEMS = 60
 WEIGHT = "model.layers.{}.mlp.up_proj.weight"
@@ -331,12 +331,12 @@ def test_what_cannot_be_compared_does_not_hide_the_rest(tmp_path):
     assert topics["Entropy"].sentences and topics["Training prompts"].sentences
 
 
-def test_a_run_of_an_older_version_says_what_it_lacks(tmp_path):
-    run = write_run(tmp_path / "old")
+def test_a_run_without_counts_samples_and_weights_says_what_it_lacks(tmp_path):
+    run = write_run(tmp_path / "run", model="gone")
     shutil.rmtree(run / "samples")
     topics = names(diagnose_run(run))
     assert set(topics) == {"Reach", "Entropy", "Training prompts", "Kept responses", "Weights"}
-    assert "the start model" in topics["Weights"].missing[0]
+    assert "safetensors in gone and" in topics["Weights"].missing[0]
     for title in ("Reach", "Training prompts", "Kept responses", "Weights"):
         assert not topics[title].sentences and topics[title].missing
     assert topics["Entropy"].sentences

@@ -74,12 +74,13 @@ def test_after_a_resume_the_later_values_of_a_step_count(tmp_path):
     assert steps.tolist() == [1, 2] and values.tolist() == [5.0, 3.0]
 
 
-def test_settings_are_found_at_any_depth_outermost_first(tmp_path):
-    config = {"run": {"method": "inner", "deep": {"seed": 4}}, "method": "outer"}
+def test_a_setting_is_the_value_that_ran(tmp_path):
+    given, came_to = {"model": "", "steps": 4, "top_k": 0}, {"top_k": 5}
+    config = {"model": "base", "settings": given, "resolved": came_to, "versions": {"steps": 1}}
     (tmp_path / "config.json").write_text(json.dumps(config))
     run = load_run(tmp_path)
-    assert (run.method, run.seed, run.setting("nothing", 7)) == ("outer", 4, 7)
-    assert flatten(config) == {"run.method": "inner", "run.deep.seed": 4, "method": "outer"}
+    assert [run.setting(name) for name in ("model", "steps", "top_k")] == ["base", 4, 5]
+    assert run.setting("nothing", 7) == 7 and flatten(config)["settings.top_k"] == 0
 
 
 def test_broken_files_are_refused_with_file_and_line(tmp_path):

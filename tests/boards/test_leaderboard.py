@@ -218,7 +218,7 @@ def test_every_entry_of_a_board_has_settings_that_can_be_read(name, monkeypatch)
     for each in read:
         recipe = methods.recipe(each.method, **method_arguments(each.replace(response_tokens=16)))
         given = recipe.experience.writes if recipe.experience else ()
-        check_needs(recipe, each.method, each.updates_per_step(), given)
+        check_needs(recipe, each.method, each.plan.updates, given)
 
 
 def test_settings_are_chosen_on_prompts_and_seeds_that_are_not_reported():

@@ -11,8 +11,8 @@ import pytest
 from analysis_runs import write_run
 
 from rlvr_jax import policy, tasks
-from rlvr_jax.analysis.diagnose import main
 from rlvr_jax.analysis.diagnosis import diagnose_answers
+from rlvr_jax.diagnosis.__main__ import main
 from rlvr_jax.diagnosis.held_out import evaluation_settings
 from rlvr_jax.diagnosis.kept_pair import load_answers, save_pair
 from rlvr_jax.diagnosis.policy_pair import changed_most, compare_policies, draw_pair, shown_rows

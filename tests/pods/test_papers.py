@@ -41,7 +41,7 @@ def test_every_number_has_a_source_and_can_be_a_setting(name):
     assert needed <= paper.settings.keys()
     config = runs.settings(paper)
     for setting, each in paper.settings.items():
-        assert config.flat()[setting] == each.value
+        assert config.flat[setting] == each.value
     arguments = method_arguments(config)
     for hyperparameter, each in paper.hyperparameters.items():
         wanted = AGGREGATIONS[each.value]() if hyperparameter == "aggregation" else each.value
@@ -138,7 +138,7 @@ def test_what_its_source_does_not_name_is_shown_as_unknown(name):
     lines = {line.split()[0]: line for line in str(paper).splitlines() if line[:2] == "  "}
     config = runs.settings(paper)
     for setting in ("adam_b2", "weight_decay", "mask_truncated", "max_gradient_norm"):
-        assert str(config.flat()[setting]) in lines[setting]
+        assert str(config.flat[setting]) in lines[setting]
         assert ("unknown" in lines[setting]) or setting in paper.settings
     assert method_arguments(config).keys() <= lines.keys()
 

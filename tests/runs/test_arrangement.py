@@ -136,7 +136,7 @@ def test_further_batches_are_updates_of_their_own(drawn):
         old_logp=np.where(rows.mask, -2.0, 0).astype(np.float32),
     )
     state, metrics, _ = learn(run.learner, run.initial_state().device, batch.rollouts, 0, [more])
-    assert int(state.updates) == 1 + run.config.updates_per_step()
+    assert int(state.updates) == 1 + run.config.plan.updates
     assert metrics["further/updates"] == 1 and np.isfinite(metrics["further/loss"])
 
 

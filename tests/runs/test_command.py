@@ -181,7 +181,8 @@ def test_a_directory_that_holds_something_is_refused(line, tmp_path, monkeypatch
 def test_a_file_in_the_place_of_the_directory_is_refused(line, tmp_path, monkeypatch, capsys):
     (tmp_path / "run").write_text("mine")
     said = said_by(line(), monkeypatch, capsys)
-    assert said.startswith("error: --run-dir must be a directory, got the file")
+    assert said.startswith("error: --run-dir must be a directory to write in, got")
+    assert said.endswith("run': File exists")
 
 
 def test_a_policy_folder_is_no_run_to_resume(line, model, monkeypatch, capsys):

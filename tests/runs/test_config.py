@@ -16,7 +16,8 @@ from rlvr_jax.runs import (
     preset,
 )
 from rlvr_jax.runs.hyperparameters import method_arguments
-from rlvr_jax.runs.resolved import settle, with_task
+from rlvr_jax.runs.loading import load_policy
+from rlvr_jax.runs.resolved import resolve, settle, with_task
 from rlvr_jax.runs.run_writer import write_json
 
 BUDGET = 100
@@ -38,29 +39,12 @@ def arguments(config):
         ({"learning_rate": 0.0}, "--learning-rate must be positive, got 0.0"),
         ({"learning_rate": float("nan")}, "--learning-rate must be positive, got nan"),
         ({"adam_b2": 1.0}, r"--adam-b2: value must be in \[0, 1\), got 1.0"),
-        ({"temperature": 0.0}, "temperature must be at least 1e-06, which is greedy, got 0.0"),
-        ({"top_p": 1.5}, r"top_p must be in \(0, 1\], got 1.5"),
+        ({"temperature": 0.0}, "--temperature: value must be at least 1e-06, got 0.0"),
+        ({"top_p": 1.5}, r"--top-p: value must be in \(0, 1\], got 1.5"),
         ({"minibatches": 3}, "--minibatches must divide --prompts-per-step 16 .*, got 3"),
         ({"micro_batches": 5}, "micro-batches must divide the 128 rollouts of an update, got 5"),
         ({"sample_waves": -1}, "--sample-waves: value must be at least 0, got -1"),
-        (
-            {"sample_waves": 3},
-            "sample-waves must be one of 1, 2, 4, 8, 16, 32, 64, 128 for 16 prompts x 8 samples"
-            " with rows in 1 parts, got 3",
-        ),
-        (
-            {"sample_waves": 32, "mesh": "fsdp=8", "sample_mesh": "data=4,fsdp=2"},
-            "one of 1, 2, 4, 8, 16 for .* with rows in 8 parts, got 32",
-        ),
         ({"rows_at_once": -1}, "--rows-at-once: value must be at least 0, got -1"),
-        (
-            {"rows_at_once": 12, "mesh": "data=8"},
-            "rows-at-once must be a multiple of the 8 devices that sample, got 12",
-        ),
-        (
-            {"rows_at_once": 16, "mesh": "data=4,fsdp=2"},
-            "rows-at-once must be 0 on a --sample-mesh of other axes than data, got 16 on data",
-        ),
         ({"method": "gropo"}, "closest: grpo.*'gropo'"),
         ({"hyperparameters": ("clip_low",)}, "must be name=value, got 'clip_low'"),
         ({"learning_rate": math.inf}, "--learning-rate must be finite, got inf"),
@@ -76,7 +60,36 @@ def arguments(config):
 )
 def test_settings_that_cannot_work_are_refused_in_a_sentence(changes, sentence):
     with pytest.raises(ValueError, match=sentence):
-        check_config(TrainConfig.of(**changes))
+        resolve(TrainConfig.of(**changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (
+            {"sample_waves": 3},
+            "sample-waves must be one of 1, 2, 4, 8, 16, 32, 64, 128 for 16 prompts x 8 samples"
+            " with rows in 1 parts, got 3",
+        ),
+        (
+            {"sample_waves": 32, "mesh": "fsdp=8", "sample_mesh": "data=4,fsdp=2"},
+            "one of 1, 2, 4, 8, 16 for .* with rows in 8 parts, got 32",
+        ),
+        (
+            {"rows_at_once": 12, "mesh": "data=8"},
+            "rows-at-once must be a multiple of the 8 devices that sample, got 12",
+        ),
+        (
+            {"rows_at_once": 16, "mesh": "data=4,fsdp=2"},
+            "rows-at-once must be 0 on a --sample-mesh of other axes than data, got 16 on data",
+        ),
+        ({"lora_rank": 2, "lora_targets": ("keys",)}, "'keys'"),
+    ],
+)
+def test_a_policy_is_not_loaded_with_settings_that_cannot_sample(changes, sentence):
+    config = TrainConfig.of(**changes)
+    with pytest.raises(ValueError, match=sentence):
+        load_policy(config, tasks.load("brackets"), "nowhere")
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -199,7 +212,7 @@ def test_hyperparameters_are_read_by_their_annotations(own):
 @pytest.mark.parametrize(
     ("pairs", "sentence"),
     [
-        ((), "must give strength of training_runs:my_loss, which has no default, got \\[\\]"),
+        ((), "must give strength of training_runs:my_loss, which has no default, got none"),
         (("strength=much",), "strength of .* must be float, got 'much'"),
         (("high=much",), "high of .* must be float or None like 2, got 'much'"),
         (("weights=1,,2",), "weights of .* must be numbers with commas between them, got '1,,2'"),
@@ -246,7 +259,7 @@ def test_a_part_that_is_named_decides_what_is_learned():
 def test_parts_that_cannot_be_found_are_refused_in_a_sentence(pair, sentence):
     config = TrainConfig.of(method="spurious_rewards", hyperparameters=(pair,))
     with pytest.raises(ValueError, match=sentence):
-        check_config(config)
+        arguments(config)
 
 
 def test_lengths_of_a_method_follow_the_budget_unless_they_are_given():
@@ -270,7 +283,7 @@ def test_what_dapo_charges_cut_responses_is_learned_from():
 
 
 def test_updates_of_a_step_are_counted_from_the_settings():
-    assert TrainConfig.of(minibatches=4, epochs=2, steps=300).updates_per_step() == 8
+    assert TrainConfig.of(minibatches=4, epochs=2, steps=300).plan.updates == 8
 
 
 @pytest.mark.parametrize(
@@ -289,7 +302,8 @@ def test_updates_of_a_step_are_counted_from_the_settings():
 )
 def test_a_setting_that_is_a_rule_gets_its_value_once(given, name, value):
     config = TrainConfig.of(**given)
-    assert settle(config, methods.recipe(config.method)).flat()[name] == value
+    settled, _ = settle(config, methods.recipe(config.method))
+    assert settled.flat[name] == value
 
 
 def test_a_task_gives_what_the_settings_leave_open():

@@ -36,7 +36,7 @@ LARGE = dict(prompts_per_step=32, samples_per_prompt=32, response_tokens=24)
 def caches(model, **changes):
     """Bytes of the caches of a run in one memory."""
     run = training_runs.prepared(training_runs.settings(model, "unused", **changes))
-    return run.memory()["sampler's cache"] * len(run.start.sampler.model.mesh.local_devices)
+    return run.memory["sampler's cache"] * len(run.start.sampler.model.mesh.local_devices)
 
 
 @pytest.mark.parametrize("part", [0.9, 0.5, 0.2])

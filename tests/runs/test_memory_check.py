@@ -75,10 +75,10 @@ def test_the_cache_has_each_prompt_once_and_each_answer(model, tmp_path):
     rows = 4 * (width + 3 * training_runs.BUDGET)
     each = 2 * shape.num_layers * shape.num_kv_heads * shape.head_size * 4
     devices = run.start.sampler.model.mesh.size
-    assert run.memory()["sampler's cache"] == rows * each // devices
+    assert run.memory["sampler's cache"] == rows * each // devices
     assert re.match(
         r"memory of a device: weights \S+ GiB, gradient .*sampler's cache \S+ GiB; activations",
-        describe_memory(run.memory()),
+        describe_memory(run.memory),
     )
 
 

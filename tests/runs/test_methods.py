@@ -63,6 +63,6 @@ def assert_a_step_moves_the_policy(name, model, **plan):
     after, metrics, records = learn(run.learner, state.device, batch.rollouts, 0)
     assert np.isfinite([metrics["loss"], metrics["gradient_norm"]]).all()
     assert all(np.isfinite(values).all() for values in records.values())
-    assert int(after.updates) == settings.updates_per_step()
+    assert int(after.updates) == settings.plan.updates
     moved = jax.tree.map(lambda now, then: np.any(np.asarray(now) != then), after.params, before)
     assert any(jax.tree.leaves(moved))

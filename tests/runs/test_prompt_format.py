@@ -14,7 +14,7 @@ from rlvr_jax.experience import branch_turns, experience, turns
 from rlvr_jax.experience.prompts import encode_prompts, told_tokens
 from rlvr_jax.methods.agents.epo import turn_rows
 from rlvr_jax.methods.agents.supo import summarized_turns
-from rlvr_jax.runs import parse_config
+from rlvr_jax.runs import check_config, parse_config
 from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.run import make_run
 from rlvr_jax.runs.step import collect
@@ -287,9 +287,9 @@ def test_arguments_of_the_template_are_read_as_json(model):
     config = parse_config(line)
     assert config.data.template_arguments() == {"a": False, "b": 2, "c": "dark"}
     with pytest.raises(ValueError, match="chat-template-kwargs must be name=value, got 'a'"):
-        parse_config([*line[:3], "a"])
+        parse_config([*line[:3], "a"]).data.template_arguments()
     with pytest.raises(ValueError, match="must be left out with --no-chat-template, got a=1"):
-        parse_config([*line[:3], "a=1", "--no-chat-template"])
+        check_config(parse_config([*line[:3], "a=1", "--no-chat-template"]))
     with pytest.raises(ValueError, match="got a, and there is no template"):
         load_tokenizer(parse_config([*line[:3], "a=1"]).data, str(model))
 

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from docs.settings_page import PAGE, settings_page
 from experiments import quickstart
-from rlvr_jax.runs import parse_config, preset, train
+from rlvr_jax.runs import check_config, parse_config, preset, train
 from rlvr_jax.runs.config import GROUPS, SETTINGS
 from rlvr_jax.runs.help import described
 from rlvr_jax.runs.progress import RunProgress, progress_bar
@@ -223,7 +223,7 @@ def test_a_tracker_that_is_not_there_is_named_with_its_command(model, tmp_path, 
         ("no_module:f",): "log_to: no module 'no_module' can be imported, got 'no_module:f'",
     }.items():
         with pytest.raises(ValueError, match=message):
-            parse_config(["--task", "training_runs:sums", "--log-to", *names])
+            check_config(parse_config(["--task", "training_runs:sums", "--log-to", *names]))
 
 
 def test_trackers_decide_nothing_that_a_run_gives(finished, model):

@@ -47,7 +47,7 @@ def test_prompts_over_the_budget_are_left_out_and_counted(model, path):
     assert len(task.train) + len(task.test) == 20
     assert load_task(config_of(model, path, "--prompt-tokens", "8", "--drop-long-prompts"))
     with pytest.raises(ValueError, match="--drop-long-prompts needs --prompt-tokens, got 0"):
-        config_of(model, path, "--drop-long-prompts")
+        resolve(config_of(model, path, "--drop-long-prompts"))
 
 
 def test_a_run_learns_from_a_file_and_says_how_it_was_read(model, path, tmp_path, capsys):

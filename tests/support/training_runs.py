@@ -121,7 +121,7 @@ def settings(folder, run_dir, **changes):
 def arguments(config):
     """The command line that gives this configuration."""
     line = []
-    for setting, value in config.flat().items():
+    for setting, value in config.flat.items():
         name = setting.replace("_", "-")
         if setting == "preset":
             continue

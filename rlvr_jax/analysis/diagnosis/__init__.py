@@ -7,7 +7,7 @@ policies), and `write_page` and `as_json` for what they say.
   for reward. `practice`: training prompts and their outcomes. `writing`: the responses that were
   kept. `parameters`: the weights. `side_by_side`: answers of two policies, with a floor.
   `likelihood`: two policies on the same tokens; `token_changes`: which of them changed.
-  `python -m rlvr_jax.analysis.diagnose` puts them on a page, and draws the answers of two policy
+  `python -m rlvr_jax.diagnosis` puts them on a page, and draws the answers of two policy
   folders.
 """
 

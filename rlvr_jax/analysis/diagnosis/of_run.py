@@ -60,7 +60,7 @@ def _reach(run: Run, other: Run | None) -> Topic:
     if not enough:
         missing = (
             "Held-out verdicts need two evaluations that were counted problem by problem"
-            " (held_out.jsonl, which older versions did not write)."
+            " (held_out.jsonl)."
         )
         return Topic("Reach", missing=[missing])
     try:
@@ -71,11 +71,8 @@ def _reach(run: Run, other: Run | None) -> Topic:
 
 def _weights(run: Run, other: Run | None, against: str | Path | None) -> Topic:
     """The run's policy against its start, the other run's policy, or the folder."""
-    start = run.setting("model") if against is None else against
-    folder = start if other is None else other.path / "policy"
-    if not folder:  # older versions wrote none for the task's own model
-        return Topic("Weights", missing=["Weights need the start model; the run names none."])
-    before, after = Path(str(folder)), run.path / "policy"
+    start = str(run.setting("model")) if against is None else against
+    before, after = Path(start if other is None else other.path / "policy"), run.path / "policy"
     absent = [folder for folder in (before, after) if not list(folder.glob("*.safetensors"))]
     if absent:
         places = " and ".join(str(folder) for folder in absent)

@@ -34,7 +34,7 @@ def check_forecast(run: Run) -> str:
         for model in (run.start.model, run.start.sampler.model)
     )
     parts = {
-        name: size * (sampling if name == _CACHE else mesh) for name, size in run.memory().items()
+        name: size * (sampling if name == _CACHE else mesh) for name, size in run.memory.items()
     }
     held = run.start.params if run.start.params is not None else run.weights.loaded
     loaded = sum(
@@ -114,7 +114,7 @@ def names_memory(run: Run, doing: str, flags: str) -> Iterator[None]:
     except (MemoryError, jax.errors.JaxRuntimeError) as error:
         if not (isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)):
             raise
-        mend = _smaller(run, 1, 0) if flags == "sampling" else _more_pieces(run.config.plan())
+        mend = _smaller(run, 1, 0) if flags == "sampling" else _more_pieces(run.config.plan)
         raise ValueError(f"memory ran out {doing}; {mend}") from error
 
 

@@ -1,10 +1,10 @@
 """Reports the effects of training on a policy: conclusions first, then plots.
 
-    python -m rlvr_jax.analysis.diagnose RUN
-    python -m rlvr_jax.analysis.diagnose RUN --against OTHER --out page.html
-    python -m rlvr_jax.analysis.diagnose POLICY --against START --task brackets
-    python -m rlvr_jax.analysis.diagnose --answers FOLDER
-    python -m rlvr_jax.analysis.diagnose RUN --json
+    python -m rlvr_jax.diagnosis RUN
+    python -m rlvr_jax.diagnosis RUN --against OTHER --out page.html
+    python -m rlvr_jax.diagnosis POLICY --against START --task brackets
+    python -m rlvr_jax.diagnosis --answers FOLDER
+    python -m rlvr_jax.diagnosis RUN --json
 
 RUN is a run directory, finished or growing: the page lists data that it
 lacks, and how to obtain them. By default its first evaluation and its initial policy are compared
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m rlvr_jax.analysis.diagnose",
+        prog="python -m rlvr_jax.diagnosis",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -179,3 +179,7 @@ def _title(path: str) -> str:
     run = load_run(path)
     seed = "" if run.seed is None else f", seed {run.seed}"
     return f"{run.method}{seed}, {run.setting('task', 'unknown task')}"
+
+
+if __name__ == "__main__":
+    main()

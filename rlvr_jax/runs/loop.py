@@ -1,12 +1,13 @@
 """The training loop: sample, verify, update, and once in a while evaluate and save."""
 
+import mmap
 import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +27,9 @@ from rlvr_jax.tasks import GradingError
 from rlvr_jax.types import replace
 
 _CHECKPOINT_SECONDS = 300.0
+_RESERVE = 2**28
+"""Bytes of address space that are given back when something fails. If memory ran out, no thread
+could start that writes the state. They are mapped and not touched, so they take no memory."""
 _FINITE = ("loss", "gradient_norm", "critic/loss", "critic/gradient_norm")
 """Curve of the steps whose loss was infinite and its gradient was not, which go on."""
 
@@ -102,10 +106,11 @@ def train_steps(
       FloatingPointError: the loss is NaN or its gradient is not finite; where a step is one update,
         the state before it is saved.
       GradingError: the verifier fails.
-      Exception: any other error of the run's parts. Where one process runs and has learned
-        nothing yet in the step, the state before is saved, and the error says so; before the first
-        step there is none.
+      Exception: any other error of the run's parts. Where one process runs, the state before the
+        step is saved if it has learned nothing yet, the state after it if an evaluation fails that
+        is not the last one, and the error says so; before the first step there is none.
     """
+    reserve = mmap.mmap(-1, _RESERVE)
     config = run.config
     interval = config.evaluation.evaluate_every
     saved_at = time.perf_counter()
@@ -124,7 +129,7 @@ def train_steps(
             return state
         started = time.perf_counter()
         before, state = state, run.prepared(state, step)
-        with _saved_before(checkpoints, step, before):
+        with _saved_before(checkpoints, reserve, step, before):
             taken = take_step(run, state, step)
         state, metrics, timings = taken.state, taken.metrics, taken.timings
         watched = {name: metrics[name] for name in _FINITE if name in metrics}
@@ -142,9 +147,17 @@ def train_steps(
             raise FloatingPointError(f"step {step + 1}: {told}; {kept}")
         ends = _has_ended(config, state.host, step + 1)
         evaluates = (step + 1) % interval == 0 or ends
-        if evaluates:
-            evaluating = time.perf_counter()
-            found = evaluate_run(run, state, step + 1)
+        failure = None
+        evaluating = time.perf_counter()
+        try:
+            found = evaluate_run(run, state, step + 1) if evaluates else None
+        except Exception as error:
+            # A resumed run does not evaluate again, so the last evaluation must succeed.
+            if ends or jax.process_count() > 1:
+                raise
+            failure, found = error, None
+            reserve.close()
+        if found is not None:
             metrics |= found.metrics
             writer.write_counts(step + 1, found.counts())
             data = run.experience.at_evaluation(state.host.data, found.metrics)
@@ -154,7 +167,7 @@ def train_steps(
         writer.log(step + 1, metrics, timings)
         writer.write_outcomes(step + 1, taken.seen)
         writer.write_samples(step + 1, sample_rows(run, taken.batch, taken.records, step + 1))
-        if evaluates and not ends:
+        if found is not None and not ends:
             writer.write_report(live=True)
         on_step(step + 1, metrics, timings)
         due = (
@@ -162,7 +175,7 @@ def train_steps(
             if config.checkpoint_every
             else first_says(time.perf_counter() - saved_at > _CHECKPOINT_SECONDS)
         )
-        if due or ends:
+        if due or ends or failure:
             checkpoints.save(step + 1, state)
             if run.setting.told is not None:
                 run.setting.told.forget(step + 1)
@@ -171,6 +184,8 @@ def train_steps(
                 # their place would allocate a second state.
                 checkpoints.wait()
             saved_at = time.perf_counter()
+        if failure:
+            _fail(failure, step, "the state after it is saved")
     else:
         return state
     checkpoints.save(step, state)
@@ -178,7 +193,9 @@ def train_steps(
 
 
 @contextmanager
-def _saved_before(checkpoints: Checkpoints, step: int, state: RunState) -> Iterator[None]:
+def _saved_before(
+    checkpoints: Checkpoints, reserve: mmap.mmap, step: int, state: RunState
+) -> Iterator[None]:
     """Saves the state before a step that fails while that state is whole, as it is until the first
     update: a stage or a reward of a user's own may fail after hours."""
     try:
@@ -189,15 +206,21 @@ def _saved_before(checkpoints: Checkpoints, step: int, state: RunState) -> Itera
         # Without a step a run begins anew, and other processes, which did not fail, save no parts.
         if not step or used_up or jax.process_count() > 1:
             raise
+        reserve.close()
         told = "the state before is saved"
         try:
             checkpoints.save(step, state)
         except OSError as full:
             told = f"the state before could not be saved: {full}"
-        if type(error) in (ValueError, GradingError):  # which take a text
-            raise type(error)(f"step {step + 1}: {error}; {told}") from error
-        error.add_note(f"step {step + 1} was not taken; {told}")
-        raise
+        _fail(error, step, told)
+
+
+def _fail(error: Exception, step: int, told: str) -> NoReturn:
+    """Raises the error of a step, which says what became of the state."""
+    if type(error) in (ValueError, GradingError):  # which take a text
+        raise type(error)(f"step {step + 1}: {error}; {told}") from error
+    error.add_note(f"step {step + 1}: {told}")
+    raise error
 
 
 def _has_ended(config: TrainConfig, state: HostState, steps: int) -> bool:

@@ -4,11 +4,12 @@ import io
 import re
 
 import jax
+import numpy as np
 import pytest
 import training_runs
 from rich.console import Console
 
-from rlvr_jax.runs import step, train
+from rlvr_jax.runs import loop, step, train
 from rlvr_jax.runs.checkpoints import latest_step
 from rlvr_jax.runs.checks import forecast
 from rlvr_jax.runs.checks.forecast import check_forecast
@@ -109,6 +110,29 @@ def test_an_allocation_that_fails_names_flags_and_the_state_is_saved(
     with pytest.raises(ValueError, match=f"step 2: {told}.*; the state before is saved"):
         training_runs.quietly(config)
     assert latest_step(config.run_dir / "checkpoints") == 1
+
+
+def test_an_evaluation_without_memory_leaves_the_state_after_its_step(model, tmp_path, monkeypatch):
+    evaluate = loop.evaluate
+
+    def fails(*given):
+        if np.array_equal(jax.random.key_data(given[5]), asked):
+            raise MemoryError("no")
+        return evaluate(*given)
+
+    config = training_runs.settings(model, tmp_path / "run", steps=3, evaluate_every=1)
+    key = training_runs.prepared(config).key("evaluation", 2)
+    asked = jax.random.key_data(key)
+    monkeypatch.setattr(loop, "evaluate", fails)
+    told = "step 2: memory ran out in an evaluation; .*; the state after it is saved"
+    with pytest.raises(ValueError, match=told):
+        training_runs.quietly(config)
+    assert latest_step(config.run_dir / "checkpoints") == 2
+    monkeypatch.undo()
+    training_runs.quietly(config.replace(resume=True))
+    lines = training_runs.metrics(config.run_dir)
+    assert [line["step"] for line in lines] == [0, 1, 2, 3]
+    assert ["held_out/pass@1" in line for line in lines] == [True, True, False, True]
 
 
 def test_other_errors_of_jax_pass(model, monkeypatch):

@@ -96,7 +96,7 @@ def decide(model, objective, state, rollouts, key, samples):
     old = {name.removeprefix("old_") for name in objective.reads if name.startswith("old_")}
     # The likeliest tokens are known in the pass of the update, which is then the first and only.
     needs = (old | {"logp"}) - {"topk_logp"}
-    stats = policy.score(model, state["params"], rollouts, needs, objective.options, samples)
+    stats = policy.score(model, state["params"], rollouts, needs, objective.options, shared=samples)
     rollouts = rollouts.replace(**{f"old_{name}": stats.get(name) for name in needs})
     if objective.decide_once is None:
         return rollouts, state

@@ -176,7 +176,7 @@ def jitted(
         if "candidate_ids" not in rollouts.records:
             own.pop("old_candidate_logp", None)
         needs = set(own.values())
-        stats = statistics(model, params, rollouts, needs, options, shared, opening)
+        stats = statistics(model, params, rollouts, needs, options, shared=shared, opening=opening)
         return {field: stats.get(name) for field, name in own.items()}
 
     def score(params, rollouts):

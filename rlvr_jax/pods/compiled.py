@@ -242,7 +242,7 @@ def _sampling(
             break
     if "parts" in found:
         temporaries = found["parts"].pop("temporaries")
-        padded = topology.chip is not None
+        padded = target.topology.chip is not None
         cache = sum(
             cache_bytes(shape, count, slots, parts, padded=padded)
             for count, slots in zip(held.values(), (slots, lengths["prompt"]), strict=True)

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rlvr_jax.objectives.advantages.offline_values import (
+    ValueHeads,
     implicit_q_losses,
     moved_targets,
     next_action,
@@ -46,7 +47,7 @@ def test_the_worked_example():
 
 
 def test_the_next_state_is_behind_the_other_sides_turn():
-    value, there = next_action(example()["value"], example()["mask"])
+    value, there = next_action(example()["heads"].value, example()["mask"])
     assert_allclose(value[0, 0], 0.4)
     assert_array_equal(there[0], [True, True, False])
 

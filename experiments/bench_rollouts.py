@@ -31,6 +31,7 @@ from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.draws.trees import Pieces
 from rlvr_jax.rollout import (
     Processor,
+    Prompts,
     Sampling,
     decode,
     empty,
@@ -200,10 +201,12 @@ def _tail(config: Config, run: Run):
             sample(
                 actor.sampler.model,
                 actor.params,
-                table.tokens[part],
-                table.length[part],
-                numbers[part],
-                np.zeros(len(part), np.int32),
+                Prompts(
+                    table.tokens[part],
+                    table.length[part],
+                    numbers[part],
+                    np.zeros(len(part), np.int32),
+                ),
                 jax.random.key(2),
                 samples=2,
                 response_tokens=budget,

@@ -167,7 +167,9 @@ def write_pages(out: Path) -> None:
         behind = []
         if board.every_run:
             behind = every_run_table([row for row in curves if row["board"] == name], board.main)
-        write_board(page, board.title, budget, own, baseline, notes, board.main, behind)
+        write_board(
+            page, board.title, budget, own, baseline, notes=notes, main=board.main, behind=behind
+        )
         entries = len({row["entry"] for row in ended})
         links.append(f"| [{board.title}]({name}.md) | {entries} | {len(ended)} | `{board.task}` |")
     readme = out / "README.md"

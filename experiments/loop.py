@@ -26,7 +26,7 @@ from rlvr_jax import methods, policy
 from rlvr_jax.analysis import pass_at_k
 from rlvr_jax.experience import held_out_indices
 from rlvr_jax.objectives import Spec
-from rlvr_jax.rollout import Sampling, named_key, sample
+from rlvr_jax.rollout import Prompts, Sampling, named_key, sample
 from rlvr_jax.runs import TrainConfig, check_directory, guarded, parse_config, preset
 from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.tasks import Batches, Prompt, Response, Task, grades_of
@@ -69,7 +69,14 @@ class _Actor:
         # A prompt that comes twice in one step gets further samples, not the first ones again.
         first = samples * np.array([np.sum(numbers[:n] == x) for n, x in enumerate(numbers)])
         asked = tokens, length, numbers, first
-        rollouts = sample(self.model, params, *asked, key, samples=samples, **self.options)
+        rollouts = sample(
+            self.model,
+            params,
+            Prompts(*asked),
+            key,
+            samples=samples,
+            **self.options,
+        )
         rollouts = jax.device_get(rollouts)
         ends = rollouts.length - ~rollouts.truncated  # without the stop token
         rows = [row[:end].tolist() for row, end in zip(rollouts.tokens, ends, strict=True)]
@@ -89,7 +96,7 @@ def decide(model, objective, state, rollouts, key, samples):
     old = {name.removeprefix("old_") for name in objective.reads if name.startswith("old_")}
     # The likeliest tokens are known in the pass of the update, which is then the first and only.
     needs = (old | {"logp"}) - {"topk_logp"}
-    stats = policy.score(model, state["params"], rollouts, needs, objective.options, samples)
+    stats = policy.score(model, state["params"], rollouts, needs, objective.options, shared=samples)
     rollouts = rollouts.replace(**{f"old_{name}": stats.get(name) for name in needs})
     if objective.decide_once is None:
         return rollouts, state

@@ -19,7 +19,7 @@ import tyro
 from rlvr_jax import policy, tasks
 from rlvr_jax.analysis import pass_at_k
 from rlvr_jax.keys import plain_key
-from rlvr_jax.rollout import Sampling, sample
+from rlvr_jax.rollout import Prompts, Sampling, sample
 from rlvr_jax.runs import described
 from rlvr_jax.tasks import Prompt, Response
 from rlvr_jax.tasks.brackets import legal_attempts
@@ -107,10 +107,12 @@ def main(config: Config) -> None:
         rollouts = sample(
             model,
             params,
-            tokens,
-            np.array([len(row) for row in rows]),
-            np.arange(len(rows)),
-            np.zeros(len(rows)),
+            Prompts(
+                tokens,
+                np.array([len(row) for row in rows]),
+                np.arange(len(rows)),
+                np.zeros(len(rows)),
+            ),
             plain_key(config.seed),
             samples=config.samples,
             response_tokens=task.response_tokens,

@@ -27,7 +27,7 @@ from rlvr_jax.experience.prompts import (
     token_texts,
 )
 from rlvr_jax.keys import plain_key
-from rlvr_jax.rollout import Sampling, sample
+from rlvr_jax.rollout import Prompts, Sampling, sample
 from rlvr_jax.runs import TrainConfig, check_config, described, guarded
 from rlvr_jax.runs.task import load_tokenizer
 from rlvr_jax.tasks import Prompt
@@ -125,10 +125,7 @@ def _asker(config: Config, console: Console) -> tuple[Ask, bool]:
         drawn = sample(
             model,
             params,
-            table.tokens,
-            table.length,
-            [0],
-            [0],
+            Prompts(table.tokens, table.length, [0], [0]),
             plain_key(config.seed),
             samples=config.samples,
             response_tokens=min(config.tokens, room),

@@ -49,19 +49,19 @@ def gradients(
         indices into that.
       active: tokens with a cotangent; the numbers of the others are 0.
     """
-    other = None if numbers.other is None else other
+    other, known = None if numbers.other is None else other, _Known(tokens, numbers, None)
     if is_at_once(*active.shape, policy.unembedding.shape[0]):
-        return _at_once(plan, policy, other, tokens, numbers, active)
-    return by_platform(partial(_tiled, plan), policy, other, tokens, numbers, active)
+        return _at_once(plan, policy, other, known, active)
+    return by_platform(partial(_tiled, plan), policy, other, known, active)
 
 
-def _at_once(plan, policy, other, tokens, numbers, active):
+def _at_once(plan, policy, other, known: _Known, active):
     def cleared(hidden):
         """Hidden states without those of inactive tokens, which may be NaN."""
         return jnp.where(active[:, None], hidden.astype(plan.dtype), 0)
 
     hidden, unembedding = cleared(policy.hidden), policy.unembedding.astype(plan.dtype)
-    entries, known = (unembedding, policy.bias), _Known(tokens, numbers, None)
+    entries = unembedding, policy.bias
     if other is not None:
         known = known._replace(other_hidden=cleared(other.hidden))
         other = other.unembedding.astype(plan.dtype)
@@ -71,11 +71,12 @@ def _at_once(plan, policy, other, tokens, numbers, active):
     return Policy(dhidden, dunembedding, None if policy.bias is None else gradient.sum(axis=0))
 
 
-def _tiled(plan, sizes: Tiles, policy, other, tokens, numbers, active):
+def _tiled(plan, sizes: Tiles, policy, other, known: _Known, active):
     hidden, unembedding, bias = policy
     dtype = tiles.working_dtype(plan, sizes.platform, hidden, unembedding)
     tile = min(sizes.backward[0], -(-active.shape[0] // 8) * 8)
     rows = tiles.active_first(active, active.shape[0], tile)
+    tokens, numbers, _ = known
     known = _Known(tiles.take_tokens(rows, tokens), tiles.take(rows, numbers), None)
     view, other_view, other_dtype = tiles.viewed(unembedding, sizes.platform), None, None
     if other is not None:

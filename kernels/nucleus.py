@@ -49,6 +49,7 @@ def entropy(
     s0: Float[Array, "n"],
     top_p: float,
     total: _Total,
+    *,
     group: int | None = None,
     include_crossing: bool = True,
 ) -> Nucleus:

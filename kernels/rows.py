@@ -147,7 +147,8 @@ def _row_stats(plan, logits, other_logits, search=None) -> RowStats:
         stats["topk_logp"] = jnp.minimum(values - stats["logsumexp"][:, None], 0)
         stats["topk_ids"] = ids
     if "nucleus_entropy" in plan.needs:
-        found = nucleus.entropy(exp, shift, s0, plan.top_p, total, search, plan.include_crossing)
+        how = {"group": search, "include_crossing": plan.include_crossing}
+        found = nucleus.entropy(exp, shift, s0, plan.top_p, total, **how)
         stats["nucleus_entropy"] = found.entropy
     if other_logits is not None:
         other_largest, other_shift, _, other_s0 = _normalizer(other_logits, total)

@@ -43,7 +43,15 @@ class Pair(NamedTuple):
         words = self.words()
         first, last = self.vocabularies
         return tuple(
-            Answers.of(batch.rollouts, other, _final(batch), self.weights, sizes, words, own)
+            Answers.of(
+                batch.rollouts,
+                other,
+                answer=_final(batch),
+                weights=self.weights,
+                branching=sizes,
+                words=words,
+                vocabulary=own,
+            )
             for batch, other, sizes, own in (
                 (self.before, self.of_before, self.branching, first),
                 (self.after, self.of_after, None, last),
@@ -115,7 +123,16 @@ def load_answers(folder: str | Path) -> tuple[Answers, Answers, Answers | None]:
         other = None if name == "again" else stats
         own_sizes = sizes if name == "before" else None
         (vocabulary,) = {*texts.get("vocabulary", [None])}
-        found.append(Answers.of(rollouts, other, named, weight, own_sizes, words, vocabulary))
+        own = Answers.of(
+            rollouts,
+            other,
+            answer=named,
+            weights=weight,
+            branching=own_sizes,
+            words=words,
+            vocabulary=vocabulary,
+        )
+        found.append(own)
     return tuple(found)
 
 

@@ -38,7 +38,12 @@ _SHOWN_PROMPTS, _SHOWN_RESPONSES = 4, 4
 def _scoring(dtype: str) -> Callable[..., TokenStats]:
     """`policy.score` of policies that compute in a type; those of one shape have one program."""
     options = products.compiler_options(dtype)
-    return jax.jit(policy.score, static_argnums=(0, 3, 4, 5), compiler_options=options)
+    return jax.jit(
+        policy.score,
+        static_argnums=(0, 3, 4),
+        static_argnames="shared",
+        compiler_options=options,
+    )
 
 
 def compare_policies(
@@ -125,7 +130,7 @@ def draw_pair(settings: TrainConfig, against: str | Path) -> Pair:
 def score_answers(model: policy.Model, params: policy.Params, rollouts: Rollouts) -> TokenStats:
     """What a policy says about the tokens of rollouts, on the host: `logp` and `entropy`."""
     shared, run = shared_prompts(rollouts), _scoring(model.config.compute_dtype)
-    return run_in_pieces(lambda rows: run(model, params, rows, _NEEDS, (), shared), rollouts)
+    return run_in_pieces(lambda rows: run(model, params, rows, _NEEDS, (), shared=shared), rollouts)
 
 
 def score_branching(
@@ -137,7 +142,7 @@ def score_branching(
     shared, run = shared_prompts(rollouts), _scoring(model.config.compute_dtype)
 
     def of_rows(rows):
-        stats = run(model, params, rows, (*_NEEDS, "topk_logp"), options, shared)
+        stats = run(model, params, rows, (*_NEEDS, "topk_logp"), options, shared=shared)
         sizes = branching_of_top(stats.records.get("topk_logp")).astype(np.uint8)
         return stats.replace(topk_logp=None), sizes
 

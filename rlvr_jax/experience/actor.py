@@ -122,7 +122,7 @@ class RunActor(Actor):
             np.repeat(np.arange(len(asks), dtype=np.int32), samples),
             np.repeat(np.asarray(heat, wide_dtype(sampler.model.config.compute_dtype)), samples),
             sampler.response_tokens,
-            self.weight_version,
+            weight_version=self.weight_version,
         )
         return self._batch(rollouts, asks)
 

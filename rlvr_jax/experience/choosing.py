@@ -17,7 +17,7 @@ from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.evaluation import Answer
 from rlvr_jax.experience.parts import Actor
 from rlvr_jax.experience.rewards.choice import choose, lower_bound, own_score, vote_count, vote_sum
-from rlvr_jax.experience.stages.grading.judge import asked_about
+from rlvr_jax.experience.stages.grading.judge import JudgingPolicy, asked_about
 from rlvr_jax.experience.stages.grading.verdicts import asked_rows
 from rlvr_jax.judges import Judge
 from rlvr_jax.policy import Model, Params, products
@@ -179,7 +179,7 @@ def by_judge(asked: Judge, actor: Actor, key: jax.Array, sampling: Mapping[str, 
 
     def score(batch):
         everything = np.arange(len(batch))
-        told = asked_about(asked, batch, everything, actor, 0, key, sampling)
+        told = asked_about(asked, batch, everything, JudgingPolicy(actor, 0, key, sampling))
         there = ~np.isnan(told.numbers)
         total = np.where(there, told.numbers, 0).sum(axis=1)
         mean = total / np.maximum(there.sum(axis=1), 1)

@@ -150,6 +150,7 @@ def evaluate(
     indices: np.ndarray,
     samples: int,
     key: jax.Array,
+    *,
     kl: Callable[[Rollouts], float] | None = None,
     answer: Answer | None = None,
 ) -> Evaluation:

@@ -27,6 +27,7 @@ def rows_of_responses(
     group: np.ndarray,
     temperature: np.ndarray,
     response_tokens: int,
+    *,
     weight_version: int = 0,
 ) -> Rollouts:
     """Rollouts of unscored responses of at most `response_tokens` tokens, none truncated.

@@ -8,7 +8,7 @@ import numpy as np
 
 from rlvr_jax.parallel import fetch
 from rlvr_jax.policy import Model, Params
-from rlvr_jax.rollout import Sampling, sample
+from rlvr_jax.rollout import Prompts, Sampling, sample
 from rlvr_jax.tasks import Task
 from rlvr_jax.types import Rollouts
 
@@ -74,13 +74,19 @@ class Sampler:
         for start in range(0, self.num_prompts, prompts):
             part = slice(start, start + prompts)
             for number in range(0, self.samples, samples):
-                wave = sample(
-                    self.model,
-                    params,
+                asked = Prompts(
                     tokens[part],
                     length[part],
                     numbers[part].astype(np.int32),
                     first[part] + np.int32(number),
+                    temperature=None if temperature is None else temperature[part],
+                    soft_prompt=None if soft_prompt is None else soft_prompt[part],
+                    stop_state=None if stop_state is None else stop_state[part],
+                )
+                wave = sample(
+                    self.model,
+                    params,
+                    asked,
                     key,
                     samples=samples,
                     response_tokens=self.response_tokens,
@@ -90,10 +96,7 @@ class Sampler:
                     at_once=self.at_once,
                     record_top=self.record_top,
                     weight_version=np.asarray(weight_version, np.int32),
-                    temperature=None if temperature is None else temperature[part],
                     constants=constants,
-                    soft_prompt=None if soft_prompt is None else soft_prompt[part],
-                    stop_state=None if stop_state is None else stop_state[part],
                     # Loading the policy checked prompts and budgets; tokens beyond the budget of
                     # rows with given tokens are truncated.
                     beyond=True,

@@ -5,6 +5,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,29 +23,51 @@ _NEEDED = re.compile(r"\(([\d.]+)([KMGT])\) exceeds")
 _UNITS = {unit: 1024**power for power, unit in enumerate("KMGT", start=1)}
 
 
+@dataclass(frozen=True)
+class Target:
+    """Devices, and the model that runs on them.
+
+    Fields:
+      config, meshes: of the model; with them and `tokens`, the length of a response, arrays over
+        tokens and vocabulary are distinguished from others.
+    """
+
+    topology: Topology
+    config: ModelConfig
+    meshes: Sequence[Mesh]
+    tokens: int
+
+
+@dataclass(frozen=True)
+class ByHand:
+    """What is known of a function before it is compiled.
+
+    Fields:
+      given: bytes of the function's inputs that are on the devices all the time.
+      rest: bytes of other arrays there.
+      buffers: bytes of its large arrays.
+    """
+
+    given: dict[str, int]
+    rest: dict[str, int]
+    buffers: dict[str, int]
+    work: Work
+
+
 def measured(
     lowered: jax.stages.Lowered,
-    topology: Topology,
-    config: ModelConfig,
-    meshes: Sequence[Mesh],
-    tokens: int,
-    given: dict[str, int],
-    rest: dict[str, int],
-    buffers: dict[str, int],
-    work: Work,
+    target: Target,
+    counted: ByHand,
     shares: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
     """Compiles a function and returns its memory, communication and estimated time.
 
     Args:
-      config, meshes: of the model; with them and `tokens`, the length of a response, arrays over
-        tokens and vocabulary are distinguished from others.
-      given: bytes of the function's inputs that are on the devices all the time.
-      rest: bytes of other arrays there.
-      buffers: its large arrays, counted by hand.
       shares: of loops that may end early, as for `hlo.read`.
     """
     started = time.perf_counter()
+    topology, config, meshes = target.topology, target.config, target.meshes
+    given, rest, buffers, work = counted.given, counted.rest, counted.buffers, counted.work
     chip = topology.chip
     by_hand: dict[str, Any] = {"flops": work.flops, "hand_bytes": work.bytes}
     if chip is not None:
@@ -85,7 +108,7 @@ def measured(
         "wide_arrays": hlo.wide_arrays(
             text,
             {config.vocab_size // n for n in (1, *(mesh.shape["tensor"] for mesh in meshes))},
-            tokens,
+            target.tokens,
             {config.width // n for n in (1, *(mesh.shape["fsdp"] for mesh in meshes))},
         ),
         **by_hand,

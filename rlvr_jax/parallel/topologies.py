@@ -81,7 +81,7 @@ _CUBES = {
 }
 
 
-def _chip(name, gibibytes, tflops, gigahertz, hbm, ici, cores, devices=1, **options) -> Chip:
+def _chip(name, *, gibibytes, tflops, gigahertz, hbm, ici, cores, devices=1, **options) -> Chip:
     return Chip(
         name,
         int(gibibytes * _GIBIBYTE),
@@ -99,11 +99,29 @@ def _chip(name, gibibytes, tflops, gigahertz, hbm, ici, cores, devices=1, **opti
 # Rates: https://docs.cloud.google.com/tpu/docs/{v4,v5e,v5p,v6e,tpu7x}, halved for the two devices
 # of a tpu7x chip; links are given there in both directions together. Memory: libtpu 0.0.51.
 CHIPS: Mapping[str, Chip] = {
-    "v4": _chip("v4", 30.75, 275, 1.05, 1200, 300, 2, chip_config_name="megacore"),
-    "v5e": _chip("v5e", 15.75, 197, 1.5, 819, 200, 1),
-    "v5p": _chip("v5p", 95.73, 459, 1.75, 2765, 600, 2),
-    "v6e": _chip("v6e", 31.24, 918, 1.75, 1640, 400, 1),
-    "tpu7x": _chip("tpu7x", 94.74, 1153.5, 2.2, 3690, 300, 2, devices=2),
+    "v4": _chip(
+        "v4",
+        gibibytes=30.75,
+        tflops=275,
+        gigahertz=1.05,
+        hbm=1200,
+        ici=300,
+        cores=2,
+        chip_config_name="megacore",
+    ),
+    "v5e": _chip("v5e", gibibytes=15.75, tflops=197, gigahertz=1.5, hbm=819, ici=200, cores=1),
+    "v5p": _chip("v5p", gibibytes=95.73, tflops=459, gigahertz=1.75, hbm=2765, ici=600, cores=2),
+    "v6e": _chip("v6e", gibibytes=31.24, tflops=918, gigahertz=1.75, hbm=1640, ici=400, cores=1),
+    "tpu7x": _chip(
+        "tpu7x",
+        gibibytes=94.74,
+        tflops=1153.5,
+        gigahertz=2.2,
+        hbm=3690,
+        ici=300,
+        cores=2,
+        devices=2,
+    ),
 }
 """By the name that users know."""
 

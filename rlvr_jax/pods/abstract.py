@@ -25,7 +25,7 @@ from rlvr_jax.parallel import (
 )
 from rlvr_jax.policy import Model, ModelConfig, Params, lora
 from rlvr_jax.policy.parameters import parameter_shapes
-from rlvr_jax.rollout import Sampling, sample
+from rlvr_jax.rollout import Prompts, Sampling, sample
 from rlvr_jax.runs.composition import writers_of
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.resolved import settle
@@ -231,7 +231,7 @@ class AbstractRun:
             opening=self.opening,
             at_once=None if model.mesh is None else self.config.seats(),
         )
-        return function, params, tokens, numbers, numbers, numbers, _key(whole)
+        return function, params, Prompts(tokens, numbers, numbers, numbers), _key(whole)
 
 
 def abstract_run(

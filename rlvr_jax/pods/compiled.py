@@ -10,7 +10,7 @@ import jax
 
 from rlvr_jax import methods
 from rlvr_jax.parallel import bytes_per_device, mesh_sizes, row_shards
-from rlvr_jax.parallel.measure import measured
+from rlvr_jax.parallel.measure import ByHand, Target, measured
 from rlvr_jax.parallel.memory import cache_bytes, sample_buffers, update_buffers
 from rlvr_jax.parallel.plan import sample_mesh, train_mesh
 from rlvr_jax.parallel.roofline import sample_work, score_work, update_work
@@ -78,12 +78,11 @@ def compile_run(
         config = config.replace(micro_batches=micro_batches)
     check_config(config)
     run = abstract_run(config, shape, recipe, topology.devices(), opening)
-    measure = partial(
-        measured,
-        topology=topology,
-        config=run.model.config,
-        meshes=(run.model.mesh, run.sampler.mesh),
-        tokens=config.sampling.response_tokens,
+    target = Target(
+        topology,
+        run.model.config,
+        (run.model.mesh, run.sampler.mesh),
+        config.sampling.response_tokens,
     )
     report: dict[str, Any] = {
         "topology": topology.name,
@@ -102,7 +101,7 @@ def compile_run(
         "hbm_bytes": topology.hbm_bytes,
         "versions": {name: _version(name) for name in ("jax", "jaxlib", "libtpu")},
     }
-    programs = {"sample": _sampling(run, topology, measure, say)}
+    programs = {"sample": _sampling(run, target, say)}
     report["sample_waves"] = programs["sample"]["waves"]
     parts = mesh_sizes(config.devices.mesh)["tensor"]
     shared = dict(
@@ -126,18 +125,17 @@ def compile_run(
         say("compiling the scorer")
         # As `lower_score`: the policy, or with one update per step the reference.
         scored = _of_policy(run) if config.plan.updates > 1 else {"frozen weights"}
-        programs["score"] = measure(
-            lowered,
+        by_hand = ByHand(
             given={name: kept[name] for name in scored},
             rest={name: size for name, size in kept.items() if name not in scored},
             buffers=buffers,
             work=score_work(run.model.config, **shared),
         )
+        programs["score"] = measured(lowered, target, by_hand)
     say("compiling the update")
     read = run.model.config.lora or (run.other() is not None and run.recipe.teacher is not None)
     beside = {"critic"} if read else {"critic", "frozen weights"}
-    programs["update"] = measure(
-        run.lower_update(),
+    by_hand = ByHand(
         given={name: size for name, size in kept.items() if name not in beside},
         rest={name: kept[name] for name in beside & kept.keys()},
         buffers=buffers,
@@ -148,11 +146,11 @@ def compile_run(
             **shared,
         ),
     )
+    programs["update"] = measured(run.lower_update(), target, by_hand)
     if (lowered := run.lower_fit()) is not None:
         say("compiling the critic's update")
         whole = replace(run.model.config, lora=None)
-        programs["critic"] = measure(
-            lowered,
+        by_hand = ByHand(
             given={"critic": kept["critic"]},
             rest={name: size for name, size in kept.items() if name != "critic"},
             buffers=counted(whole),
@@ -164,6 +162,7 @@ def compile_run(
                 **shared,
             ),
         )
+        programs["critic"] = measured(lowered, target, by_hand)
     calls = {"sample": programs["sample"]["waves"], **_calls(run)}
     for name, program in programs.items():
         program["calls"] = calls[name]
@@ -201,8 +200,7 @@ def _version(package: str) -> str | None:
 
 def _sampling(
     run: AbstractRun,
-    topology: Topology,
-    measure: Callable[..., dict[str, Any]],
+    target: Target,
     say: Callable[[str], None],
 ) -> dict[str, Any]:
     """The sampler with the requested sampling batches, else the largest that fit; the smallest
@@ -217,7 +215,7 @@ def _sampling(
         rest = {name: size for name, size in rest.items() if name not in _of_policy(run)}
     slots = config.sampling.response_tokens
     read = mean_slots_read(slots, slots) / slots
-    free = 0.93 * topology.hbm_bytes - weights - sum(rest.values())
+    free = 0.93 * target.topology.hbm_bytes - weights - sum(rest.values())
     seats = config.seats()
     choices = []
     every = waves(config.sampling.prompts_per_step, config.sampling.samples_per_prompt, shards)
@@ -234,14 +232,9 @@ def _sampling(
     for prompts, samples, rows, own, held, buffers in (fitting or choices[-1:])[:_ATTEMPTS]:
         say(f"compiling the sampler of {prompts} x {samples} responses")
         work = sample_work(shape, rows=rows, prompts=own, parts=parts, **lengths)
-        found = measure(
-            run.lower_sample(prompts, samples),
-            given={"sampler's weights": weights},
-            rest=rest,
-            buffers=buffers,
-            work=work,
-            shares={OWN_SLOTS: read},
-        )
+        by_hand = ByHand({"sampler's weights": weights}, rest, buffers, work)
+        lowered = run.lower_sample(prompts, samples)
+        found = measured(lowered, target, by_hand, {OWN_SLOTS: read})
         if held["rows"] < rows:
             # How many rounds they take together is known when they are drawn.
             found.pop("compiler_seconds", None)
@@ -249,7 +242,7 @@ def _sampling(
             break
     if "parts" in found:
         temporaries = found["parts"].pop("temporaries")
-        padded = topology.chip is not None
+        padded = target.topology.chip is not None
         cache = sum(
             cache_bytes(shape, count, slots, parts, padded=padded)
             for count, slots in zip(held.values(), (slots, lengths["prompt"]), strict=True)

@@ -43,10 +43,16 @@ class Groups(NamedTuple):
     responses: int
 
 
+class Heads(NamedTuple):
+    """What a layer's attention is made of: queries of N heads, keys and values of K."""
+
+    query: Array
+    key: Array
+    value: Array
+
+
 def attend(
-    query: Float[Array, "B S N H"],
-    key: Float[Array, "B K H T"],
-    value: Float[Array, "B K T H"],
+    heads: Heads,
     own: Int[Array, "b S"],
     slots: Int[Array, "b T"],
     sliding: Bool[Array, ""],
@@ -55,13 +61,14 @@ def attend(
     """Softmax attention of N query heads over K shared key/value heads; softmax in float32.
 
     Args:
+      heads: queries [B, S, N, H], keys [B, K, H, T] and values [B, K, T, H].
       own: place of each query: it sees the keys at places up to it, or up to it in its window.
       slots: place of each key.
       sliding: this layer has the sliding window; read only if some layers have one.
     """
-    attended = _block if query.shape[1] <= 2 * QUERIES else _in_blocks
-    grouped = grouped_heads(query, key.shape[1])
-    y = by_token(attended(grouped, key, value, own, slots, sliding, config))
+    attended = _block if heads.query.shape[1] <= 2 * QUERIES else _in_blocks
+    grouped = heads._replace(query=grouped_heads(heads.query, heads.key.shape[1]))
+    y = by_token(attended(grouped, own, slots, sliding, config))
     return y.reshape(*y.shape[:2], y.shape[2] * y.shape[3])
 
 
@@ -79,9 +86,7 @@ def by_token(y: Float[Array, "B K G S X"]) -> Float[Array, "B S N X"]:
 
 
 def attend_in_order(
-    query: Float[Array, "B S N H"],
-    key: Float[Array, "B T K H"],
-    value: Float[Array, "B T K H"],
+    heads: Heads,
     positions: Int[Array, "b T"],
     sliding: Bool[Array, ""],
     config: ModelConfig,
@@ -90,23 +95,22 @@ def attend_in_order(
     """Attention of the last S of T tokens to those before them and to themselves.
 
     Args:
+      heads: queries [B, S, N, H], keys and values [B, T, K, H].
       positions: of all T tokens, rising along the sequence; those at `NOWHERE` are padding, which
         no other token sees. What padding itself gets means nothing.
       mesh: that rows and heads are split over.
     """
-    length = query.shape[1]
+    length = heads.query.shape[1]
     if flash_serves(config, length, mesh):
         scalar = config.query_pre_attn_scalar or config.head_size
-        return flash_attention(query, key, value, positions < NOWHERE, scalar, mesh)
-    key, value = key.transpose(0, 2, 3, 1), value.transpose(0, 2, 1, 3)
+        return flash_attention(*heads, positions < NOWHERE, scalar, mesh)
     own = positions[:, positions.shape[1] - length :]
-    return attend(query, key, value, own, positions, sliding, config)
+    key, value = heads.key.transpose(0, 2, 3, 1), heads.value.transpose(0, 2, 1, 3)
+    return attend(Heads(heads.query, key, value), own, positions, sliding, config)
 
 
 def attend_in_groups(
-    query: Float[Array, "B S N H"],
-    key: Float[Array, "B S K H"],
-    value: Float[Array, "B S K H"],
+    heads: Heads,
     positions: Int[Array, "B S"],
     groups: Groups,
     sliding: Bool[Array, ""],
@@ -117,13 +121,17 @@ def attend_in_groups(
 
     The opening sees itself, a prompt the opening and itself, a response the opening, its prompt and
     itself, each up to the token's position.
+
+    Args:
+      heads: queries [B, S, N, H], keys and values [B, S, K, H].
     """
+    query, key, value = heads
     batch, per_prompt = query.shape[0], groups.responses
     alone = groups.opening == 0 and groups.prompts == per_prompt == 1
     if alone and flash_serves(config, query.shape[1], mesh):
         # A prompt and its response are one sequence, whose parts would be copied. The kernel skips
         # what is later; scores in blocks would be made for all keys of a prompt's tokens.
-        return attend_in_order(query, key, value, positions, sliding, config, mesh)
+        return attend_in_order(heads, positions, sliding, config, mesh)
     first, second = groups.opening, groups.opening + groups.prompts * groups.prompt_tokens
     prompts = batch * groups.prompts
     rows = prompts * per_prompt
@@ -147,8 +155,8 @@ def attend_in_groups(
         return jnp.concatenate([before, responses(x)], axis=1)
 
     def attended(asking, seen):
-        keys = seen(key), seen(value), seen(positions)
-        y = attend_in_order(asking(query), *keys, sliding, config, mesh)
+        own = Heads(asking(query), seen(key), seen(value))
+        y = attend_in_order(own, seen(positions), sliding, config, mesh)
         return y.reshape(batch, y.shape[0] // batch * y.shape[1], y.shape[2])
 
     parts = [attended(prompt, whole_prompt), attended(responses, with_prompt)]
@@ -157,14 +165,14 @@ def attend_in_groups(
     return jnp.concatenate(parts, axis=1)
 
 
-def _block(query, key, value, own, slots, sliding, config: ModelConfig) -> Array:
+def _block(heads: Heads, own, slots, sliding, config: ModelConfig) -> Array:
     """Attention of the queries [B K G S H] of one block, all their scores at once."""
     visible = slots[:, None] <= own[:, :, None]
     if config.sliding_layers:
         near = slots[:, None] > own[:, :, None] - config.sliding_window
         visible &= near | ~sliding
-    scalar = config.query_pre_attn_scalar or query.shape[-1]
-    return _attention(scalar, query, key, value, visible[:, None, None])
+    scalar = config.query_pre_attn_scalar or heads.query.shape[-1]
+    return _attention(scalar, *heads, visible[:, None, None])
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
@@ -204,8 +212,9 @@ def _root(scalar, dtype):
 _attention.defvjp(_forward, _backward)
 
 
-def _in_blocks(query, key, value, own, slots, sliding, config: ModelConfig) -> Array:
+def _in_blocks(heads: Heads, own, slots, sliding, config: ModelConfig) -> Array:
     """The same, one block after the other."""
+    query, key, value = heads
     dtype, length = query.dtype, query.shape[3]
     blocks = -(-length // QUERIES)
     missing = blocks * QUERIES - length
@@ -219,7 +228,8 @@ def _in_blocks(query, key, value, own, slots, sliding, config: ModelConfig) -> A
 
     @jax.checkpoint
     def block(query, own, keys, values):
-        return _block(query, keys.astype(dtype), values.astype(dtype), own, slots, sliding, config)
+        part = Heads(query, keys.astype(dtype), values.astype(dtype))
+        return _block(part, own, slots, sliding, config)
 
     def step(_, part):
         return None, block(*part, keys, values)

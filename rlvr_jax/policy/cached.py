@@ -250,7 +250,7 @@ def _over_blocks(query, cache: LayerCache, first, last, config: ModelConfig, ori
 
     if slots <= SLOTS:
         places = jnp.arange(slots, dtype=last.dtype)
-        return _block(query, *cache, counted(places), first, last, config)
+        return _block(query, cache, counted(places), first, last, config)
     blocks = -(-slots // SLOTS)
     real = last < slots
     if origin is None:
@@ -279,7 +279,8 @@ def _over_blocks(query, cache: LayerCache, first, last, config: ModelConfig, ori
             seen = jnp.maximum(first, number * SLOTS)
         else:
             where = jnp.where(places >= number * SLOTS, where, slots)
-        return number + 1, _merged(sums, _block(query, key, value, where, seen, last, config))
+        block = _block(query, LayerCache(key, value), where, seen, last, config)
+        return number + 1, _merged(sums, block)
 
     wide = wide_dtype(query.dtype)
     nothing = jnp.zeros((*query.shape[:-1], 1), wide)
@@ -288,7 +289,7 @@ def _over_blocks(query, cache: LayerCache, first, last, config: ModelConfig, ori
     return jax.lax.while_loop(unread, read, (begin, sums))[1]
 
 
-def _block(query, key, value, places, first, last, config: ModelConfig) -> _Sums:
+def _block(query, cache: LayerCache, places, first, last, config: ModelConfig) -> _Sums:
     """Of one block of slots, that the rows count as `places` [1 or B, slots].
 
     If a query sees none of them all count alike, until sums with one that it sees are added."""
@@ -298,12 +299,12 @@ def _block(query, key, value, places, first, last, config: ModelConfig) -> _Sums
     places = places[:, None]
     visible = places <= last[:, :, None]
     visible &= places >= first[:, :, None]
-    scores = products.einsum("bkgsh,bkht->bkgst", query, key) / root
+    scores = products.einsum("bkgsh,bkht->bkgst", query, cache.keys) / root
     scores = jnp.where(visible[:, None, None], scores, jnp.finfo(dtype).min).astype(wide)
     top = jnp.max(scores, axis=-1, keepdims=True)
     mass = jnp.exp(scores - top)
     mixed = products.einsum(
-        "bkgst,bkth->bkgsh", mass.astype(dtype), value, preferred_element_type=wide
+        "bkgst,bkth->bkgsh", mass.astype(dtype), cache.values, preferred_element_type=wide
     )
     return _Sums(top, jnp.sum(mass, axis=-1, keepdims=True), mixed)
 

@@ -18,10 +18,10 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.policy import products
-from rlvr_jax.policy.attention import Groups, attend_in_groups, attend_in_order
+from rlvr_jax.policy.attention import Groups, Heads, attend_in_groups, attend_in_order
 from rlvr_jax.policy.cached import LayerCache, SharedCache, attend_to_cache, written
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
-from rlvr_jax.policy.experts import mixture
+from rlvr_jax.policy.experts import Experts, mixture
 from rlvr_jax.policy.layout import HEADS, ROWS, WIDTH, constrain, on_tpu
 from rlvr_jax.policy.rope import RotaryTable, rotary, rotary_tables
 
@@ -164,11 +164,12 @@ class Block(nn.Module):
         mesh = self.mesh
         query, key = (rotary(each, table, by_product=on_tpu(mesh)) for each in (query, key))
 
+        own = Heads(query, key, value)
         if self.groups is not None:
-            y = attend_in_groups(query, key, value, positions, self.groups, sliding, config, mesh)
+            y = attend_in_groups(own, positions, self.groups, sliding, config, mesh)
         elif cache is None:
             order = jnp.arange(length, dtype=positions.dtype)[None]
-            y = attend_in_order(query, key, value, order, sliding, config, mesh)
+            y = attend_in_order(own, order, sliding, config, mesh)
         else:
             cache = written(cache, key, value, positions, mesh)
             y = attend_to_cache(query, cache, positions, sliding, config)
@@ -189,9 +190,10 @@ class Block(nn.Module):
                 "up": (experts, width, inner),
                 "mlp_output": (experts, inner, width),
             }
+            matrices = (self.param(n, _NORMAL, s, kept).astype(dtype) for n, s in shapes.items())
             y = mixture(
                 y.reshape(-1, width),
-                *(self.param(n, _NORMAL, s, kept).astype(dtype) for n, s in shapes.items()),
+                Experts(*matrices),
                 activation=activation,
                 experts_per_token=config.experts_per_token,
                 normalized=config.normalized_experts,

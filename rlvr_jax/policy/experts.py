@@ -15,12 +15,18 @@ from rlvr_jax.policy.config import wide_dtype
 from rlvr_jax.policy.layout import HEADS, ROWS, on_tpu, partition
 
 
+class Experts(NamedTuple):
+    """The weights of a layer of experts."""
+
+    router: Float[Array, "D E"]
+    gate: Float[Array, "E D M"]
+    up: Float[Array, "E D M"]
+    output: Float[Array, "E M D"]
+
+
 def mixture(
     x: Float[Array, "n D"],
-    router: Float[Array, "D E"],
-    gate: Float[Array, "E D M"],
-    up: Float[Array, "E D M"],
-    output: Float[Array, "E M D"],
+    experts: Experts,
     activation: Callable[[Array], Array],
     experts_per_token: int,
     normalized: bool,
@@ -47,36 +53,35 @@ def mixture(
         tpu=on_tpu(mesh),
     )
     if mesh is None or mesh.size == 1:
-        return own(x, router, gate, up, output)
+        return own(x, experts)
     rows = partition(x, mesh, ROWS)
     (tensor,) = HEADS
-    weights = PartitionSpec(), *[PartitionSpec(tensor)] * 3
+    weights = Experts._make([PartitionSpec(), *[PartitionSpec(tensor)] * 3])
 
-    def shared(x, *matrices):
-        first = jax.lax.axis_index(tensor) * matrices[-1].shape[0]
-        return jax.lax.psum(own(x, *matrices, first=first), tensor)
+    def shared(x, experts):
+        first = jax.lax.axis_index(tensor) * experts.output.shape[0]
+        return jax.lax.psum(own(x, experts, first), tensor)
 
     # Unchecked, as a kernel of Pallas does not say over which axes its result differs.
     given = jax.shard_map(
-        shared, mesh=mesh, in_specs=(rows, *weights), out_specs=rows, check_vma=False
+        shared, mesh=mesh, in_specs=(rows, weights), out_specs=rows, check_vma=False
     )
-    return given(x, router, gate, up, output)
+    return given(x, experts)
 
 
 def _mixture(
     x: Float[Array, "n D"],
-    router: Float[Array, "D E"],
-    gate: Float[Array, "e D M"],
-    up: Float[Array, "e D M"],
-    output: Float[Array, "e M D"],
+    experts: Experts,
+    first: Int[Array, ""] | int = 0,
+    *,
     activation: Callable[[Array], Array],
     experts_per_token: int,
     normalized: bool,
     tpu: bool,
-    first: Int[Array, ""] | int = 0,
 ) -> Float[Array, "n D"]:
     """What the experts first, …, first + e - 1 of `mixture` add to it."""
-    tokens, experts, own = x.shape[0], router.shape[1], gate.shape[0]
+    router, gate, up, output = experts
+    tokens, number, own = x.shape[0], router.shape[1], gate.shape[0]
     shares = jax.nn.softmax(products.matmul(x, router).astype(wide_dtype(x.dtype)), axis=-1)
     share, chosen = jax.lax.top_k(shares, experts_per_token)
     if normalized:
@@ -84,10 +89,10 @@ def _mixture(
 
     # One's own experts come first, so that what others are given stands behind all that is read;
     # what the products make of it is anything. Visit v of them all is by token v % tokens.
-    chosen = (chosen.T.reshape(-1) - first) % experts
+    chosen = (chosen.T.reshape(-1) - first) % number
     order = jnp.argsort(chosen)
     # Compared, as a TPU adds up one by one what `bincount` would scatter.
-    visited = jax.nn.one_hot(chosen, experts, axis=0, dtype=jnp.int32)
+    visited = jax.nn.one_hot(chosen, number, axis=0, dtype=jnp.int32)
     counts = jnp.sum(visited, axis=1, dtype=jnp.int32)
     sort = _Sort(order, jnp.argsort(order), chosen < own)
     for_gate, for_up = _sent(x, sort, tokens, 2, tpu)

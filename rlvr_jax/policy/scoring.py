@@ -29,6 +29,7 @@ def score(
     rollouts: Rollouts,
     needs: Collection[str] = ("logp",),
     options: Iterable[tuple[str, Any]] = (),
+    *,
     shared: int = 1,
     opening: int = 0,
     other: tuple[Float[Array, "B T D"], Float[Array, "V D"]] | None = None,

@@ -1,8 +1,8 @@
 """Rollouts: the in-process sampler, and batches in files.
 
-`sample` samples groups of responses with `Sampling`; `Processor` is the hook into the logits;
-`Pool` with its primitives (`prefill`, `decode`, `fork`, `fork_into`, `truncate`, `verify`, `probe`,
-`retire`, `compact`, `reset`, `resume`, `widen`) is the base of branching methods; a row is
+`sample` samples groups of responses to `Prompts` with `Sampling`; `Processor` is the hook into the
+logits; `Pool` with its primitives (`prefill`, `decode`, `fork`, `fork_into`, `truncate`, `verify`,
+`probe`, `retire`, `compact`, `reset`, `resume`, `widen`) is the base of branching methods; a row is
 `FREE`, `RUNNING`, paused by its `BUDGET` or `STOPPED` by a text (`Stops`, `find_stops`), `FINISHED`
 or `PRUNED`.
 `with_deltas` adds logit differences of other trained models. `SoftThinking` has rows feed
@@ -42,7 +42,7 @@ from rlvr_jax.rollout.processors import (
     keep_top_k,
     keep_top_p,
 )
-from rlvr_jax.rollout.sample import row_keys, sample, to_rollouts
+from rlvr_jax.rollout.sample import Prompts, row_keys, sample, to_rollouts
 from rlvr_jax.rollout.soft import SoftThinking
 from rlvr_jax.rollout.stops import Stops, find_stops
 from rlvr_jax.rollout.storage import load_rollouts, save_rollouts
@@ -64,6 +64,7 @@ __all__ = [
     "Delta",
     "Pool",
     "Processor",
+    "Prompts",
     "Sampling",
     "SoftThinking",
     "Stops",

@@ -55,6 +55,7 @@ def whole_numbers(
     number: int,
     least: int = -(2**31),
     most: int = 2**31 - 1,
+    *,
     of: str = "row",
 ) -> Int[Array, "P"]:
     """A number of each prompt, or of each row, as int32.

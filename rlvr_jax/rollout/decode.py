@@ -1,8 +1,7 @@
 """Drawing tokens: the loop of the sampler."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -14,7 +13,7 @@ from rlvr_jax.policy import LayerCache, Model, Params, SharedCache
 from rlvr_jax.rollout.arguments import stop_ids, temperatures
 from rlvr_jax.rollout.distribution import chosen, entropy, tiled
 from rlvr_jax.rollout.pool import BUDGET, FINISHED, OPTIONAL, RUNNING, Pool, paused_at_limit
-from rlvr_jax.rollout.processors import Processor, Sampling, TokenContext
+from rlvr_jax.rollout.processors import Sampling, TokenContext
 from rlvr_jax.rollout.records import with_records
 from rlvr_jax.rollout.soft import SoftThinking, mixture, mixture_input, thinks
 from rlvr_jax.types.hyperparameters import NonNegativeInt
@@ -27,8 +26,8 @@ def decode(
     steps: int,
     sampling: Sampling,
     stop_tokens: Sequence[int],
-    weight_version: Int[Array, ""] | int = 0,
     *,
+    weight_version: Int[Array, ""] | int = 0,
     temperature: Float[Array, "R"] | float | None = None,
     constants: Any = None,
     record_top: int = 0,
@@ -67,24 +66,20 @@ def decode(
         begun = processor.init(pool.tokens.shape[0])
         carry = begun if pool.carry is None else keep(pool.fresh, begun, pool.carry)
         pool = replace(pool, carry=carry, fresh=jnp.zeros_like(pool.fresh))
-    params = model.unstacked(params)
-    numbers = uniforms(pool, steps)
-    constants = jax.tree.map(jnp.asarray, constants)
-    advance = partial(
-        _one_token,
+    how = Drawing(
         model,
-        params,
+        model.unstacked(params),
         sampling,
-        processor,
-        constants,
         stops,
-        weight_version,
+        jnp.asarray(weight_version, jnp.int32),
+        jax.tree.map(jnp.asarray, constants),
         record_top,
     )
+    numbers = uniforms(pool, steps)
 
     def body(carry):
         step, pool, state = carry
-        drawn = advance(pool, numbers[:, step])
+        drawn = _one_token(how, pool, numbers[:, step])
         if watch is not None:
             drawn, state = watch.paused(drawn, pool.status == RUNNING, state)
         return step + 1, drawn, state
@@ -109,55 +104,47 @@ def uniforms(pool: Pool, steps: int) -> Float[Array, "R steps 2"]:
     return jax.vmap(of_row)(pool.key, pool.length)
 
 
-def _one_token(
-    model: Model,
-    params: Params,
-    sampling: Sampling,
-    processor: Processor | None,
-    constants: Any,
-    stop_tokens: Int[Array, "S"],
-    weight_version: Int[Array, ""] | int,
-    record_top: int,
-    pool: Pool,
-    uniform: Float[Array, "R 2"],
-) -> Pool:
+@dataclass(frozen=True)
+class Drawing:
+    """How a call of the sampler draws each of its tokens.
+
+    Fields:
+      params: layer by layer (`Model.unstacked`).
+      stop_tokens: ids that finish a row.
+      weight_version: recorded with every token.
+      constants: values that the processor reads, arrays.
+      record_top: number of most probable tokens to record for each sampled one; 0: none.
+    """
+
+    model: Model
+    params: Params
+    sampling: Sampling
+    stop_tokens: Int[Array, "S"]
+    weight_version: Int[Array, ""]
+    constants: Any = None
+    record_top: int = 0
+
+
+def _one_token(how: Drawing, pool: Pool, uniform: Float[Array, "R 2"]) -> Pool:
     """Draws a token for each row that runs."""
     running, last = pool.status == RUNNING, pool.length - 1
     fed = jnp.where(running, last, pool.tokens.shape[1])
-    feed = jnp.take_along_axis(pool.tokens, jnp.maximum(last, 0)[:, None], axis=1)
-    context = TokenContext(
-        position=pool.length - pool.prompt_length,
-        weight_version=jnp.asarray(weight_version, jnp.int32),
-        temperature=pool.temperature,
-        constants=constants,
-    )
-    inputs = None
-    if sampling.soft is not None:
+    token = jnp.take_along_axis(pool.tokens, jnp.maximum(last, 0)[:, None], axis=1)[:, 0]
+    position = pool.length - pool.prompt_length
+    context = TokenContext(position, how.weight_version, pool.temperature, how.constants, token)
+    soft, given = how.sampling.soft, token[:, None]
+    if soft is not None:
 
         def of_last(record):
             return record[jnp.arange(len(last)), jnp.maximum(last, 0)]
 
         mixed = (of_last(x) for x in (pool.soft, pool.candidate_ids, pool.candidate_weight))
-        inputs = mixture_input(params["embedding"], feed[:, 0], *mixed)
-    ahead, caches, carry = look_ahead(
-        model,
-        params,
-        sampling,
-        processor,
-        context,
-        pool.caches,
-        pool.carry,
-        feed,
-        fed,
-        running,
-        record_top,
-        inputs,
-    )
+        given = mixture_input(how.params["embedding"], token, *mixed)
+    ahead, caches, carry = look_ahead(how, pool, context, given, fed, running)
     pool = replace(pool, caches=caches, carry=carry)
-    if sampling.soft is not None and ahead.policy is not None:
-        stops = jnp.asarray(stop_tokens, jnp.int32)
-        ahead = _softly(sampling.soft, ahead.policy, ahead, pool, stops)
-    return draw(pool, ahead, uniform, running, stop_tokens, context.weight_version)
+    if soft is not None and ahead.policy is not None:
+        ahead = _softly(soft, ahead.policy, ahead, pool, how.stop_tokens)
+    return draw(how, pool, ahead, uniform, running)
 
 
 class _Ahead(NamedTuple):
@@ -191,29 +178,27 @@ class _Ahead(NamedTuple):
 
 
 def look_ahead(
-    model: Model,
-    params: Params,
-    sampling: Sampling,
-    processor: Processor | None,
+    how: Drawing,
+    pool: Pool,
     context: TokenContext,
-    caches: tuple[LayerCache | SharedCache, ...],
-    carry: Any,
-    feed: Int[Array, "R 1"],
-    fed: Int[Array, "R"],
-    running: Bool[Array, "R"],
-    record_top: int = 0,
-    inputs: Float[Array, "R 1 D"] | None = None,
+    given: Int[Array, "C 1"] | Float[Array, "C 1 D"],
+    fed: Int[Array, "C"],
+    running: Bool[Array, "C"],
 ) -> tuple[_Ahead, tuple[LayerCache | SharedCache, ...], Any]:
-    """Feeds each row its last token, at position `fed`, past all slots where none is to be fed.
+    """Feeds each cached row its last token, at position `fed`, past all slots where none is to be
+    fed.
 
     Args:
-      context: its temperature is None where that of `sampling` holds; the rest is filled in here.
-      inputs: embeddings that are fed in the place of the last tokens.
+      pool: its caches and the processor's carry are of C rows.
+      context: of these rows, with their last token. Its temperature is None where that of
+        `sampling` holds; the rest is filled in here.
+      given: the last tokens, or embeddings in their place.
     Returns:
       What comes next, the caches with the tokens in them, and the carry, moved on where a row runs.
     """
-    given = feed if inputs is None else inputs
-    hidden, caches = model.extend(params, caches, given, fed[:, None])
+    model, params, sampling = how.model, how.params, how.sampling
+    processor, carry = sampling.chain(), pool.carry
+    hidden, caches = model.extend(params, pool.caches, given, fed[:, None])
     policy = model.to_logits(params, hidden[:, 0])
     temperature = context.temperature
     if temperature is None:
@@ -222,7 +207,7 @@ def look_ahead(
         temperature = jnp.full(running.shape, sampling.temperature, policy.dtype)
     else:
         policy = policy / temperature[:, None]
-    context = context._replace(temperature=temperature, token=feed[:, 0], hidden=hidden[:, 0])
+    context = context._replace(temperature=temperature, hidden=hidden[:, 0])
     sampled, drawn = policy, temperature
     if processor is not None:
         sampled, state = processor.apply(policy, carry, context)
@@ -232,31 +217,41 @@ def look_ahead(
     # A soft row's token is not sampled: its log-prob is still the policy's.
     kept = None if processor is None and sampling.soft is None else policy
     ahead = _Ahead(kept, *tiled(sampled), entropy(policy), temperature, drawn)
-    if record_top:
-        largest, ids = jax.lax.top_k(policy, record_top)
+    if how.record_top:
+        largest, ids = jax.lax.top_k(policy, how.record_top)
         logp = largest - jax.nn.logsumexp(policy, axis=-1, keepdims=True)
         ahead = ahead._replace(topk_logp=logp, topk_ids=ids)
     return ahead, caches, carry
 
 
+class Places(NamedTuple):
+    """Rows that sample from what comes next in others.
+
+    Fields:
+      row: of the pool, each at most once where it is real.
+      seat: where the logits of the row are.
+    """
+
+    row: Int[Array, "Q"]
+    seat: Int[Array, "Q"]
+
+
 def draw(
+    how: Drawing,
     pool: Pool,
     ahead: _Ahead,
     uniform: Float[Array, "Q 2"],
     real: Bool[Array, "Q"],
-    stop_tokens: Sequence[int] | Int[Array, "S"],
-    weight_version: Int[Array, ""],
-    rows: Int[Array, "Q"] | None = None,
-    seat: Int[Array, "Q"] | None = None,
+    places: Places | None = None,
 ) -> Pool:
     """Draws the next token of some rows.
 
     Args:
       real: False where nothing is sampled.
-      rows: of the pool, each at most once where it is real; None: all, in order.
-      seat: where in `ahead` these rows are; None: in order. Without it no array is indexed by rows,
-        which a mesh would gather.
+      places: of these rows; None: all, in order. Without it no array is indexed by rows, which a
+        mesh would gather.
     """
+    rows, seat = (None, None) if places is None else places
 
     def seen(array):
         return array if seat is None else array[seat]
@@ -293,8 +288,7 @@ def draw(
         if getattr(pool, name) is not None and getattr(ahead, name) is not None
     }
     length = length + real.astype(jnp.int32)
-    stops = jnp.asarray(stop_tokens, jnp.int32)
-    stopped = jnp.any(token[:, None] == stops[None], axis=1)
+    stopped = jnp.any(token[:, None] == how.stop_tokens[None], axis=1)
     status = jnp.where(stopped, FINISHED, jnp.where(length >= own(pool.limit), BUDGET, RUNNING))
     return replace(
         pool,
@@ -305,7 +299,7 @@ def draw(
         logp=put(pool.logp, logp),
         behaviour_logp=put(pool.behaviour_logp, behaviour_logp),
         entropy=put(pool.entropy, seen(ahead.entropy)),
-        version=put(pool.version, jnp.broadcast_to(weight_version, token.shape)),
+        version=put(pool.version, jnp.broadcast_to(how.weight_version, token.shape)),
         **optional,
     )
 

@@ -65,7 +65,8 @@ def prefill(
                 f" {jnp.shape(embeddings)} and {jnp.shape(embedded)}"
             )
     tokens, count = _given("prefill", "tokens", model, pool, tokens, count)
-    return _fed(model, params, pool, tokens, count, embeddings, embedded)[0]
+    soft = None if embeddings is None or embedded is None else (embeddings, embedded)
+    return _fed(model, params, pool, tokens, count, soft)[0]
 
 
 def verify(
@@ -180,6 +181,7 @@ def reset(
     rows: Bool[Array, "R"],
     tokens: Int[Array, "R n"],
     count: Int[Array, "R"],
+    *,
     key: Key[Array, "R"],
 ) -> Pool:
     """Begins rows anew with another prompt and key; group and trace stay, so the parts of one
@@ -214,7 +216,7 @@ def _given(caller, name, model, pool, tokens, count) -> tuple[Array, Array]:
     return table, whole_numbers(caller, "count", count, rows, 0, table.shape[1])
 
 
-def _fed(model, params, pool, tokens, count, embeddings=None, embedded=None) -> tuple[Pool, Array]:
+def _fed(model, params, pool, tokens, count, soft=None) -> tuple[Pool, Array]:
     """The pool with the tokens appended, and hidden states [R, n + 1, D]: entry j, of the token
     before tokens[:, j], says how likely that one is."""
     check_unshared(pool, "prefill")
@@ -228,11 +230,12 @@ def _fed(model, params, pool, tokens, count, embeddings=None, embedded=None) -> 
     before = jnp.take_along_axis(pool.tokens, last[:, None], axis=1)
     feed = jnp.concatenate([before, tokens], axis=1)
     fed = jnp.concatenate([jnp.where(pool.length > 0, last, slots)[:, None], positions], axis=1)
-    if embeddings is not None and embedded is not None:
+    if soft is not None:
+        embeddings, embedded = soft
         looked_up = params["embedding"][feed]
-        soft = jnp.asarray(embeddings, looked_up.dtype)
-        soft = jnp.pad(soft, ((0, 0), (1, 0), (0, 0)))
-        feed = jnp.where(jnp.pad(embedded, ((0, 0), (1, 0)))[:, :, None], soft, looked_up)
+        embeddings = jnp.asarray(embeddings, looked_up.dtype)
+        embeddings = jnp.pad(embeddings, ((0, 0), (1, 0), (0, 0)))
+        feed = jnp.where(jnp.pad(embedded, ((0, 0), (1, 0)))[:, :, None], embeddings, looked_up)
     hidden, caches = model.extend(params, pool.caches, feed, fed)
     started = (pool.status == FREE) & (count > 0)
     again = ((pool.status == FINISHED) | (pool.status == STOPPED)) & (count > 0)

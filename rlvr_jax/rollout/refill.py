@@ -7,18 +7,17 @@ equal responses to a prompt are computed once for all its samples, and the time 
 falls with the policy's entropy.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
-from rlvr_jax.policy import LayerCache, Model, Params, SharedCache
-from rlvr_jax.rollout.decode import draw, keep, look_ahead, uniforms
+from rlvr_jax.policy import LayerCache, SharedCache
+from rlvr_jax.rollout.decode import Drawing, Places, draw, keep, look_ahead, uniforms
 from rlvr_jax.rollout.pool import RUNNING, Pool, paused_at_limit
-from rlvr_jax.rollout.processors import Sampling, TokenContext
+from rlvr_jax.rollout.processors import TokenContext
 from rlvr_jax.rollout.records import with_records
 
 
@@ -38,18 +37,11 @@ class _Seats(NamedTuple):
 
 
 def decode_in_turn(
-    model: Model,
-    params: Params,
+    how: Drawing,
     pool: Pool,
     prompts: tuple[LayerCache, ...],
     at_once: int,
     steps: int,
-    sampling: Sampling,
-    stop_tokens: Sequence[int],
-    weight_version: Int[Array, ""] | int = 0,
-    *,
-    constants: Any = None,
-    record_top: int = 0,
     stop_state: Int[Array, "N"] | None = None,
 ) -> Pool:
     """Draws at most `steps` tokens for every row of a pool, of which `at_once` are computed.
@@ -65,23 +57,22 @@ def decode_in_turn(
         prompt have one temperature.
       prompts: caches of the P prompts.
       at_once: below N.
-      constants: as for `decode`, with a leading axis N or scalars; a prompt's rows have the same.
-      record_top, stop_state: as for `decode`.
+      how: its constants have a leading axis N or are scalars; a prompt's rows have the same.
+      stop_state: as for `decode`.
     Returns:
       The pool, without caches or the processor's carry.
     """
     rows, slots = pool.tokens.shape
     each = rows // len(prompts[0].keys)
-    params = model.unstacked(params)
+    model, sampling, constants = how.model, how.sampling, how.constants
     processor = sampling.chain()
     watch = sampling.stops
-    pool = with_records(model, pool, sampling, processor, record_top=record_top)
-    constants = jax.tree.map(jnp.asarray, constants)
+    pool = with_records(model, pool, sampling, processor, record_top=how.record_top)
     fresh = None if processor is None else processor.init(at_once)
     again = bool(jax.tree.leaves(fresh))  # its state at an earlier token is not known
     numbers = uniforms(pool, steps)
     every, seat_numbers = (jnp.arange(n, dtype=jnp.int32) for n in (rows, at_once))
-    prompt_length, version = pool.prompt_length, jnp.asarray(weight_version, jnp.int32)
+    prompt_length = pool.prompt_length
 
     def seated(seats, value, otherwise):
         """For each row the value of its own slot."""
@@ -104,7 +95,7 @@ def decode_in_turn(
             part = jax.lax.dynamic_slice_in_dim(order, first, at_once)
             uniform = numbers[part, (pool.length - prompt_length)[part]]
             real = first + seat_numbers < number
-            pool = draw(pool, ahead, uniform, real, stop_tokens, version, part, seat[part])
+            pool = draw(how, pool, ahead, uniform, real, Places(part, seat[part]))
             return first + at_once, pool
 
         start = jnp.zeros((), jnp.int32), pool
@@ -167,20 +158,9 @@ def decode_in_turn(
         temperature, own = jax.tree.map(
             lambda x: x[seats.row] if x.ndim else x, (pool.temperature, constants)
         )
-        context = TokenContext(seats.place, version, temperature, own)
-        ahead, caches, state = look_ahead(
-            model,
-            params,
-            sampling,
-            processor,
-            context,
-            pool.caches,
-            pool.carry,
-            pool.tokens[seats.row, last][:, None],
-            fed,
-            seats.taken,
-            record_top,
-        )
+        token = pool.tokens[seats.row, last]
+        context = TokenContext(seats.place, how.weight_version, temperature, own, token)
+        ahead, caches, state = look_ahead(how, pool, context, token[:, None], fed, seats.taken)
         pool, leader, watched = drawn(pool, ahead, seats, leader, watched)
         runs = pool.status == RUNNING
         seats = _Seats(seats.row, seats.place + 1, seats.taken & runs[seats.row])

@@ -1,7 +1,7 @@
 """Plain sampling: N responses to each prompt, the prompt computed once for its group."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from inspect import unwrap
 from typing import Any
@@ -19,7 +19,7 @@ from rlvr_jax.policy.config import wide_dtype
 from rlvr_jax.policy.layout import ROWS, split_rows
 from rlvr_jax.policy.model import check_opening
 from rlvr_jax.rollout.arguments import stop_ids, temperatures, token_table, whole_numbers
-from rlvr_jax.rollout.decode import decode
+from rlvr_jax.rollout.decode import Drawing, decode
 from rlvr_jax.rollout.feed import prefill
 from rlvr_jax.rollout.pool import FINISHED, SOFT, Pool, check_unshared, empty, widen
 from rlvr_jax.rollout.processors import LEAST_TEMPERATURE, Sampling
@@ -46,13 +46,37 @@ def row_keys(
     return jax.vmap(of_prompt)(prompt_id, first_sample)
 
 
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Prompts:
+    """Prompts that responses are sampled to.
+
+    Fields:
+      tokens: right-padded ids of the vocabulary.
+      length: from 1 to L each. Both are checked in lists and numpy's arrays, not in JAX's.
+      number: identity of the prompt in its task; with `first_sample` it keys the random numbers.
+      first_sample: number of the prompt's first sample; above 0 where it is sampled again.
+      temperature: of each prompt or of all, 1e-6 at least, in the place of the one of `Sampling`;
+        another one is not another program.
+      soft_prompt: vectors in the place of the embeddings of the first E tokens of every prompt,
+        which are longer than that; with no opening, and prompts that are all computed together.
+      stop_state: of `Sampling.stops` at the end of each prompt, where a prompt ends with the
+        beginning of a response; None: 0.
+    """
+
+    tokens: Int[Array, "P L"]
+    length: Int[Array, "P"]
+    number: Int[Array, "P"]
+    first_sample: Int[Array, "P"]
+    temperature: Float[Array, "P"] | float | None = None
+    soft_prompt: Float[Array, "P E D"] | None = None
+    stop_state: Int[Array, "P"] | None = None
+
+
 def sample(
     model: Model,
     params: Params,
-    prompt_tokens: Int[Array, "P L"],
-    prompt_length: Int[Array, "P"],
-    prompt_id: Int[Array, "P"],
-    first_sample: Int[Array, "P"],
+    prompts: Prompts,
     key: jax.Array,
     *,
     samples: int,
@@ -62,11 +86,8 @@ def sample(
     opening: int = 0,
     at_once: int | None = None,
     weight_version: Int[Array, ""] | int = 0,
-    temperature: Float[Array, "P"] | float | None = None,
     constants: Any = None,
     record_top: int = 0,
-    soft_prompt: Float[Array, "P E D"] | None = None,
-    stop_state: Int[Array, "P"] | None = None,
     beyond: bool = False,
 ) -> Rollouts:
     """Draws `samples` responses of at most `response_tokens` tokens to each prompt.
@@ -80,25 +101,16 @@ def sample(
     are then computed on every device, rows have to be divided.
 
     Args:
-      prompt_tokens: right-padded ids of the vocabulary.
-      prompt_length: from 1 to L each. Both are checked in lists and numpy's arrays, not in JAX's.
-      prompt_id: identity of the prompt in its task; with `first_sample` it keys the random numbers.
       key: of the run and step.
       stop_tokens: ids that end a response, in any collection.
       opening: so many first tokens, the same in all prompts and fewer than any has, are computed
         once; neither is checked.
       at_once: rows that are computed at the same time, over all devices; when one ends, the next
         one takes its place, and a group's rows are one until they differ. None: all, in lockstep.
-      temperature: of each prompt or of all, 1e-6 at least, in the place of the one in `sampling`;
-        another one is not another program.
       constants: read by the processor as `context.constants`: arrays with a leading axis P, of
         which a row sees its prompt's part, or scalars. Others are not another program.
       record_top: number of most probable tokens to record for each sampled one, as
         `drawn_topk_logp` and `drawn_topk_ids`; 0: none.
-      soft_prompt: vectors in the place of the embeddings of the first E tokens of every prompt,
-        which are longer than that; with no opening, and prompts that are all computed together.
-      stop_state: of `sampling.stops` at the end of each prompt, where a prompt ends with the
-        beginning of a response; None: 0.
       beyond: prompts and responses together may be longer than the model has positions, for a
         caller that truncates each row where its own budget ends.
     Returns:
@@ -115,8 +127,8 @@ def sample(
     check_each(Count, "sample", samples=samples, response_tokens=response_tokens)
     check_each(NonNegativeInt, "sample", record_top=record_top)
     vocabulary, positions = model.config.vocab_size, model.config.max_positions
-    prompt_tokens = token_table("sample", "prompt_tokens", prompt_tokens, vocabulary, of="prompt")
-    prompts, width = prompt_tokens.shape
+    tokens = token_table("sample", "prompts.tokens", prompts.tokens, vocabulary, of="prompt")
+    count, width = tokens.shape
     if width + response_tokens > positions and not beyond:
         raise ValueError(
             f"sample: response_tokens must be at most {positions - width} behind prompts of {width}"
@@ -127,13 +139,25 @@ def sample(
     # Whatever is computed within a program is traced, also where all that is given is known.
     nested = options and isinstance(jnp.zeros(()), Tracer)
     draw = _drawing(tuple(options.items())) if options and not nested else draw_groups
+
+    def number_of_each(name: str, least: int, *most: int) -> Int[Array, "P"]:
+        return whole_numbers(
+            "sample", f"prompts.{name}", getattr(prompts, name), count, least, *most, of="prompt"
+        )
+
+    checked = Prompts(
+        tokens,
+        number_of_each("length", 1, width),
+        number_of_each("number", 0),
+        number_of_each("first_sample", 0),
+        temperatures("sample", prompts.temperature),
+        prompts.soft_prompt,
+        None if prompts.stop_state is None else number_of_each("stop_state", 0),
+    )
     return draw(
         model,
         params,
-        prompt_tokens,
-        whole_numbers("sample", "prompt_length", prompt_length, prompts, 1, width, of="prompt"),
-        whole_numbers("sample", "prompt_id", prompt_id, prompts, 0, of="prompt"),
-        whole_numbers("sample", "first_sample", first_sample, prompts, 0, of="prompt"),
+        checked,
         key,
         samples=samples,
         response_tokens=response_tokens,
@@ -142,13 +166,8 @@ def sample(
         opening=opening,
         at_once=at_once,
         weight_version=weight_version,
-        temperature=temperatures("sample", temperature),
         constants=constants,
         record_top=record_top,
-        soft_prompt=soft_prompt,
-        stop_state=stop_state
-        if stop_state is None
-        else whole_numbers("sample", "stop_state", stop_state, prompts, 0, of="prompt"),
     )
 
 
@@ -159,10 +178,7 @@ _STATIC = ("model", "samples", "response_tokens", "sampling", "opening", "at_onc
 def draw_groups(
     model: Model,
     params: Params,
-    prompt_tokens: Int[Array, "P L"],
-    prompt_length: Int[Array, "P"],
-    prompt_id: Int[Array, "P"],
-    first_sample: Int[Array, "P"],
+    prompts: Prompts,
     key: jax.Array,
     *,
     samples: int,
@@ -172,35 +188,32 @@ def draw_groups(
     opening: int,
     at_once: int | None,
     weight_version: Int[Array, ""] | int,
-    temperature: Float[Array, "P"] | float | None,
     constants: Any,
     record_top: int,
-    soft_prompt: Float[Array, "P E D"] | None,
-    stop_state: Int[Array, "P"] | None,
 ) -> Rollouts:
     """The compiled part of `sample`, whose arguments are checked."""
-    prompts = prompt_tokens.shape[0]
+    count = prompts.tokens.shape[0]
     mesh = model.mesh
-    alone = mesh is not None and mesh.shape["data"] == mesh.size and prompts % mesh.size == 0
+    alone = mesh is not None and mesh.shape["data"] == mesh.size and count % mesh.size == 0
     devices = mesh.size if mesh is not None and alone else 1
     if at_once is not None:
         if not (alone or mesh is None):
             raise ValueError(
                 "at_once needs a mesh of data alone whose devices divide the prompts, got"
-                f" {dict(mesh.shape)} and {prompts} prompts"
+                f" {dict(mesh.shape)} and {count} prompts"
             )
         if at_once < 1 or at_once % devices:
             raise ValueError(
                 f"at_once must be a multiple of the {devices} devices, 1 or more, got {at_once}"
             )
     constants = jax.tree.map(jnp.asarray, constants)
-    if temperature is not None:
+    if prompts.temperature is not None:
         dtype = wide_dtype(model.config.compute_dtype)
-        least = jnp.maximum(jnp.asarray(temperature, dtype), LEAST_TEMPERATURE)
-        temperature = jnp.broadcast_to(least, (prompts,))
+        least = jnp.maximum(jnp.asarray(prompts.temperature, dtype), LEAST_TEMPERATURE)
+        prompts = replace(prompts, temperature=jnp.broadcast_to(least, (count,)))
     draw = partial(
         _draw_groups,
-        replace(model, mesh=None) if alone else model,
+        model=replace(model, mesh=None) if alone else model,
         samples=samples,
         response_tokens=response_tokens,
         sampling=sampling,
@@ -210,26 +223,15 @@ def draw_groups(
     )
     if alone:
         row, whole = PartitionSpec(ROWS), PartitionSpec()
-        specs = (whole, row, row, row, row, whole, whole, whole, row)
-        specs += (jax.tree.map(lambda x: row if x.ndim else whole, constants), row, row)
+        specs = (whole, row, whole, whole, whole)
+        specs += (jax.tree.map(lambda x: row if x.ndim else whole, constants),)
         draw = jax.shard_map(draw, mesh=mesh, in_specs=specs, out_specs=row, check_vma=False)
     rollouts = draw(
-        params,
-        prompt_tokens,
-        prompt_length,
-        prompt_id,
-        first_sample,
-        key,
-        stop_tokens,
-        jnp.asarray(weight_version, jnp.int32),
-        temperature,
-        constants,
-        soft_prompt,
-        stop_state,
+        params, prompts, key, stop_tokens, jnp.asarray(weight_version, jnp.int32), constants
     )
     rollouts = rollouts.replace(
-        group=jnp.repeat(jnp.arange(prompts, dtype=jnp.int32), samples),
-        rollout_id=jnp.arange(prompts * samples, dtype=jnp.int32),
+        group=jnp.repeat(jnp.arange(count, dtype=jnp.int32), samples),
+        rollout_id=jnp.arange(count * samples, dtype=jnp.int32),
     )
     return jax.tree.map(lambda leaf: split_rows(leaf, mesh), rollouts)
 
@@ -242,20 +244,14 @@ def _drawing(options: tuple[tuple[str, Any], ...]) -> Any:
 
 
 def _draw_groups(
-    model,
     params,
-    prompt_tokens,
-    prompt_length,
-    prompt_id,
-    first_sample,
+    prompts,
     key,
     stop_tokens,
     weight_version,
-    temperature,
     constants,
-    soft_prompt,
-    stop_state,
     *,
+    model,
     samples,
     response_tokens,
     sampling,
@@ -264,27 +260,31 @@ def _draw_groups(
     record_top,
 ) -> Rollouts:
     """The rollouts of the given prompts, groups and rows numbered among them."""
-    prompts, width = prompt_tokens.shape
+    count, width = prompts.tokens.shape
     # Rows that think softly are computed all: another's cache is not theirs with equal tokens.
-    soft = sampling.soft is not None or soft_prompt is not None
-    if at_once is not None and (soft or at_once >= prompts * samples):
+    soft = sampling.soft is not None or prompts.soft_prompt is not None
+    if at_once is not None and (soft or at_once >= count * samples):
         at_once = None
-    pool = _opening(model, params, prompt_tokens[:1, :opening], width) if opening else None
+    pool = _opening(model, params, prompts.tokens[:1, :opening], width) if opening else None
     read = partial(_read_prompts, model, params, opening, pool)
     if at_once is not None:
         # No more prompts together than there are rows for, as without `at_once`. The last part is
         # filled up with prompts of the first: a prime number of them would be read one by one.
-        number = -(-prompts // max(at_once // samples, 1))
-        order = jnp.arange(number * -(-prompts // number), dtype=jnp.int32) % prompts
+        number = -(-count // max(at_once // samples, 1))
+        order = jnp.arange(number * -(-count // number), dtype=jnp.int32) % count
         parts = order.reshape(number, -1)
-        pool = jax.lax.map(lambda rows: read(prompt_tokens[rows], prompt_length[rows]), parts)
-        pool = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:prompts], pool)
+
+        def read_some(rows):
+            return read(replace(prompts, tokens=prompts.tokens[rows], length=prompts.length[rows]))
+
+        pool = jax.lax.map(read_some, parts)
+        pool = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:count], pool)
     else:
-        pool = read(prompt_tokens, prompt_length, soft_prompt)
+        pool = read(prompts)
     # Prompts stay where they are: all rows of a group look at one copy.
     seen = check_unshared(pool, "sample")
     pool = widen(replace(pool, caches=()), width + response_tokens)
-    pool = replace(pool, limit=prompt_length + response_tokens, temperature=temperature)
+    pool = replace(pool, limit=prompts.length + response_tokens, temperature=prompts.temperature)
 
     def copies(leaf):
         # Side by side, so that they stay on the device of their prompt: a fork would be a gather.
@@ -292,17 +292,30 @@ def _draw_groups(
 
     pool = jax.tree.map(copies, pool)
     constants = jax.tree.map(lambda x: copies(x) if x.ndim else x, constants)
-    keys = row_keys(key, prompt_id, samples, first_sample).reshape(-1)
+    keys = row_keys(key, prompts.number, samples, prompts.first_sample).reshape(-1)
     pool = replace(pool, key=split_rows(keys, model.mesh))
-    how = response_tokens, sampling, stop_tokens, weight_version
-    stop_state = None if stop_state is None else copies(stop_state)
-    also = dict(constants=constants, record_top=record_top, stop_state=stop_state)
+    stop_state = None if prompts.stop_state is None else copies(prompts.stop_state)
     if at_once is not None:
-        pool = decode_in_turn(model, params, pool, seen, at_once, *how, **also)
+        unstacked = model.unstacked(params)
+        how = Drawing(
+            model, unstacked, sampling, stop_tokens, weight_version, constants, record_top
+        )
+        pool = decode_in_turn(how, pool, seen, at_once, response_tokens, stop_state)
     else:
         shared = model.shared_caches(seen, pool.prompt_length, response_tokens)
-        pool = decode(model, params, replace(pool, caches=shared), *how, **also)
-    rollouts = to_rollouts(pool, copies(prompt_tokens), response_tokens, sampling)
+        pool = decode(
+            model,
+            params,
+            replace(pool, caches=shared),
+            response_tokens,
+            sampling,
+            stop_tokens,
+            weight_version=weight_version,
+            constants=constants,
+            record_top=record_top,
+            stop_state=stop_state,
+        )
+    rollouts = to_rollouts(pool, copies(prompts.tokens), response_tokens, sampling)
     # Responses of one segment, sampled with one version of the weights, `weight_version`.
     return rollouts.replace(trace=None, version=None)
 
@@ -313,26 +326,24 @@ def _opening(model, params, tokens, width) -> Pool:
     return prefill(model, params, pool, tokens, jnp.full((1,), tokens.shape[1], jnp.int32))
 
 
-def _read_prompts(
-    model, params, opening, opened, prompt_tokens, prompt_length, soft_prompt=None
-) -> Pool:
+def _read_prompts(model, params, opening, opened, prompts) -> Pool:
     """A pool of the prompts, going on from a row with the tokens that they begin with, if any."""
-    prompts, width = prompt_tokens.shape
+    count, width = prompts.tokens.shape
     if opened is None:
-        pool = empty(model, prompts, width)
+        pool = empty(model, count, width)
     else:
         pool = jax.tree.map(
-            lambda leaf: split_rows(jnp.repeat(leaf, prompts, axis=0), model.mesh), opened
+            lambda leaf: split_rows(jnp.repeat(leaf, count, axis=0), model.mesh), opened
         )
     soft = {}
-    if soft_prompt is not None:
-        number = soft_prompt.shape[1]
-        places = jnp.broadcast_to(jnp.arange(width)[None] < number, prompt_tokens.shape)
-        padded = jnp.pad(soft_prompt, ((0, 0), (0, width - number), (0, 0)))
+    if prompts.soft_prompt is not None:
+        number = prompts.soft_prompt.shape[1]
+        places = jnp.broadcast_to(jnp.arange(width)[None] < number, prompts.tokens.shape)
+        padded = jnp.pad(prompts.soft_prompt, ((0, 0), (0, width - number), (0, 0)))
         soft = {"embeddings": padded, "embedded": places}
-    tokens, count = prompt_tokens[:, opening:], prompt_length - opening
-    pool = prefill(model, params, pool, tokens, count, **soft)
-    return replace(pool, prompt_length=prompt_length)
+    tokens, given = prompts.tokens[:, opening:], prompts.length - opening
+    pool = prefill(model, params, pool, tokens, given, **soft)
+    return replace(pool, prompt_length=prompts.length)
 
 
 def to_rollouts(

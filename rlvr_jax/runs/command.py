@@ -23,7 +23,7 @@ from rlvr_jax.runs.checks.forecast import check_forecast
 from rlvr_jax.runs.checks.learnable import check_known_answers
 from rlvr_jax.runs.claim import LOCK, claimed
 from rlvr_jax.runs.config import TrainConfig
-from rlvr_jax.runs.loop import stop_requests, train_steps
+from rlvr_jax.runs.loop import Outputs, stop_requests, train_steps
 from rlvr_jax.runs.policy_card import policy_card
 from rlvr_jax.runs.progress import RunProgress, print_settings, progress_bar
 from rlvr_jax.runs.resolved import resolve
@@ -234,7 +234,8 @@ def _train(
             watch = partial(RunProgress, console, shown.enter_context(progress_bar(console)))
         on_step = watch(label, run.config.steps, first_step)
         try:
-            state = train_steps(run, state, first_step, writer, checkpoints, on_step, asked)
+            outputs = Outputs(writer, checkpoints, on_step)
+            state = train_steps(run, state, first_step, outputs, asked)
         except BaseException:
             # The error that ended the run is reported, even if the page fails.
             with contextlib.suppress(Exception):

@@ -60,6 +60,7 @@ def load_policy(
     config: TrainConfig,
     task: Task,
     path: str,
+    *,
     sampling: Sampling | None = None,
     optimizer: optax.GradientTransformation | None = None,
     frozen: bool = False,

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import jax
@@ -68,8 +69,8 @@ def evaluate_run(run: Run, state: RunState, step: int) -> Evaluation:
             run.held_out,
             run.config.evaluation.evaluation_samples,
             run.key("evaluation", step),
-            kl,
-            answer,
+            kl=kl,
+            answer=answer,
         )
 
 
@@ -88,14 +89,21 @@ def _rows_of_update(run: Run) -> np.ndarray:
     return (prompts[:, None] * samples + places).reshape(-1)
 
 
+@dataclass(frozen=True)
+class Outputs:
+    """What the results of a step are given to.
+
+    Fields:
+      on_step: (step, metrics, timings) is called after it.
+    """
+
+    writer: RunWriter | NoWriter
+    checkpoints: Checkpoints
+    on_step: Callable[[int, Mapping[str, float], Mapping[str, float]], None]
+
+
 def train_steps(
-    run: Run,
-    state: RunState,
-    first_step: int,
-    writer: RunWriter | NoWriter,
-    checkpoints: Checkpoints,
-    on_step: Callable[[int, Mapping[str, float], Mapping[str, float]], None],
-    asked: Sequence[int],
+    run: Run, state: RunState, first_step: int, outputs: Outputs, asked: Sequence[int]
 ) -> RunState:
     """Steps first_step … steps - 1 of a run, logged under their numbers counted from 1.
 
@@ -112,6 +120,7 @@ def train_steps(
     """
     reserve = mmap.mmap(-1, _RESERVE)
     config = run.config
+    writer, checkpoints, on_step = outputs.writer, outputs.checkpoints, outputs.on_step
     interval = config.evaluation.evaluate_every
     saved_at = time.perf_counter()
     if first_step == 0:

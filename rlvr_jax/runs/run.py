@@ -39,7 +39,7 @@ from rlvr_jax.training.layout import sampling_mesh, state_shardings
 from rlvr_jax.training.learning import Learner, Scorer
 from rlvr_jax.training.pieces import usual_pieces
 from rlvr_jax.training.plan import BatchPlan
-from rlvr_jax.training.programs import Programs, make_programs
+from rlvr_jax.training.programs import Optimizers, PolicyModels, Programs, make_programs
 from rlvr_jax.training.scorers import scorer_needs
 from rlvr_jax.training.update import TrainState, check_needs
 from rlvr_jax.types import Recipe, replace
@@ -275,12 +275,12 @@ def make_run(resolved: ResolvedRun) -> Run:
         config,
         task,
         config.policy.model,
-        resolved.sampling,
-        optimizer,
-        frozen,
-        fitted,
-        chain.views,
-        chain.drawn_samples(config.sampling.samples_per_prompt),
+        sampling=resolved.sampling,
+        optimizer=optimizer,
+        frozen=frozen,
+        critic=fitted,
+        views=chain.views,
+        samples=chain.drawn_samples(config.sampling.samples_per_prompt),
     )
     check_asked(config, start)
     setting = setting_of(
@@ -307,12 +307,13 @@ def make_run(resolved: ResolvedRun) -> Run:
             mesh_given=bool(config.devices.mesh),
         )
     base = start.params if config.policy.lora_rank else None
-    models = start.model, start.sampler.model, evaluator.model
+    models = PolicyModels(start.model, start.sampler.model, evaluator.model)
+    optimizers = Optimizers(optimizer, critic_optimizer)
 
     @functools.cache
     def variant(plan):
         opening = start.sampler.opening
-        return make_programs(*models, base, recipe, optimizer, critic_optimizer, plan, opening)
+        return make_programs(models, base, recipe, optimizers, plan, opening)
 
     programs = variant(config.plan)
     weights = StartWeights(start.path, start.model.mesh, None if frozen else start.params)

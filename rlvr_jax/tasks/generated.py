@@ -85,7 +85,9 @@ def generated(
             found = maker(**{name: settings[name] for name in taken})
             name, (size, tests, seed, budget) = found.name or maker.__name__, values[-len(shared) :]
             seeded = found.seeded or name
-            train, test = splits(seeded, found.draw, found.classes, size, tests, seed, found.worked)
+            train, test = splits(
+                seeded, found.draw, found.classes, size, tests, seed, worked=found.worked
+            )
             return Task(name, train, test, response_tokens=budget, **found.fields)
 
         make.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -102,6 +104,7 @@ def splits(
     size: int,
     test_size: int,
     seed: int,
+    *,
     worked: bool = True,
 ) -> tuple[tuple[Prompt, ...], tuple[Prompt, ...]]:
     """The train and the test prompts; none is in both or twice in one.

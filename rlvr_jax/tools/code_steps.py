@@ -82,6 +82,7 @@ def code_steps(
     begin: str = "<code>",
     end: str = "<end_of_code>",
     output: tuple[str, str] = ("\n<output>", "<end_of_output>\n"),
+    *,
     errors: int = 2,
     limits: Limits = LIMITS,
     characters: int = 2000,

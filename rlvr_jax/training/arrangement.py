@@ -8,6 +8,7 @@ that an update is compiled for a few numbers of rows only.
 
 import zlib
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -42,13 +43,26 @@ class Arrangement:
     left_out: int = 0
 
 
+class Shuffle(NamedTuple):
+    """The random order of the groups of a step: seed of the run, and step."""
+
+    seed: int
+    step: int
+
+    def permutation(self, plan: BatchPlan, count: int, epoch: int) -> np.ndarray:
+        """The order in an epoch; as they are where a step is one update."""
+        if plan.updates == 1:
+            return np.arange(count)
+        seeds = [self.seed, zlib.crc32(b"minibatches"), self.step, epoch]
+        return np.random.default_rng(seeds).permutation(count)
+
+
 def arrange(
     plan: BatchPlan,
     rollouts: Rollouts,
     several: bool,
     mesh: Mesh | None,
-    seed: int,
-    step: int,
+    shuffle: Shuffle,
     most: float = 1.0,
 ) -> Arrangement:
     """Deals the rows of a batch out to updates.
@@ -59,9 +73,9 @@ def arrange(
       most: rows of a batch at most, as a multiple of those of the plan.
     """
     if _is_regular(plan, rollouts):
-        orders = _regular_orders(plan, rollouts, several, mesh, seed, step)
+        orders = _regular_orders(plan, rollouts, several, mesh, shuffle)
         return Arrangement(rollouts, orders, plan, len(rollouts.group))
-    return _dealt(plan, rollouts, several, mesh, seed, step, most)
+    return _dealt(plan, rollouts, several, mesh, shuffle, most)
 
 
 def update_sizes(plan: BatchPlan, most: float, mesh: Mesh) -> list[int]:
@@ -100,13 +114,7 @@ def _equal(rollouts: Rollouts, rows: np.ndarray, several: bool) -> bool:
     return bool((rewards == rewards[:1]).all())
 
 
-def _permutation(plan: BatchPlan, count: int, seed: int, step: int, epoch: int) -> np.ndarray:
-    if plan.updates == 1:
-        return np.arange(count)
-    return np.random.default_rng([seed, zlib.crc32(b"minibatches"), step, epoch]).permutation(count)
-
-
-def _regular_orders(plan, rollouts, several, mesh, seed, step) -> list[np.ndarray]:
+def _regular_orders(plan, rollouts, several, mesh, shuffle: Shuffle) -> list[np.ndarray]:
     groups = plan.prompts // plan.minibatches
     # Groups of equal rewards, most of which get no gradient, come last: micro-batches of only them
     # are not pulled back.
@@ -114,7 +122,7 @@ def _regular_orders(plan, rollouts, several, mesh, seed, step) -> list[np.ndarra
     equal = np.array([_equal(rollouts, rows, several) for rows in groups_of_rows])
     orders = []
     for epoch in range(plan.epochs):
-        order = _permutation(plan, plan.prompts, seed, step, epoch)
+        order = shuffle.permutation(plan, plan.prompts, epoch)
         for start in range(0, plan.prompts, groups):
             part = np.sort(order[start : start + groups])
             part = spread(part[np.argsort(equal[part], kind="stable")], mesh)
@@ -122,13 +130,13 @@ def _regular_orders(plan, rollouts, several, mesh, seed, step) -> list[np.ndarra
     return orders
 
 
-def _dealt(plan, rollouts, several, mesh, seed, step, most) -> Arrangement:
+def _dealt(plan, rollouts, several, mesh, shuffle, most) -> Arrangement:
     group = np.asarray(rollouts.group)
     starts = np.flatnonzero(np.diff(group, prepend=group[:1] - 1))
     groups = np.split(np.arange(len(group)), starts[1:])
     sizes = update_sizes(plan, most, mesh)
     equal = [_equal(rollouts, rows, several) for rows in groups]
-    first = _packed(plan, groups, sizes[-1], seed, step, 0)
+    first = _packed(plan, groups, sizes[-1], shuffle, 0)
     used = max(sum(len(groups[g]) for g in part) for part in first)
     size = next(size for size in sizes if size >= used)
     number = plan.minibatches
@@ -138,7 +146,7 @@ def _dealt(plan, rollouts, several, mesh, seed, step, most) -> Arrangement:
     kept = sorted(g for part in first for g in part)
     orders = []
     for epoch in range(plan.epochs):
-        parts = first if epoch == 0 else _packed(plan, groups, size, seed, step, epoch, kept)
+        parts = first if epoch == 0 else _packed(plan, groups, size, shuffle, epoch, kept)
         free = count + np.arange(empty)
         for part in parts:
             part = sorted(part, key=lambda g: (equal[g], g))
@@ -151,13 +159,13 @@ def _dealt(plan, rollouts, several, mesh, seed, step, most) -> Arrangement:
     return Arrangement(_filled(rollouts, empty), orders, own, count, left_out)
 
 
-def _packed(plan, groups, size, seed, step, epoch, kept=None) -> list[list[int]]:
+def _packed(plan, groups, size, shuffle: Shuffle, epoch, kept=None) -> list[list[int]]:
     """Groups dealt out in random order, each to the update with the fewest rows; those that find
     no place are left out, unless they must be `kept`."""
     parts: list[list[int]] = [[] for _ in range(plan.minibatches)]
     rows = np.zeros(plan.minibatches, int)
     wanted = np.arange(len(groups)) if kept is None else np.array(kept)
-    order = wanted[_permutation(plan, len(wanted), seed, step, epoch)]
+    order = wanted[shuffle.permutation(plan, len(wanted), epoch)]
     # Large groups first where space is short: the order among equals stays random.
     order = order[np.argsort([-len(groups[g]) for g in order], kind="stable")]
     for g in order.tolist():
@@ -166,7 +174,7 @@ def _packed(plan, groups, size, seed, step, epoch, kept=None) -> list[list[int]]
             parts[place].append(g)
             rows[place] += len(groups[g])
     if kept is not None and sum(map(len, parts)) < len(kept):
-        return _packed(plan, groups, size, seed, step, 0, None)
+        return _packed(plan, groups, size, shuffle, 0, None)
     return parts
 
 

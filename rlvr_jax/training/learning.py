@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ from rlvr_jax.parallel import fetch
 from rlvr_jax.policy import Params, lora
 from rlvr_jax.policy.scoring import run_in_pieces
 from rlvr_jax.rollout import named_key
-from rlvr_jax.training.arrangement import arrange
+from rlvr_jax.training.arrangement import Shuffle, arrange
 from rlvr_jax.training.critic import CriticState, critic_params
 from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.training.programs import Programs, apart
@@ -25,6 +25,13 @@ from rlvr_jax.training.update import TrainState, old_shapes
 from rlvr_jax.types import Rollouts, replace
 
 Metrics = dict[str, float]
+
+
+class OtherPolicies(NamedTuple):
+    """All weights of the policies that a step compares with; None: it does not."""
+
+    teacher: Params | None
+    reference: Params | None
 
 
 @dataclass(frozen=True)
@@ -67,11 +74,12 @@ class Learner:
         """All weights of the policy in a state, adapters attached; nothing is copied."""
         return lora.attach(self.frozen, state.params) if self.adapts else state.params
 
-    def reference_params(self, state: TrainState) -> Params | None:
-        """All weights of the reference."""
-        if state.reference is None:
-            return self.frozen
-        return self.policy_params(replace(state, params=state.reference))
+    def other_policies(self, state: TrainState) -> OtherPolicies:
+        """The policies that a step compares with."""
+        reference = self.frozen
+        if state.reference is not None:
+            reference = self.policy_params(replace(state, params=state.reference))
+        return OtherPolicies(self.teacher and self.teacher(state), reference)
 
 
 @dataclass(frozen=True)
@@ -135,7 +143,8 @@ def learn(
       over the batch, rows in the batch's order.
     """
     several = "component_rewards" in learner.objective.reads
-    made = arrange(learner.plan, rollouts, several, learner.mesh, learner.seed, step, learner.most)
+    shuffle = Shuffle(learner.seed, step)
+    made = arrange(learner.plan, rollouts, several, learner.mesh, shuffle, learner.most)
     own = replace(learner, plan=made.plan, programs=learner.programs_of(made.plan))
     state, metrics, records = _learned(own, state, made.rollouts.only_valid(), made.orders, step)
     if made.count < len(made.rollouts.group):
@@ -169,9 +178,8 @@ def _learned(
     state = replace(state, critic=None, **dict.fromkeys(aside))
     decide_once = learner.programs.decide_once
     once = len(orders) > 1 and decide_once is not None
-    teacher = learner.teacher and learner.teacher(replace(state, **aside))
-    reference = learner.reference_params(replace(state, **aside))
-    rollouts = _measured(learner, state, critic, rollouts, parts, once, teacher, reference)
+    others = learner.other_policies(replace(state, **aside))
+    rollouts = _measured(learner, state, critic, rollouts, parts, once=once, others=others)
     decided = {}
     if once:
         key = named_key(learner.seed, "decide_once", step)
@@ -201,17 +209,16 @@ def _learned_further(
 ) -> tuple[TrainState, Metrics]:
     """One update on rows that carry the batch's decisions."""
     plan = replace(learner.plan, minibatches=1, epochs=1, prompts=learner.plan.rows, samples=1)
-    made = arrange(plan, rollouts, False, learner.mesh, learner.seed, step, 1.0)
+    made = arrange(plan, rollouts, False, learner.mesh, Shuffle(learner.seed, step))
     programs = learner.programs_of(made.plan)
     critic, aside = state.critic, _aside(state)
-    teacher = learner.teacher and learner.teacher(state)
-    reference = learner.reference_params(state)
+    others = learner.other_policies(state)
     other = _second_policy(learner, state)
     state = replace(state, critic=None, **dict.fromkeys(aside))
     key = named_key(learner.seed, "further", step, number)
     own = replace(learner, plan=made.plan, programs=programs)
     rollouts = made.rollouts.only_valid()
-    rollouts = _measured(own, state, critic, rollouts, made.orders, False, teacher, reference)
+    rollouts = _measured(own, state, critic, rollouts, made.orders, once=False, others=others)
     rows = rows_of(rollouts, made.orders[0])
     state, measured, _ = programs.update(state, rows, key, False, other)
     told = {name: float(value) for name, value in fetch(measured).items()}
@@ -244,9 +251,9 @@ def _measured(
     critic: CriticState | None,
     rollouts: Rollouts,
     parts: Sequence[np.ndarray],
+    *,
     once: bool,
-    teacher: Params | None = None,
-    reference: Params | None = None,
+    others: OtherPolicies,
 ) -> Rollouts:
     """The rollouts with the objective's inputs from the critic, the reference, the old policy.
 
@@ -261,21 +268,21 @@ def _measured(
 
     known = {}
     if "reference_logp" in objective.reads | learner.scorer_needs:
-        known["reference_logp"] = over(parts, programs.score, reference)["old_logp"]
+        known["reference_logp"] = over(parts, programs.score, others.reference)["old_logp"]
     if critic is not None:
         # A scorer may read earlier measurements.
         whole = critic_params(critic.params, policy)
         known |= _scored(parts, programs.values, whole, rollouts.replace(**known))
-    if "teacher_logp" in objective.reads and teacher is not None:
+    if "teacher_logp" in objective.reads and others.teacher is not None:
         shown = rollouts.records.get("second_length")
         if shown is None:
-            known["teacher_logp"] = over(parts, programs.score, teacher)["old_logp"]
+            known["teacher_logp"] = over(parts, programs.score, others.teacher)["old_logp"]
         else:
             beside = rollouts.replace(
                 prompt_tokens=rollouts.records["second_tokens"], prompt_length=shown
             )
             beside = prompts_where(shown > 0, beside, rollouts)
-            found = _scored(parts, programs.measures[""], teacher, beside)
+            found = _scored(parts, programs.measures[""], others.teacher, beside)
             known["teacher_logp"] = found["logp"]
     if "prompt_logp" in objective.reads:
         known |= over(parts, programs.score_prompts, policy)

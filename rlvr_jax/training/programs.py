@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import optax
@@ -65,30 +65,41 @@ class Programs:
     reshard_evaluator: Callable[[Params], Params]
 
 
+class PolicyModels(NamedTuple):
+    """The policy on the meshes to train on, to sample on, and to sample on for evaluations."""
+
+    trained: Model
+    sampler: Model
+    evaluator: Model
+
+
+class Optimizers(NamedTuple):
+    """The optimizers of a run."""
+
+    policy: optax.GradientTransformation
+    critic: optax.GradientTransformation
+
+
 def make_programs(
-    model: Model,
-    sampler: Model,
-    evaluator: Model,
+    models: PolicyModels,
     base: Params | None,
     recipe: Recipe,
-    optimizer: optax.GradientTransformation,
-    critic_optimizer: optax.GradientTransformation,
+    optimizers: Optimizers,
     plan: BatchPlan,
     opening: int,
 ) -> Programs:
     """The jitted functions; updates take their state over.
 
     Args:
-      model, sampler, evaluator: the policy on the meshes to train on, to sample on, and to sample
-        on for evaluations.
       base: frozen weights under adapters. An argument of the program: weights that it closed over
         would be constants in its code.
       opening: tokens that all prompts begin with.
     """
-    score, decide, step = jitted(model, recipe.objective, optimizer, plan, opening)
+    model, sampler, evaluator = models
+    score, decide, step = jitted(model, recipe.objective, optimizers.policy, plan, opening)
     values = fit = None
     if recipe.critic is not None:
-        values, fit = jitted_critic(model, recipe.critic, critic_optimizer, plan, opening)
+        values, fit = jitted_critic(model, recipe.critic, optimizers.critic, plan, opening)
     score_prompts = _jitted_prompts(model, plan)
     measures = _jitted_measures(model, plan, tuple(STATISTICS[name] for name in apart()))
     rows = row_sharding(model.mesh)
@@ -176,7 +187,7 @@ def jitted(
         if "candidate_ids" not in rollouts.records:
             own.pop("old_candidate_logp", None)
         needs = set(own.values())
-        stats = statistics(model, params, rollouts, needs, options, shared, opening)
+        stats = statistics(model, params, rollouts, needs, options, shared=shared, opening=opening)
         return {field: stats.get(name) for field, name in own.items()}
 
     def score(params, rollouts):

@@ -65,7 +65,7 @@ def seen_by(
       shared, opening: as for `policy.score`.
     """
     if scorer.trunk == "own":
-        return score(model, trunk, rollouts, ("logp",), (), shared, opening).logp
+        return score(model, trunk, rollouts, shared=shared, opening=opening).logp
     # A column more: the state at the last token.
     wider = rollouts.replace(tokens=jnp.pad(rollouts.tokens, ((0, 0), (0, 1))))
     states = hidden_states(model, jax.lax.stop_gradient(trunk), wider, shared, opening)

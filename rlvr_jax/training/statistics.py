@@ -38,6 +38,7 @@ def statistics(
     rollouts: Rollouts,
     needs: Collection[str],
     options: Iterable[tuple[str, Any]] = (),
+    *,
     shared: int = 1,
     opening: int = 0,
     other: Params | None = None,
@@ -68,7 +69,9 @@ def statistics(
     if "candidate_logp" in needs:
         own |= {"hidden", "logsumexp"}
     compared = second if (DIVERGENCES - _OF_TEACHER) & own else None
-    stats = score(model, params, rollouts, own, options, shared, opening, compared)
+    stats = score(
+        model, params, rollouts, own, options, shared=shared, opening=opening, other=compared
+    )
     if "candidate_logp" in needs:
         hidden, logsumexp = (stats.records[name] for name in _CANDIDATES)
         unembedding = model.unembedding(params).astype(hidden.dtype)

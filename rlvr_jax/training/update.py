@@ -151,7 +151,8 @@ def objective_gradient(
 
     def measure(params, rollouts):
         whole = params if base is None else lora.attach(base, params)
-        return statistics(model, whole, rollouts, needs, options, shared, opening, other)
+        how = {"shared": shared, "opening": opening, "other": other}
+        return statistics(model, whole, rollouts, needs, options, **how)
 
     return exact_gradient(
         measure,

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rlvr_jax.objectives.advantages.offline_values import (
+    ValueHeads,
     implicit_q_losses,
     moved_targets,
     next_action,
@@ -26,9 +27,7 @@ def example(human=0.0):
     q = table([0.2, 0.6, 0.1], [0.9, 0.3, 0]), table([0.1, 0.5, 0.3], [0.7, 0.2, 0.4])
     targets = table([0.2, 0.7, 0.1], [0.8, 0.3, 0]), table([0.3, 0.4, 0.3], [1.0, 0.2, 0.4])
     return {
-        "q": q,
-        "target_q": targets,
-        "value": jnp.array([[0.5, human, 0.4]]),
+        "heads": ValueHeads(q, targets, jnp.array([[0.5, human, 0.4]])),
         "logp": jnp.array([[-1.0, human, -3.0]]),
         "tokens": jnp.array([[1, 2, 0]], jnp.int32),
         "mask": jnp.array([[True, False, True]]),
@@ -48,7 +47,7 @@ def test_the_worked_example():
 
 
 def test_the_next_state_is_behind_the_other_sides_turn():
-    value, there = next_action(example()["value"], example()["mask"])
+    value, there = next_action(example()["heads"].value, example()["mask"])
     assert_allclose(value[0, 0], 0.4)
     assert_array_equal(there[0], [True, True, False])
 
@@ -63,9 +62,10 @@ def test_targets_get_no_gradient_and_imitation_is_weighed():
     own = example()
 
     def loss(targets):
-        return implicit_q_losses(**{**own, "target_q": targets}, sharpness=2.0).total
+        heads = own["heads"]._replace(target_q=targets)
+        return implicit_q_losses(**{**own, "heads": heads}, sharpness=2.0).total
 
-    slopes = jax.tree.leaves(jax.grad(loss)(own["target_q"]))
+    slopes = jax.tree.leaves(jax.grad(loss)(own["heads"].target_q))
     assert not any(np.asarray(slope).any() for slope in slopes)
     weighed = implicit_q_losses(**own, sharpness=2.0).policy
     wanted = (np.exp(2 * (0.4 - 0.5)) * 1 + np.exp(2 * (0.8 - 0.4)) * 3) / 2
@@ -116,9 +116,8 @@ def stitched(expectile):
 
     def loss(tables):
         q, value = tables["q"][states], tables["v"][states]
-        return implicit_q_losses(
-            (q, q), (q, q), value, expectile=expectile, conservatism=0.0, **known
-        ).total
+        heads = ValueHeads((q, q), (q, q), value)
+        return implicit_q_losses(heads, expectile=expectile, conservatism=0.0, **known).total
 
     tables = {"q": jnp.zeros((2, 2)), "v": jnp.zeros(2)}
     descend = jax.jit(lambda t: jax.tree.map(lambda x, g: x - 0.5 * g, t, jax.grad(loss)(t)))

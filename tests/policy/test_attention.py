@@ -49,7 +49,9 @@ def test_blocks_give_what_one_block_gives(monkeypatch, queries, keys, window):
     slots = jnp.arange(keys)[None]
 
     def total(query, key, value):
-        y = attention.attend(query, key, value, own, slots, jnp.bool_(window is not None), config)
+        y = attention.attend(
+            attention.Heads(query, key, value), own, slots, jnp.bool_(window is not None), config
+        )
         return jnp.sum(jnp.sin(y)), y
 
     def both():
@@ -71,7 +73,9 @@ def test_the_scores_of_all_queries_are_never_together(monkeypatch):
 
     def total(query, key, value):
         places = jnp.arange(48)[None]
-        y = attention.attend(query, key, value, places, places, jnp.bool_(False), config)
+        y = attention.attend(
+            attention.Heads(query, key, value), places, places, jnp.bool_(False), config
+        )
         return jnp.sum(y)
 
     text = jax.jit(jax.grad(total, argnums=(0, 1, 2))).lower(*shapes).compile().as_text()

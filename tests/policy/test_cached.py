@@ -53,7 +53,7 @@ def test_the_written_part_gives_what_the_whole_cache_gives(small_blocks, window,
 
     @jax.jit
     def whole(own, sliding):
-        return attention.attend(query, keys, values, own, slots, sliding, config)
+        return attention.attend(attention.Heads(query, keys, values), own, slots, sliding, config)
 
     @jax.jit
     def written(own, sliding, number):
@@ -90,7 +90,9 @@ def test_one_block_is_read_whole():
     config, own = config_of(), places(2, (23, 9, 12))
     query, keys, values = arrays(2)
     slots = jnp.arange(SLOTS)[None]
-    wanted = attention.attend(query, keys, values, own, slots, jnp.bool_(False), config)
+    wanted = attention.attend(
+        attention.Heads(query, keys, values), own, slots, jnp.bool_(False), config
+    )
     found = attend(query, keys, values, own, jnp.bool_(False), config)
     assert_allclose(found, wanted, rtol=0, atol=TOLERANCE)
 

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 
 from rlvr_jax.parallel import make_mesh, parameter_shardings, row_sharding
 from rlvr_jax.policy import Model, ModelConfig, products
-from rlvr_jax.policy.experts import mixture
+from rlvr_jax.policy.experts import Experts, mixture
 
 TOKENS, WIDTH, INNER, EXPERTS = 9, 6, 4, 5
 
@@ -41,9 +41,10 @@ def all_experts(x, router, gate, up, output, experts_per_token, normalized):
 @pytest.mark.parametrize("experts_per_token", [1, 2, EXPERTS])
 def test_the_sum_over_the_visited_experts_and_its_gradient(experts_per_token, normalized):
     weight = jnp.asarray(np.random.default_rng(1).normal(size=(TOKENS, WIDTH)))
-    ours = partial(
-        mixture, activation=jnp.tanh, experts_per_token=experts_per_token, normalized=normalized
-    )
+
+    def ours(x, *matrices):
+        return mixture(x, Experts(*matrices), jnp.tanh, experts_per_token, normalized)
+
     theirs = partial(all_experts, experts_per_token=experts_per_token, normalized=normalized)
 
     @partial(jax.jit, static_argnums=0)
@@ -62,7 +63,7 @@ def test_the_sum_over_the_visited_experts_and_its_gradient(experts_per_token, no
 def test_no_visit_is_dropped_when_all_tokens_want_the_same_expert():
     x, router, *matrices = arrays()
     router = jnp.zeros_like(router).at[:, 2].set(50.0)
-    given = mixture(jnp.abs(x), router, *matrices, jnp.tanh, 1, False)
+    given = mixture(jnp.abs(x), Experts(router, *matrices), jnp.tanh, 1, False)
     gate, up, output = (matrix[2] for matrix in matrices)
     expected = (jnp.tanh(jnp.abs(x) @ gate) * (jnp.abs(x) @ up)) @ output
     assert_allclose(given, expected, **EXACT)
@@ -115,7 +116,7 @@ def test_devices_share_the_visits_and_their_gradients(spec):
 
     def of(mesh):
         def loss(*given):
-            return jnp.sum(weight * mixture(*given, jnp.tanh, 2, True, mesh))
+            return jnp.sum(weight * mixture(given[0], Experts(*given[1:]), jnp.tanh, 2, True, mesh))
 
         return jax.jit(jax.value_and_grad(loss, argnums=(0, 1, 2, 3, 4)))
 
@@ -135,7 +136,9 @@ def test_no_device_computes_what_another_one_does(spec):
     given = wide_arrays()
 
     def flops(mesh):
-        ours = jax.jit(lambda *given: mixture(*given, jnp.tanh, 2, True, mesh))
+        ours = jax.jit(
+            lambda *given: mixture(given[0], Experts(*given[1:]), jnp.tanh, 2, True, mesh)
+        )
         placed = [jax.device_put(given[0], rows), *given[1:]] if mesh else given
         return ours.lower(*placed).compile().cost_analysis()["flops"]
 
@@ -231,7 +234,10 @@ def test_what_a_kernel_leaves_in_the_rows_of_others_is_not_read(monkeypatch):
         return jnp.where(beyond, jnp.nan, found)
 
     given = wide_arrays()
-    slopes = jax.grad(lambda *given: jnp.sum(mixture(*given) ** 2), argnums=(0, 1, 2, 3, 4))
+    slopes = jax.grad(
+        lambda *given: jnp.sum(mixture(given[0], Experts(*given[1:5]), *given[5:]) ** 2),
+        argnums=(0, 1, 2, 3, 4),
+    )
     expected = slopes(*given, jnp.tanh, 2, True)
     monkeypatch.setattr(products, "ragged_dot", ragged_dot)
     mesh = make_mesh("data=2,fsdp=2,tensor=2")

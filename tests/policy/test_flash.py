@@ -74,7 +74,9 @@ def test_the_kernel_gives_what_blocks_of_scores_give(heads, kv_heads, size, mesh
     weight = weight.reshape(1, RESPONSE, -1)
 
     def by_blocks(*arrays):
-        y = attention.attend_in_order(*arrays, places, jnp.bool_(False), config, None)
+        y = attention.attend_in_order(
+            attention.Heads(*arrays), places, jnp.bool_(False), config, None
+        )
         return jnp.sum(y * weight), y
 
     def by_kernel(*arrays):
@@ -181,7 +183,9 @@ def test_it_is_compiled_for_tpus_and_gathers_no_keys(monkeypatch, chip, dtype):
     places = jax.ShapeDtypeStruct((4, 3071), "int32", sharding=whole)
 
     def total(query, key, value, places):
-        y = attention.attend_in_order(query, key, value, places, jnp.bool_(False), config, mesh)
+        y = attention.attend_in_order(
+            attention.Heads(query, key, value), places, jnp.bool_(False), config, mesh
+        )
         return jnp.sum(y.astype(jnp.float32))
 
     with jax.enable_x64(False):

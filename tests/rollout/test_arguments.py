@@ -10,6 +10,7 @@ import pytest
 from rlvr_jax.keys import named_key
 from rlvr_jax.policy import Model, named_config
 from rlvr_jax.rollout import (
+    Prompts,
     Sampling,
     decode,
     empty,
@@ -36,10 +37,13 @@ def drawn(key=None, **changes):
     return sample(
         MODEL,
         PARAMS,
-        given.pop("prompts", PROMPTS),
-        given.pop("lengths", [2, 1]),
-        given.pop("numbers", [0, 1]),
-        [0, 0],
+        Prompts(
+            given.pop("prompts", PROMPTS),
+            given.pop("lengths", [2, 1]),
+            given.pop("numbers", [0, 1]),
+            [0, 0],
+            given.pop("temperature", None),
+        ),
         key,
         **given,
     )
@@ -73,7 +77,7 @@ def test_prompts_may_be_lists():
         ({"stop_tokens": [0.5]}, r"stop_tokens must be a sequence of ids, got float64\[1\]"),
         (
             {"prompts": np.array([1, 2])},
-            r"prompt_tokens must be integers \[P, L\], right-padded, got int64\[2\]",
+            r"prompts.tokens must be integers \[P, L\], right-padded, got int64\[2\]",
         ),
         ({"samples": 0}, "samples must be at least 1, got 0"),
         ({"response_tokens": 0}, "response_tokens must be at least 1, got 0"),
@@ -105,7 +109,7 @@ def test_rows_of_a_pool_have_the_keys_and_groups_that_are_given():
         jnp.array([True, False, True]),
         np.ones((3, 2), int),
         [2, 0, 2],
-        jax.random.key_data(jax.random.split(jax.random.key(5), 3)),
+        key=jax.random.key_data(jax.random.split(jax.random.key(5), 3)),
     )
     same(jax.random.key_data(again.key[1]), jax.random.key_data(keys[1]))
 
@@ -152,18 +156,18 @@ def test_a_temperature_below_the_least_draws_the_likeliest_tokens(temperature):
         ({"sampling": None}, "sampling must be a Sampling, got None"),
         ({"samples": 2.0}, "samples must be a whole number, got 2.0"),
         ({"response_tokens": 2047}, "response_tokens must be at most 2046 behind prompts of 2"),
-        ({"prompts": [[1, 2], [3]]}, r"prompt_tokens must be integers \[P, L\]"),
-        ({"prompts": [[1, 11], [3, 0]]}, "prompt_tokens must be in 0 … 10, got 11"),
-        ({"prompts": [[1, -1], [3, 0]]}, "prompt_tokens must be in 0 … 10, got -1"),
-        ({"lengths": [0, 1]}, "prompt_length must be in 1 … 2, got 0"),
-        ({"lengths": [3, 1]}, "prompt_length must be in 1 … 2, got 3"),
-        ({"lengths": 2}, r"prompt_length must be 2 whole numbers, one for each prompt, got int64"),
-        ({"numbers": [2**33, 2**34]}, "prompt_id must be in 0 … 2147483647, got 17179869184"),
+        ({"prompts": [[1, 2], [3]]}, r"prompts.tokens must be integers \[P, L\]"),
+        ({"prompts": [[1, 11], [3, 0]]}, "prompts.tokens must be in 0 … 10, got 11"),
+        ({"prompts": [[1, -1], [3, 0]]}, "prompts.tokens must be in 0 … 10, got -1"),
+        ({"lengths": [0, 1]}, "prompts.length must be in 1 … 2, got 0"),
+        ({"lengths": [3, 1]}, "prompts.length must be in 1 … 2, got 3"),
+        ({"lengths": 2}, r"prompts.length must be 2 whole numbers, one for each prompt, got int64"),
+        ({"numbers": [2**33, 2**34]}, "prompts.number must be in 0 … 2147483647, got 17179869184"),
         (
             {"numbers": ["a", "b"]},
-            "prompt_id must be 2 whole numbers, one for each prompt, got <U1",
+            "prompts.number must be 2 whole numbers, one for each prompt, got <U1",
         ),
-        ({"numbers": [0.5, 1]}, "prompt_id must be 2 whole numbers"),
+        ({"numbers": [0.5, 1]}, "prompts.number must be 2 whole numbers"),
         ({"key": jax.random.split(jax.random.key(0))}, r"key must be one key, got \[2\]"),
         ({"temperature": np.nan}, "temperature must be numbers of 0 or more, got nan"),
         ({"temperature": [1.0, -1.0]}, r"temperature must be numbers of 0 or more, got \[1.0, -1"),
@@ -188,7 +192,7 @@ def test_each_row_of_a_pool_has_a_key():
     for name, call in {
         "empty": lambda: empty(MODEL, 2, 6, one),
         "fork": lambda: fork(pool, np.array([0, 1]), np.array([0, 0]), one),
-        "reset": lambda: reset(MODEL, PARAMS, pool, [True, True], PROMPTS, [2, 1], one),
+        "reset": lambda: reset(MODEL, PARAMS, pool, [True, True], PROMPTS, [2, 1], key=one),
     }.items():
         with pytest.raises(ValueError, match=rf"{name}: key must be keys of the shape \[2\], got"):
             call()
@@ -268,7 +272,7 @@ COUNTS = [2, 2, 1]
         (lambda pool: retire(pool, [0, 2]), r"retire: rows must be 3 bools, .* got int64\[2\]"),
         (lambda pool: resume(pool, [0, 1, 1]), r"resume: rows must be 3 bools, .* got int64\[3\]"),
         (
-            lambda pool: reset(MODEL, PARAMS, pool, [0], THREE, COUNTS, keys(3)),
+            lambda pool: reset(MODEL, PARAMS, pool, [0], THREE, COUNTS, key=keys(3)),
             r"reset: rows must be 3 bools",
         ),
         (

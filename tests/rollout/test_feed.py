@@ -265,7 +265,7 @@ def test_a_reset_row_is_a_fresh_one_of_the_same_trace():
     rows = np.array([True, False, True, False])
     tokens = np.random.default_rng(8).integers(1, VOCABULARY, (ROWS, WIDTH)).astype(np.int32)
     count = np.array([3, 2, 4, 1])
-    anew = draw(begin_anew(PARAMS, pool, rows, tokens, count, keys(seed=9)), 2)
+    anew = draw(begin_anew(PARAMS, pool, rows, tokens, count, key=keys(seed=9)), 2)
     fresh = draw(
         give(
             PARAMS,

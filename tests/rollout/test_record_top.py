@@ -27,14 +27,14 @@ from pool_rows import (
 )
 
 from rlvr_jax.parallel import make_mesh
-from rlvr_jax.rollout import Sampling, sample, to_rollouts, widen
+from rlvr_jax.rollout import Prompts, Sampling, sample, to_rollouts, widen
 
 TOP = 3
 CUT = Sampling(temperature=0.7, top_k=2)
 
 
 def recorded(pool, steps=STEPS):
-    return run(PARAMS, pool, steps, CUT, (), 0, record_top=TOP)
+    return run(PARAMS, pool, steps, CUT, (), record_top=TOP)
 
 
 def assert_what_a_full_pass_says(pool, row, position):
@@ -84,10 +84,9 @@ def test_the_same_is_recorded_in_turn_and_over_meshes(mesh, at_once):
         return sample(
             model,
             PARAMS,
-            PROMPTS,
-            PROMPT_LENGTH,
-            np.arange(ROWS, dtype=np.int32),
-            np.zeros(ROWS, np.int32),
+            Prompts(
+                PROMPTS, PROMPT_LENGTH, np.arange(ROWS, dtype=np.int32), np.zeros(ROWS, np.int32)
+            ),
             jax.random.key(2),
             samples=3,
             response_tokens=STEPS,
@@ -107,9 +106,9 @@ def test_the_same_is_recorded_in_turn_and_over_meshes(mesh, at_once):
 @pytest.mark.parametrize("number", [-1, VOCABULARY + 1])
 def test_a_number_that_the_vocabulary_has_not_is_refused(number):
     with pytest.raises(ValueError, match=f"record_top must be in 0 … {VOCABULARY}, .* {number}"):
-        run(PARAMS, started(), STEPS, CUT, (), 0, record_top=number)
+        run(PARAMS, started(), STEPS, CUT, (), record_top=number)
 
 
 def test_another_number_than_before_is_refused():
     with pytest.raises(ValueError, match="record_top must be 3 as in the pool so far, got 2"):
-        run(PARAMS, recorded(started(), 4), STEPS, CUT, (), 0, record_top=2)
+        run(PARAMS, recorded(started(), 4), STEPS, CUT, (), record_top=2)

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from rlvr_jax.parallel import make_mesh
 from rlvr_jax.policy import Model, cached, named_config
-from rlvr_jax.rollout import Processor, Sampling, find_stops, sample
+from rlvr_jax.rollout import Processor, Prompts, Sampling, find_stops, sample
 from rlvr_jax.rollout.sample import draw_groups
 from rlvr_jax.types import replace
 
@@ -47,10 +47,12 @@ def draw(model, at_once, prompts=6, **changes):
     return sample(
         model,
         parameters(model),
-        PROMPTS[:prompts],
-        LENGTH[:prompts],
-        np.array([7, 0, 3, 1, 9, 4], np.int32)[:prompts],
-        np.zeros(prompts, np.int32),
+        Prompts(
+            PROMPTS[:prompts],
+            LENGTH[:prompts],
+            np.array([7, 0, 3, 1, 9, 4], np.int32)[:prompts],
+            np.zeros(prompts, np.int32),
+        ),
         jax.random.key(1),
         **{**settings, "sampling": Sampling(), "at_once": at_once, **changes},
     )
@@ -156,10 +158,12 @@ def test_steps_are_those_of_list_scheduling_where_lengths_have_a_tail(seats, sam
     found = sample(
         model := model_of(num_layers=1),
         parameters(model),
-        np.tile(PROMPTS, (prompts // 6, 1)),
-        np.tile(LENGTH, prompts // 6),
-        np.arange(prompts, dtype=np.int32),
-        np.zeros(prompts, np.int32),
+        Prompts(
+            np.tile(PROMPTS, (prompts // 6, 1)),
+            np.tile(LENGTH, prompts // 6),
+            np.arange(prompts, dtype=np.int32),
+            np.zeros(prompts, np.int32),
+        ),
         jax.random.key(1),
         samples=samples,
         response_tokens=most,

@@ -12,7 +12,7 @@ from scipy.stats import chi2
 
 from rlvr_jax.parallel import make_mesh
 from rlvr_jax.policy import Model, named_config, products, score
-from rlvr_jax.rollout import Processor, Sampling, row_keys, sample
+from rlvr_jax.rollout import Processor, Prompts, Sampling, row_keys, sample
 from rlvr_jax.types import replace
 
 VOCABULARY, WIDTH, BUDGET, SAMPLES = 11, 4, 6, 1000
@@ -63,10 +63,9 @@ def draw(rows=slice(None), *, sampling=SETTINGS["plain"], first_sample=0, seed=1
     return sample(
         MODEL,
         PARAMS,
-        PROMPTS[rows],
-        PROMPT_LENGTH[rows],
-        prompt_id,
-        np.full_like(prompt_id, first_sample),
+        Prompts(
+            PROMPTS[rows], PROMPT_LENGTH[rows], prompt_id, np.full_like(prompt_id, first_sample)
+        ),
         jax.random.key(seed),
         sampling=sampling,
         **{**settings, "weight_version": jnp.asarray(0, jnp.int32), **changes},
@@ -182,10 +181,12 @@ def test_an_opening_computed_once_changes_nothing():
         sample(
             MODEL,
             PARAMS,
-            np.concatenate([first, PROMPTS], axis=1),
-            PROMPT_LENGTH + 3,
-            PROMPT_ID,
-            np.zeros(3, np.int32),
+            Prompts(
+                np.concatenate([first, PROMPTS], axis=1),
+                PROMPT_LENGTH + 3,
+                PROMPT_ID,
+                np.zeros(3, np.int32),
+            ),
             jax.random.key(1),
             samples=len(SOME),
             response_tokens=BUDGET,
@@ -212,10 +213,12 @@ def test_a_rollout_does_not_depend_on_other_prompts_or_the_room_for_its_tokens()
     alone = sample(
         MODEL,
         PARAMS,
-        np.pad(PROMPTS[1:2], ((0, 0), (0, 2)), constant_values=9),
-        PROMPT_LENGTH[1:2],
-        PROMPT_ID[1:2],
-        np.zeros(1, np.int32),
+        Prompts(
+            np.pad(PROMPTS[1:2], ((0, 0), (0, 2)), constant_values=9),
+            PROMPT_LENGTH[1:2],
+            PROMPT_ID[1:2],
+            np.zeros(1, np.int32),
+        ),
         jax.random.key(1),
         samples=len(SOME),
         response_tokens=BUDGET + 2,
@@ -333,10 +336,7 @@ def test_a_cut_at_the_k_th_token_is_compiled_for_several_devices():
         sample(
             each,
             PARAMS,
-            PROMPTS,
-            PROMPT_LENGTH,
-            PROMPT_ID,
-            np.zeros(3, np.int32),
+            Prompts(PROMPTS, PROMPT_LENGTH, PROMPT_ID, np.zeros(3, np.int32)),
             jax.random.key(1),
             response_tokens=BUDGET,
             stop_tokens=(STOP,),
@@ -360,10 +360,7 @@ def test_bfloat16_samples_and_records_in_float32():
     rollouts = sample(
         model,
         PARAMS,
-        PROMPTS,
-        PROMPT_LENGTH,
-        PROMPT_ID,
-        np.zeros(3, np.int32),
+        Prompts(PROMPTS, PROMPT_LENGTH, PROMPT_ID, np.zeros(3, np.int32)),
         jax.random.key(1),
         samples=5,
         response_tokens=BUDGET,

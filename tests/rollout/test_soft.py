@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from rlvr_jax import policy
 from rlvr_jax.objectives import GumbelNoise, soft_token_logp
-from rlvr_jax.rollout import Sampling, SoftThinking, sample
+from rlvr_jax.rollout import Prompts, Sampling, SoftThinking, sample
 from rlvr_jax.training.statistics import statistics
 
 FLOAT32 = 1e-5  # log-probs and densities of a float32 sampler and scorer, of some nats
@@ -28,10 +28,7 @@ def drawn(model, how, samples=16, **sampling):
     prompts = jnp.array([[1, 2, 4], [6, 7, 0]], jnp.int32)
     return sample(
         *model,
-        prompts,
-        jnp.array([3, 2]),
-        jnp.arange(2),
-        jnp.zeros(2, jnp.int32),
+        Prompts(prompts, jnp.array([3, 2]), jnp.arange(2), jnp.zeros(2, jnp.int32)),
         jax.random.key(0),
         samples=samples,
         response_tokens=8,

@@ -8,7 +8,7 @@ from everyday import everyday
 from numpy.testing import assert_allclose, assert_array_equal
 from pool_rows import EXACT, MODEL, PARAMS, PROMPT_LENGTH, PROMPTS, ROWS, SLOTS, STOP, draw, started
 
-from rlvr_jax.rollout import Processor, Sampling, sample
+from rlvr_jax.rollout import Processor, Prompts, Sampling, sample
 
 WIDTH = MODEL.config.width
 HEAD = np.random.default_rng(2).normal(0, 1, (MODEL.config.vocab_size, WIDTH))
@@ -49,12 +49,23 @@ def test_rows_in_turn_see_their_own(at_once):
     settings["sampling"] = Sampling(processor=Processor(lambda rows: None, _other_head))
     prompts = PROMPTS, PROMPT_LENGTH, np.arange(ROWS, dtype=np.int32), np.zeros(ROWS, np.int32)
     together, turns = (
-        sample(MODEL, PARAMS, *prompts, jax.random.key(3), at_once=number, **settings)
+        sample(
+            MODEL,
+            PARAMS,
+            Prompts(*prompts),
+            jax.random.key(3),
+            at_once=number,
+            **settings,
+        )
         for number in (None, at_once)
     )
     assert_array_equal(turns.tokens, together.tokens)
     assert_allclose(turns.behaviour_logp, together.behaviour_logp, **EXACT)
     plain = sample(
-        MODEL, PARAMS, *prompts, jax.random.key(3), **{**settings, "sampling": Sampling()}
+        MODEL,
+        PARAMS,
+        Prompts(*prompts),
+        jax.random.key(3),
+        **{**settings, "sampling": Sampling()},
     )
     assert not np.array_equal(plain.tokens, together.tokens)

@@ -45,7 +45,7 @@ def until(texts, pool=None, steps=STEPS, stop_tokens=(), words=WORDS):
     pool = started() if pool is None else pool
     stops = find_stops(texts, [word.encode() for word in words])
     sampling = replace(PLAIN, stops=stops)
-    return run(PARAMS, pool, steps, sampling, stop_tokens, 0)
+    return run(PARAMS, pool, steps, sampling, stop_tokens)
 
 
 def searched(texts, words=WORDS):
@@ -116,7 +116,7 @@ def test_a_character_that_several_tokens_write_is_found_at_the_last_of_them():
     parts = [b"?"] * 13
     parts[first], parts[second] = "é".encode()[:1], "é".encode()[1:]
     stops = find_stops(("é",), parts)
-    pool = run(PARAMS, started(), STEPS, replace(PLAIN, stops=stops), (), 0)
+    pool = run(PARAMS, started(), STEPS, replace(PLAIN, stops=stops), ())
     assert int(pool.length[0]) == PROMPT_LENGTH[0] + 2 and int(pool.stop[0]) == 0
 
 
@@ -141,7 +141,7 @@ def test_a_text_may_begin_in_a_prompt_that_ends_with_the_beginning_of_a_response
     state = np.zeros(ROWS, np.int32)
     state[0] = stops.after([last])
     sampling = replace(PLAIN, stops=stops)
-    pool = run(PARAMS, started(), STEPS, sampling, (), 0, stop_state=state)
+    pool = run(PARAMS, started(), STEPS, sampling, (), stop_state=state)
     assert int(pool.length[0]) == PROMPT_LENGTH[0] + 2 and int(pool.stop[0]) == 0
 
 

@@ -32,7 +32,16 @@ from pool_rows import (
 
 from rlvr_jax import policy
 from rlvr_jax.parallel import make_mesh
-from rlvr_jax.rollout import Processor, Sampling, compose, decode, sample, to_rollouts, verify
+from rlvr_jax.rollout import (
+    Processor,
+    Prompts,
+    Sampling,
+    compose,
+    decode,
+    sample,
+    to_rollouts,
+    verify,
+)
 from rlvr_jax.rollout.sample import draw_groups
 
 score = jax.jit(policy.score, static_argnums=(0, 3))
@@ -41,14 +50,17 @@ TEMPERATURES = np.array([0.6, 1.0, 1.7, 0.9])
 SAMPLES = 3
 
 
-def answers(model=MODEL, *, sampling=PLAIN, at_once=None, **changes):
+def answers(model=MODEL, *, sampling=PLAIN, at_once=None, temperature=None, **changes):
     return sample(
         model,
         PARAMS,
-        PROMPTS,
-        PROMPT_LENGTH,
-        np.arange(ROWS, dtype=np.int32),
-        np.zeros(ROWS, np.int32),
+        Prompts(
+            PROMPTS,
+            PROMPT_LENGTH,
+            np.arange(ROWS, dtype=np.int32),
+            np.zeros(ROWS, np.int32),
+            temperature,
+        ),
         jax.random.key(2),
         samples=SAMPLES,
         response_tokens=STEPS,
@@ -177,7 +189,7 @@ def test_a_row_keeps_its_temperature_and_forks_take_it_along():
 
 @pytest.mark.slow
 def test_a_draft_is_recorded_at_the_temperature_of_its_row():
-    drawn = run(PARAMS, started(), STEPS, PLAIN, (), 0, temperature=TEMPERATURES)
+    drawn = run(PARAMS, started(), STEPS, PLAIN, (), temperature=TEMPERATURES)
     draft = to_rollouts(drawn, PROMPTS, STEPS, PLAIN).tokens
     begun = cut_back(drawn, PROMPT_LENGTH)
     count = np.full(ROWS, STEPS)
@@ -187,5 +199,5 @@ def test_a_draft_is_recorded_at_the_temperature_of_its_row():
 
 
 def test_a_cold_temperature_is_greedy():
-    found = run(PARAMS, started(), STEPS, PLAIN, (), 0, temperature=1e-4)
+    found = run(PARAMS, started(), STEPS, PLAIN, (), temperature=1e-4)
     assert_array_equal(found.tokens, draw(started(), sampling=GREEDY).tokens)

@@ -9,7 +9,7 @@ import training_runs
 
 from rlvr_jax.experience import concatenate
 from rlvr_jax.runs.step import collect
-from rlvr_jax.training.arrangement import arrange, update_sizes
+from rlvr_jax.training.arrangement import Shuffle, arrange, update_sizes
 from rlvr_jax.training.learning import learn
 from rlvr_jax.training.plan import BatchPlan
 
@@ -26,7 +26,7 @@ def drawn(model):
 
 
 def dealt(rollouts, plan=PLAN, most=2.0, **changes):
-    return arrange(plan, rollouts, False, None, seed=0, step=3, most=most, **changes)
+    return arrange(plan, rollouts, False, None, Shuffle(0, 3), most)
 
 
 def test_a_batch_of_plain_groups_stays_as_it_is(drawn):

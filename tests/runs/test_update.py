@@ -173,7 +173,9 @@ def test_micro_batches_that_are_told_nothing_are_not_pulled_back(name, monkeypat
 
     counted.defvjp(lambda stats: (stats, None), visit)
     module = sys.modules[objective_gradient.__module__]
-    monkeypatch.setattr(module, "statistics", lambda *args: counted(statistics(*args)))
+    monkeypatch.setattr(
+        module, "statistics", lambda *args, **how: counted(statistics(*args, **how))
+    )
     own, state = objective_of(name), objective_of(name).init(Spec(4, ROWS, BUDGET))
     for second_group, expected in ([1.0, 0, 0, 1], 2), ([1.0, 1, 1, 1], 1):
         visited.clear()

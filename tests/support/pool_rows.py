@@ -44,7 +44,7 @@ copy, cut_back = jax.jit(fork), jax.jit(truncate)
 
 
 def draw(pool, steps=STEPS, sampling=PLAIN, stop_tokens=(), weight_version=0):
-    return run(PARAMS, pool, steps, sampling, stop_tokens, weight_version)
+    return run(PARAMS, pool, steps, sampling, stop_tokens, weight_version=weight_version)
 
 
 def keys(rows=ROWS, seed=5):

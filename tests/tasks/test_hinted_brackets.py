@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rlvr_jax import policy
-from rlvr_jax.rollout import Sampling, sample
+from rlvr_jax.rollout import Prompts, Sampling, sample
 from rlvr_jax.tasks import Prompt, Response, load
 from rlvr_jax.tasks.brackets import LARGEST_OPERAND, MAX_TOKENS, VOCABULARY, legal_attempts
 from rlvr_jax.tasks.hinted_brackets import BASE_MODEL, HINTED_VOCABULARY, with_answer, with_hint
@@ -119,10 +119,12 @@ def answered(tokenizer, prompts, texts):
     rollouts = sample(
         model,
         params,
-        tokens,
-        np.array([len(row) for row in rows]),
-        np.arange(len(rows)),
-        np.zeros(len(rows), int),
+        Prompts(
+            tokens,
+            np.array([len(row) for row in rows]),
+            np.arange(len(rows)),
+            np.zeros(len(rows), int),
+        ),
         jax.random.key(0),
         samples=SAMPLES,
         response_tokens=MAX_TOKENS,

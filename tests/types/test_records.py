@@ -15,7 +15,7 @@ from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.parallel import distribute, make_mesh, row_sharding
 from rlvr_jax.rollout import load_rollouts, save_rollouts
 from rlvr_jax.runs.composition import writers_of
-from rlvr_jax.training.arrangement import arrange
+from rlvr_jax.training.arrangement import Shuffle, arrange
 from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.training.update import check_needs
 from rlvr_jax.types import Recipe, Rollouts, Signals, TokenStats, declare, part, replace
@@ -95,7 +95,7 @@ def test_joined_batches_are_padded_with_the_missing_number():
 
 def test_empty_rows_of_an_update_have_the_missing_number():
     plan = BatchPlan(prompts=8, samples=4)
-    made = arrange(plan, rollouts(), False, None, seed=0, step=0)
+    made = arrange(plan, rollouts(), False, None, Shuffle(0, 0))
     assert len(made.rollouts.group) > ROWS
     assert_array_equal(made.rollouts.records["labels"][ROWS:], -1)
     assert_array_equal(made.rollouts.records["difficulty"][ROWS:], 0)

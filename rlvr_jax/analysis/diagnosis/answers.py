@@ -97,6 +97,7 @@ class Answers:
         cls,
         rollouts: Rollouts,
         stats: TokenStats | None = None,
+        *,
         answer: Sequence[Hashable | None] | None = None,
         weights: ArrayLike | None = None,
         branching: tuple[ArrayLike, ArrayLike] | None = None,

@@ -7,7 +7,7 @@ second draw of the first policy it is counted at k = n.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -63,6 +63,15 @@ _FIRST_TRY = {
 }
 
 
+class _Solved(NamedTuple):
+    """Correct samples of n per problem, of the first policy and the last, and their names."""
+
+    before: np.ndarray
+    after: np.ndarray
+    n: int
+    names: tuple[str, str]
+
+
 def reach(
     first: Counts, last: Counts, names: tuple[str, str], again: Counts | None = None
 ) -> Topic:
@@ -89,15 +98,16 @@ def reach(
     topic.sentences.append(_verdict(gaps, names, n, len(before)))
     if half < 2:
         topic.missing.append(f"What many tries reach needs 4 samples per problem; there are {n}.")
-    _crossing(topic, before, after, n, names)
+    solved = _Solved(before, after, n, names)
+    _crossing(topic, solved)
     second = None if again is None else np.asarray(again["correct"])
     if second is not None:
-        _support(topic, before, after, n, n, names, (before + second, 2 * n))
+        _support(topic, solved, n, before + second, 2 * n)
     elif half:
-        _support(topic, before, after, n, half, names, (before, n))
-    _changed(topic, before, after, n)
-    _unsolved(topic, before, after, second, n, names)
-    _plots(topic, before, after, n, names)
+        _support(topic, solved, half, before, n)
+    _changed(topic, solved)
+    _unsolved(topic, solved, second)
+    _plots(topic, solved)
     return topic
 
 
@@ -124,7 +134,8 @@ def _verdict(gaps: dict[int, PromptInterval], names: tuple[str, str], n: int, pr
     return verdict
 
 
-def _crossing(topic: Topic, before, after, n: int, names: tuple[str, str]) -> None:
+def _crossing(topic: Topic, solved: _Solved) -> None:
+    before, after, n, names = solved
     found = crossing_interval(before, after, n)
     topic.numbers["crossing"] = {
         "k": found.k,
@@ -148,11 +159,10 @@ def _crossing(topic: Topic, before, after, n: int, names: tuple[str, str]) -> No
     topic.sentences.append(sentence)
 
 
-def _support(
-    topic: Topic, before, after, n: int, k: int, names: tuple[str, str], pool: tuple
-) -> None:
-    """Counts at k samples; `pool` holds correct samples of the first policy, 2k or more, and n."""
-    drawn, size = pool
+def _support(topic: Topic, solved: _Solved, k: int, drawn: np.ndarray, size: int) -> None:
+    """Counts at k samples; `drawn` are correct samples of the first policy, of `size`, at least
+    2k."""
+    before, after, n, names = solved
     counts, floor = expected_support(before, after, n, k), noise_floor(drawn, size, k)
     once, other = pass_at_k(n, before, k), pass_at_k(n, after, k)
     noise = pass_at_k(size, drawn, 2 * k) - pass_at_k(size, drawn, k)
@@ -199,7 +209,8 @@ def _measures(counts: Support) -> dict[str, float]:
     return counts._asdict() | {name: getattr(counts, name) for name in names}
 
 
-def _changed(topic: Topic, before, after, n: int) -> None:
+def _changed(topic: Topic, solved: _Solved) -> None:
+    before, after, n, _ = solved
     certain = holm(changed_problems(before, after, n, n)) < _LEVEL
     better, worse = int(np.sum(certain & (after > before))), int(np.sum(certain & (after < before)))
     topic.numbers["changed_problems"] = {"better": better, "worse": worse, "level": _LEVEL}
@@ -209,8 +220,9 @@ def _changed(topic: Topic, before, after, n: int) -> None:
     )
 
 
-def _unsolved(topic: Topic, before, after, again, n: int, names: tuple[str, str]) -> None:
+def _unsolved(topic: Topic, solved: _Solved, again: np.ndarray | None) -> None:
     """Problems that are solved in none of n samples; `again`: correct ones of a second draw."""
+    before, after, n, names = solved
     table = paired_table(before > 0, after > 0)
     number, reached = int(np.sum(before == 0)), table.second_only
     never, always = (int(np.sum(after == count)) for count in (0, n))
@@ -241,7 +253,8 @@ def _unsolved(topic: Topic, before, after, again, n: int, names: tuple[str, str]
     )
 
 
-def _plots(topic: Topic, before, after, n: int, names: tuple[str, str]) -> None:
+def _plots(topic: Topic, solved: _Solved) -> None:
+    before, after, n, names = solved
     found = base_vs_rl(before, after, n, bins=min(_BINS, n))
     note = f"n = {n} samples, {len(before)} problems, unweighted"
     ks = np.unique([*(2 ** np.arange(n.bit_length())), n])

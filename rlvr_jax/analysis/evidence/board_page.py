@@ -42,6 +42,7 @@ def write_board(
     budget: str,
     rows: Sequence[Mapping[str, Any]],
     baseline: str,
+    *,
     notes: Mapping[str, str] | None = None,
     main: str = "pass@32",
     behind: Sequence[str] = (),

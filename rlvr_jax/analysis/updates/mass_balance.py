@@ -45,6 +45,7 @@ def mass_balance(
     sampled: np.ndarray,
     right: np.ndarray,
     samples: np.ndarray,
+    *,
     right_reward: float = 1.0,
     wrong_reward: float = -1.0,
     learning_rate: float = 1.0,

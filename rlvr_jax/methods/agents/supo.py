@@ -111,7 +111,7 @@ def summaries(
             return pieces.draw(own, part.sample[on], tips, cut, size, inject=[request] * len(own))
 
         room = budget - len(request) - size
-        batch = how.grow(asks, actor, turn, pieces, room, write, sum_up)
+        batch = how.grow(asks, actor, turn, pieces, room, write=write, sum_up=sum_up)
         responses = sum(ask.samples for ask in asks)
         return batch, state, {"answers": float(responses), "segments": float(len(batch))}
 
@@ -204,7 +204,7 @@ def summarized_turns(
                 own = [rows[number] for number in part.rows[on]]
                 return draw_turn(pieces, part.asks, own, size, behind=request)
 
-            batch = how.grow(asks, actor, turn, pieces, room, write, sum_up)
+            batch = how.grow(asks, actor, turn, pieces, room, write=write, sum_up=sum_up)
         trace = batch.rollouts.records["trace"]
         rewards = np.bincount(
             trace, batch.rollouts.records["process_reward"].sum(axis=1), len(rows)
@@ -271,6 +271,7 @@ class Segments:
         turn: StepContext,
         pieces: Pieces,
         room: int,
+        *,
         write: Callable[[Segment], tuple[np.ndarray, np.ndarray]],
         sum_up: Callable[[Segment, np.ndarray, np.ndarray], np.ndarray],
     ) -> Batch:

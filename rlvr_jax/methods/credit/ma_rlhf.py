@@ -81,9 +81,8 @@ def macro_advantage(
         rewards = token_rewards(reward, mask, log_ratio, kl_coefficient)
         macro = ngram_macros(mask, length)
         most = (mask.shape[1] + length - 2) // length + 1
-        advantages = macro_advantages(
-            rewards, rollouts.records["values"], macro, discount, trace_decay, weights, most
-        )
+        values, decays = rollouts.records["values"], (discount, trace_decay)
+        advantages = macro_advantages(rewards, values, macro, *decays, weights=weights, most=most)
         return replace(signals, advantage=advantages), state, {}
 
     reads = {"values"} | ({"logp", "reference_logp"} if kl_coefficient else set())
@@ -106,6 +105,7 @@ def macro_advantages(
     macro: Int[Array, "B T"],
     discount: float = 1.0,
     trace_decay: float = 1.0,
+    *,
     weights: Weights = equal_weights,
     most: int | None = None,
 ) -> Float[Array, "B T"]:

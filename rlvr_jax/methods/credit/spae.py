@@ -164,7 +164,13 @@ def credit_potential(
         confidence = step_mean(rollouts.records["probe_confidence"], steps)
         accuracy = step_mean(rollouts.records["probe_accuracy"], steps)
         _, factor, gain = step_potential(
-            confidence, accuracy, steps, rollouts, fade, saturation, epsilon
+            confidence,
+            accuracy,
+            steps,
+            rollouts,
+            fade=fade,
+            saturation=saturation,
+            epsilon=epsilon,
         )
         faded = signals.advantage * at_tokens(factor, steps)
         advantage = faded + bonus * at_tokens(gain, steps)
@@ -178,6 +184,7 @@ def step_potential(
     accuracy: Table,
     steps: Steps,
     rollouts: Rollouts,
+    *,
     fade: float,
     saturation: float,
     epsilon: float,

@@ -110,7 +110,8 @@ def conditional_advantage(
         weight = inter_fraction(rollouts, state) if scheduled else inter_fraction
         where = has_tokens(rollouts.mask)
         high = in_high_half(condition(rollouts), group, rollouts.rollout_id, where)
-        own = conditional_advantages(reward, group, high, where, weight, tilt, bonus, favors_high)
+        halves = {"tilt": tilt, "bonus": bonus, "favors_high": favors_high}
+        own = conditional_advantages(reward, group, high, where, weight, **halves)
         signals = replace(signals, advantage=jnp.where(signals.mask, own[:, None] / divisor, 0))
         metrics = {"inter_fraction": jnp.asarray(weight, reward.dtype)}
         if scheduled:
@@ -139,6 +140,7 @@ def conditional_advantages(
     high: Bool[Array, "B"],
     where: Bool[Array, "B"],
     inter_fraction: float | Float[Array, ""],
+    *,
     tilt: float = 1.0,
     bonus: float = 0.0,
     favors_high: bool = True,

@@ -139,8 +139,8 @@ def imitate_proofs(
         characters = np.array([len(response.text) for response in batch.responses])
         seconds = np.nan_to_num([grade.info.get(SECONDS, 0.0) for grade in batch.grades])
         right = batch.decided & is_correct(batch.rollouts.outcome)
-        costs = length_cost, time_cost, most
-        return proof_weights(right, group, rates[group], characters, seconds, *costs)
+        costs = {"length_cost": length_cost, "time_cost": time_cost, "most": most}
+        return proof_weights(right, group, rates[group], characters, seconds, **costs)
 
     def apply(batch, actor, state, turn):
         task, samples = turn.setting.task, turn.setting.samples
@@ -221,6 +221,7 @@ def proof_weights(
     rates: np.ndarray,
     characters: np.ndarray,
     seconds: np.ndarray,
+    *,
     length_cost: float,
     time_cost: float,
     most: float,

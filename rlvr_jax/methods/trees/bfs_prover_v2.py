@@ -94,6 +94,7 @@ def prove(
     number: int,
     alpha: float,
     expansions: int,
+    *,
     banned: Sequence[str] = (),
 ) -> Found:
     """Searches for a proof, always from the open state with the smallest -S / d^α.
@@ -308,7 +309,7 @@ class _Attempt:
         """As `prove`; a search whose environment is lost ends ungraded."""
         root = self.ask.prompt.text
         try:
-            found = prove(root, self.propose, self.step, tactics, alpha, expansions, banned)
+            found = prove(root, self.propose, self.step, tactics, alpha, expansions, banned=banned)
         except Lost:
             self.lost = True
             return

@@ -50,14 +50,21 @@ def next_action(values: Values, mask: Mask) -> tuple[Values, Mask]:
     return jnp.where(there, taken, 0), there
 
 
+class ValueHeads(NamedTuple):
+    """Two heads of action values over the vocabulary, their targets, and the state's value."""
+
+    q: tuple[Float[Array, "B T V"], Float[Array, "B T V"]]
+    target_q: tuple[Float[Array, "B T V"], Float[Array, "B T V"]]
+    value: Float[Array, "B T"]
+
+
 def implicit_q_losses(
-    q: tuple[Float[Array, "B T V"], Float[Array, "B T V"]],
-    target_q: tuple[Float[Array, "B T V"], Float[Array, "B T V"]],
-    value: Float[Array, "B T"],
+    heads: ValueHeads,
     logp: Float[Array, "B T"],
     tokens: Int[Array, "B T"],
     mask: Bool[Array, "B T"],
     reward: Float[Array, "B T"],
+    *,
     discount: float = 0.99,
     expectile: float = 0.9,
     conservatism: float = 1e-2,
@@ -73,7 +80,6 @@ def implicit_q_losses(
     The authors divide L_π by all tokens of a row, which long turns of the other side weaken.
 
     Args:
-      q, target_q: of the two heads and of their targets, over the vocabulary.
       mask: the agent's tokens.
       discount: γ.
       expectile: τ; above ½ the best actions in the data count more.
@@ -83,6 +89,7 @@ def implicit_q_losses(
       ValueError: a discount or expectile outside [0, 1], or a negative weight.
     Source: ILQL, https://github.com/Sea-Snell/Implicit-Language-Q-Learning.
     """
+    q, target_q, value = heads
     check_each(Unit, "implicit_q_losses", discount=discount, expectile=expectile)
     weights = {"conservatism": conservatism, "sharpness": sharpness}
     check_each(NonNegative, "implicit_q_losses", **weights)

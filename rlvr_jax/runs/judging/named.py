@@ -129,6 +129,7 @@ def _options_of(config: TrainConfig) -> dict[str, Any]:
 
 
 def _options(
+    *,
     temperature: float = 0.0,
     tries: int = 1,
     tokens: int | None = None,

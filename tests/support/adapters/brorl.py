@@ -22,9 +22,9 @@ def outputs(case, hyper):
         sampled,
         ids % 2 == 0,
         np.broadcast_to(np.arange(1, size + 1), first.shape),
-        hyper["r_correct"],
-        hyper["r_wrong"],
-        hyper["lr"],
+        right_reward=hyper["r_correct"],
+        wrong_reward=hyper["r_wrong"],
+        learning_rate=hyper["lr"],
     )
     parts = (*found[:5], found.baseline, found.right_mass)
     return {

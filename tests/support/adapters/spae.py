@@ -49,7 +49,8 @@ def outputs(case, hyper, soft):
         probe_accuracy=at_tokens(accuracy, steps),
     )
     done = golden.evaluate(method, case, soft, batch=batch)
-    potential, factor, bonus = step_potential(confidence, accuracy, steps, batch, *credit[1:])
+    how = {"fade": hyper["alpha"], "saturation": hyper["saturation"], "epsilon": hyper["eps"]}
+    potential, factor, bonus = step_potential(confidence, accuracy, steps, batch, **how)
     return {
         "confidence": batch.records["probe_confidence"],
         "accuracy": batch.records["probe_accuracy"],

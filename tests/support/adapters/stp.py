@@ -23,8 +23,9 @@ def outputs(case, hyper):
     rates = np.repeat(by_group(right.astype(float), case).mean(axis=1), size)
     group = np.arange(len(right)) // size
     length = data["mask"].sum(axis=1)
-    costs = hyper["length_coef"], hyper["time_coef"], hyper["max_rate"]
-    weights = proof_weights(right, group, rates, 100 * length, 60 * third, *costs)
+    costs = {"length_cost": hyper["length_coef"], "time_cost": hyper["time_coef"]}
+    costs["most"] = hyper["max_rate"]
+    weights = proof_weights(right, group, rates, 100 * length, 60 * third, **costs)
 
     mean = np.where(data["mask"][..., None], data["hidden"], 0).sum(axis=1)
     mean = mean / np.maximum(length, 1)[:, None]

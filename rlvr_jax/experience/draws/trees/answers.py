@@ -52,6 +52,7 @@ def search_answers(
     edit: Callable[[Any, Any, Any], Any],
     reward: Callable[[Any], float],
     expansions: int,
+    *,
     fraction: float = 0.5,
     constant: float = 1.0,
 ) -> Answers:

@@ -46,6 +46,7 @@ class Pieces:
         parent: Sequence[int],
         cut: Sequence[int],
         limit: int | None = None,
+        *,
         inject: Sequence[Sequence[int]] | None = None,
         unanswered: Sequence[int] | None = None,
     ) -> np.ndarray:

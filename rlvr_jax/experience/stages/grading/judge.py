@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -37,9 +37,8 @@ def judge(asked: Judge, sampling: Mapping[str, Any] | None = None) -> Stage:
         rows = np.flatnonzero(batch.decided & [not ask.rating for ask in batch.asks])
         if not len(rows):
             return batch, state, {}
-        numbers, words, counts = asked_about(
-            asked, batch, rows, actor, turn.step, turn.key, sampling
-        )
+        policy = JudgingPolicy(actor, turn.step, turn.key, sampling)
+        numbers, words, counts = asked_about(asked, batch, rows, policy)
         info = [dict.fromkeys(asked.names, np.nan) for _ in batch.grades]
         grades = list(batch.grades)
         for row, own, said in zip(rows.tolist(), numbers.tolist(), words, strict=True):
@@ -79,7 +78,8 @@ def compare_with(
             texts += [
                 {**one, "other": two["response"]} for one, two in zip(first, second, strict=True)
             ]
-        numbers, words, counts = _asked(asked, texts, actor, turn.step, turn.key, sampling)
+        policy = JudgingPolicy(actor, turn.step, turn.key, sampling)
+        numbers, words, counts = _asked(asked, texts, policy)
         heard = [
             Heard(tuple(rows), None if np.isnan(own).any() else tuple(own), said)
             for rows, own, said in zip(np.concatenate(shown).tolist(), numbers, words, strict=True)
@@ -119,28 +119,30 @@ def writing(
     return Call(ask, identity, together=True)
 
 
-def asked_about(
-    asked: Judge,
-    batch: Batch,
-    rows: np.ndarray,
-    actor: Actor,
-    step: int,
-    key: jax.Array,
-    sampling: Mapping[str, Any] | None,
-) -> Verdicts:
+@dataclass(frozen=True)
+class JudgingPolicy:
+    """The policy as a judge, at the weights of a step of the run."""
+
+    actor: Actor
+    step: int
+    key: jax.Array
+    sampling: Mapping[str, Any] | None
+
+
+def asked_about(asked: Judge, batch: Batch, rows: np.ndarray, policy: JudgingPolicy) -> Verdicts:
     """A judge's `Verdicts` on some rows of a batch.
 
     Args:
-      actor, key, sampling: for the policy as judge.
-      step: of the run.
+      policy: judges where the judge has no call of its own.
     """
-    return _asked(asked, _texts(batch, rows), actor, step, key, sampling)
+    return _asked(asked, _texts(batch, rows), policy)
 
 
-def _asked(asked, texts, actor, step, key, sampling) -> Verdicts:
+def _asked(asked: Judge, texts, policy: JudgingPolicy) -> Verdicts:
+    step = policy.step
     if asked.call is None:
         # A resumed run writes the same replies again: they need not be stored.
-        call = writing(actor, f"step {step}", key, sampling)
+        call = writing(policy.actor, f"step {step}", policy.key, policy.sampling)
         return replace(asked, call=call, replies=Replies()).ask(texts, step)
     if asked.call.together:
         return asked.ask(texts, step)

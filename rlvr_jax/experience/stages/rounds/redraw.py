@@ -125,7 +125,9 @@ def refill(when: GroupTest, rounds: Count, stages: Sequence[Stage] = ()) -> Stag
             return batch
 
         prompts = turn.setting.prompts
-        full, counts = refilled(batch, actor, turn, when, rounds, lambda *_: prompts, changed)
+        full, counts = refilled(
+            batch, actor, turn, when, rounds, lambda *_: prompts, changed=changed
+        )
         return full, state, counts | {name: float(np.mean(x)) for name, x in metrics.items()}
 
     return Stage(
@@ -145,6 +147,7 @@ def refilled(
     when: GroupTest,
     rounds: int,
     pool: Callable[[int, int, int], int],
+    *,
     changed: Callable[[Batch], Batch] = lambda batch: batch,
 ) -> tuple[Batch, dict[str, float]]:
     """The batch of `refill`, with any number of prompts in a round, and metrics.

@@ -115,10 +115,10 @@ def test_an_allocation_that_fails_names_flags_and_the_state_is_saved(
 def test_an_evaluation_without_memory_leaves_the_state_after_its_step(model, tmp_path, monkeypatch):
     evaluate = loop.evaluate
 
-    def fails(*given):
+    def fails(*given, **options):
         if np.array_equal(jax.random.key_data(given[5]), asked):
             raise MemoryError("no")
-        return evaluate(*given)
+        return evaluate(*given, **options)
 
     config = training_runs.settings(model, tmp_path / "run", steps=3, evaluate_every=1)
     key = training_runs.prepared(config).key("evaluation", 2)

@@ -35,7 +35,7 @@ def method_arguments(
     A parameter whose type carries `OfRun`, such as `MaxLength`, takes the value of the run.
 
     Args:
-      config: its response_tokens is the budget of a response, not 0.
+      config: with a response budget and a learning rate, see `resolve`.
       given: as `parse_hyperparameters` reads them; None: those of the settings.
       method: another method; None: that of the run.
     Raises:
@@ -50,10 +50,12 @@ def method_arguments(
         for name, each in inspect.signature(recipe).parameters.items()
         if each.kind not in _MANY
     }
+    run = config.flat | {"updates": config.plan.updates}
     for name in values:
         for known in annotations_of(recipe, name):
             if isinstance(known, OfRun):
-                values[name] = max(1, config.flat[known.setting] // known.divisor)
+                value = run[known.setting]
+                values[name] = value if known.divisor == 1 else max(1, value // known.divisor)
     values |= given
     for name, value in values.items():
         if value is inspect.Parameter.empty:

@@ -17,7 +17,7 @@ from rlvr_jax.runs import (
 )
 from rlvr_jax.runs.hyperparameters import method_arguments
 from rlvr_jax.runs.loading import load_policy
-from rlvr_jax.runs.resolved import resolve, settle, with_task
+from rlvr_jax.runs.resolved import resolve, settle, with_rules, with_task
 from rlvr_jax.runs.run_writer import write_json
 
 BUDGET = 100
@@ -26,7 +26,7 @@ TASKS = ("brackets", "operators", "arithmetic", "arithmetic:hard")
 
 def arguments(config):
     """Hyperparameters of a run with a budget of `BUDGET` tokens."""
-    return method_arguments(config.replace(response_tokens=BUDGET))
+    return method_arguments(with_rules(config.replace(response_tokens=BUDGET)))
 
 
 @pytest.mark.parametrize(
@@ -277,6 +277,22 @@ def test_a_schedule_over_the_run_follows_its_steps_unless_it_is_given():
     assert arguments(config)["total_steps"] == 50
 
 
+@pytest.mark.parametrize(
+    ("method", "values"),
+    [
+        ("mdpo", {"num_steps": 300, "updates_per_step": 4}),
+        ("capo_curvature", {"learning_rate": 3e-4, "top_k": 5}),
+    ],
+)
+def test_numbers_of_the_run_are_taken_from_it_and_not_from_a_preset(method, values):
+    config = preset("brackets", method)
+    assert values.items() <= arguments(config).items()
+    other = config.replace(steps=7, epochs=3, learning_rate=None)
+    own = arguments(other)
+    known = {"num_steps": 7, "updates_per_step": 12, "learning_rate": 1e-6, "top_k": 5}
+    assert {name: own[name] for name in values} == {name: known[name] for name in values}
+
+
 def test_what_dapo_charges_cut_responses_is_learned_from():
     assert not preset("gsm8k", "dapo").sampling.mask_truncated
     assert preset("gsm8k", "grpo").sampling.mask_truncated
@@ -302,7 +318,7 @@ def test_updates_of_a_step_are_counted_from_the_settings():
 )
 def test_a_setting_that_is_a_rule_gets_its_value_once(given, name, value):
     config = TrainConfig.of(**given)
-    settled, _ = settle(config, methods.recipe(config.method))
+    settled, _ = settle(with_rules(config), methods.recipe(config.method))
     assert settled.flat[name] == value
 
 

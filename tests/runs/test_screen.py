@@ -13,11 +13,14 @@ from rich.console import Console
 
 from docs.settings_page import PAGE, settings_page
 from experiments import quickstart
-from rlvr_jax.runs import check_config, parse_config, preset, train
+from rlvr_jax import tasks
+from rlvr_jax.runs import TrainConfig, check_config, parse_config, preset, presets, train
 from rlvr_jax.runs.config import GROUPS, SETTINGS
 from rlvr_jax.runs.help import described
 from rlvr_jax.runs.progress import RunProgress, progress_bar
-from rlvr_jax.runs.screen import differences
+from rlvr_jax.runs.resolved import resolve
+from rlvr_jax.runs.run import make_run
+from rlvr_jax.runs.screen import differences, run_lines
 
 TOLD: list = []
 
@@ -59,11 +62,13 @@ def test_who_trains_what_is_said_in_six_lines(finished, model):
     heads = [line.split()[0] for line in lines[:6]]
     assert heads == ["clip_cov", "policy", "data", "step", "loss", "method"]
     assert str(model) in lines[1] and "all weights" in lines[1] and "GiB" in lines[1]
-    assert "15 prompts, 4 of 5 held out" in lines[2]
+    assert "15 prompts, 4 of 5 held out × 4 samples" in lines[2]
     assert "known answers earn 1.00" in lines[2] and "none earn 0.00" in lines[2]
     assert re.search(r"first prompt, 4 tokens: \d│ \+│ \d│ =", lines[2])
     assert "4 prompts × 4 samples" in lines[3]
-    assert lines[3].endswith("1 update at 0.01, without warm-up; evaluated every 2 steps")
+    assert lines[3].endswith(
+        "1 update at 0.01, without warm-up, Adam decays 0.9 and 0.95; evaluated every 2 steps"
+    )
     assert "drop_high_covariance" in lines[4]
     assert lines[5] == "method  fraction=0.25 (published: 0.0002); every setting is in config.json"
     assert "adam_b1" not in shown
@@ -101,7 +106,7 @@ def test_defaults_of_a_method_of_ones_own_are_not_called_published(model, tmp_pa
     )
     shown = screen_of(config)
     assert "method  tolerance=0.3 (default: 0.2); every setting is in config.json" in shown
-    assert "behind a warm-up of 3 updates; evaluated every step" in shown
+    assert "after a warm-up of 3 updates, Adam decays 0.9 and 0.95; evaluated every step" in shown
     assert "published" not in shown
 
 
@@ -346,3 +351,24 @@ def test_the_quickstart_begins_with_six_lines_and_ends_with_three_commands(tmp_p
     assert len(commands) == 3
     for command in commands:
         assert command.startswith("python -m experiments.")
+
+
+def test_what_a_preset_sets_is_printed(tmp_path):
+    """All settings of presets that may change a result, each against its default."""
+    tables = (*presets._TASKS.values(), *presets._EVERYWHERE.values(), *presets._METHODS.values())
+    every = {name: value for table in tables for name, value in table.items()}
+    every |= {"minibatches": 2, "hyperparameters": ("clip_low=0.1",)}  # of several methods
+    plain = TrainConfig().flat
+    names = {name for name, value in every.items() if value != plain[name]}
+    names -= {"micro_batches"}  # which decides memory and time
+
+    task = tasks.load("brackets:train=64")
+    check = tasks.self_check(task)
+
+    def lines(**changes):
+        config = preset(task.name, "grpo").replace(**{**every, **changes}, run_dir=tmp_path)
+        found = resolve(config, task)
+        return run_lines(make_run(found), found.card(), check)
+
+    usual = lines()
+    assert {name for name in names if lines(**{name: plain[name]}) != usual} == names

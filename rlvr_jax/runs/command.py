@@ -87,7 +87,7 @@ def train(
 def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -> dict[str, Any]:
     directory = config.run_dir
     if config.resume and not (directory / "config.json").is_file():
-        raise ValueError(f"resume: --run-dir must hold a run, got {str(directory)!r}")
+        raise ValueError(f"--resume: --run-dir must hold a run, got {str(directory)!r}")
     resolved = resolve(config)
     card = resolved.card()
     if len(set(held := parallel.gather(card["task_fingerprint"]))) > 1:
@@ -107,7 +107,7 @@ def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -
     card["prompts"] = tokens_fingerprint([*run.start.tables.values(), run.start.test_table])
     if stored.get("prompts", card["prompts"]) != card["prompts"]:
         raise ValueError(
-            "resume: the tokens of the prompts must be those of the run (fingerprint"
+            "--resume: the tokens of the prompts must be those of the run (fingerprint"
             f" {stored['prompts']}), got {card['prompts']}: tokenizer or chat template differ"
         )
 
@@ -182,12 +182,13 @@ def _first_step(config: TrainConfig) -> int:
     step = latest_step(folder)
     if step is None and (config.run_dir / "summary.json").is_file():
         raise ValueError(
-            "resume: a finished run must have a checkpoint to go on from, got none in"
+            "--resume: a finished run must have a checkpoint to go on from, got none in"
             f" {str(folder)!r}"
         )
     if step is not None and step > config.steps:
         raise ValueError(
-            f"resume: steps must be at least the {step} that the run has taken, got {config.steps}"
+            f"--resume: --steps must be at least the {step} that the run has taken, got"
+            f" {config.steps}"
         )
     return step or 0
 

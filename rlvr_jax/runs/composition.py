@@ -78,8 +78,8 @@ def _by_number(config: TrainConfig, asked: Sequence[Stage]) -> Compare | None:
     if len(asked[0].rewards) > 1:
         raise ValueError(
             f"--judge-rubric must have one criterion for method {method!r}, which"
-            f" compares answers by one number, got {len(asked[0].rewards)}; judge_prompt pairs has"
-            " the judge compare them"
+            f" compares answers by one number, got {len(asked[0].rewards)}; --judge-prompt pairs"
+            " has the judge compare them"
         )
     return compare_by(0)
 
@@ -171,9 +171,9 @@ def own_stage(name: str) -> Stage:
     """The stage of module:function, called with the arguments behind a second colon."""
     module, _, rest = name.partition(":")
     function, _, given = rest.partition(":")
-    found = own_function("stage", f"{module}:{function}", name)
+    found = own_function("--stage", f"{module}:{function}", name)
     pairs = tuple(filter(None, given.split(",")))
-    arguments = read_arguments(f"stage {function}", found, pairs)
+    arguments = read_arguments(f"--stage {module}:{function}", found, pairs)
     missing = [
         parameter.name
         for parameter in inspect.signature(found).parameters.values()
@@ -182,8 +182,8 @@ def own_stage(name: str) -> Stage:
         and parameter.name not in arguments
     ]
     if missing:
-        raise ValueError(f"stage {function} must be given {', '.join(missing)}, got {name!r}")
+        raise ValueError(f"--stage {name} must be given {', '.join(missing)}, got none")
     stage = found(**arguments)
     if not isinstance(stage, Stage):
-        raise ValueError(f"stage: {name!r} must return a Stage, got {type(stage).__name__}")
+        raise ValueError(f"--stage {name} must return a Stage, got {type(stage).__name__}")
     return stage

@@ -60,7 +60,7 @@ def method_arguments(
     for name, value in values.items():
         if value is inspect.Parameter.empty:
             raise ValueError(
-                f"hyperparameters must give {name} of {method}, which has no default,"
+                f"--hyperparameters must give {name} of {method}, which has no default,"
                 f" got {', '.join(given) or 'none'}"
             )
     return values
@@ -73,12 +73,7 @@ def parse_hyperparameters(method: str, pairs: tuple[str, ...]) -> dict[str, Any]
       ValueError: unknown method or hyperparameter (closest names), or a value of another type.
     """
     recipe = methods.method(method).recipe
-    for pair in pairs:
-        name, equals, text = pair.partition("=")
-        if equals and name not in inspect.signature(recipe).parameters:
-            # The registry's own error names the closest ones.
-            methods.recipe(method, **{name: text})
-    return read_arguments(method, recipe, pairs)
+    return read_arguments(f"--hyperparameters of {method}", recipe, pairs)
 
 
 def read_arguments(owner: str, function: Callable, pairs: tuple[str, ...]) -> dict[str, Any]:
@@ -87,22 +82,24 @@ def read_arguments(owner: str, function: Callable, pairs: tuple[str, ...]) -> di
     A value that is none of these is named, see `named_part`.
 
     Args:
-      owner: whose they are, for errors.
+      owner: the flag that has them, and whose they are: begins the sentence of an error.
     """
     parameters = inspect.signature(function).parameters
     values = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals:
-            raise ValueError(f"hyperparameters must be name=value, got {pair!r}")
+            raise ValueError(f"{owner} must be name=value, got {pair!r}")
         if name not in parameters:
-            known = ", ".join(parameters) or "it has none"
-            raise ValueError(f"hyperparameters of {owner} must be among {known}, got {name!r}")
+            close = ", ".join(difflib.get_close_matches(name, parameters, n=3))
+            hint = f"; closest: {close}" if close else ""
+            known = ", ".join(parameters) or "none"
+            raise ValueError(f"{owner} must be among {known}, got {name!r}{hint}")
         kinds = _kinds(function, parameters[name])
         if kinds:
             values[name] = _read(owner, text, parameters[name], kinds)
         else:
-            values[name] = named_part(f"hyperparameters: {name} of {owner}", function, text)
+            values[name] = named_part(f"{owner}: {name}", function, text)
     return values
 
 
@@ -121,15 +118,12 @@ def _kinds(recipe: Callable, parameter: inspect.Parameter) -> list[type]:
     return [*kinds, NoneType] if kinds and NoneType in wanted else kinds
 
 
-def _read(method: str, text: str, parameter: inspect.Parameter, kinds: list[type]) -> Any:
+def _read(owner: str, text: str, parameter: inspect.Parameter, kinds: list[type]) -> Any:
     name, default = parameter.name, parameter.default
     if Aggregation in kinds:
         if text in AGGREGATIONS:
             return AGGREGATIONS[text]()
-        raise ValueError(
-            f"hyperparameters: {name} of {method} must be one of {', '.join(AGGREGATIONS)},"
-            f" got {text!r}"
-        )
+        raise ValueError(f"{owner}: {name} must be one of {', '.join(AGGREGATIONS)}, got {text!r}")
     if NoneType in kinds and text == "None":
         return None
     for many, kind, wanted in (
@@ -143,8 +137,7 @@ def _read(method: str, text: str, parameter: inspect.Parameter, kinds: list[type
             return tuple(kind(number) for number in text.split(","))
         except ValueError:
             raise ValueError(
-                f"hyperparameters: {name} of {method} must be {wanted} with commas between them,"
-                f" got {text!r}"
+                f"{owner}: {name} must be {wanted} with commas between them, got {text!r}"
             ) from None
     if bool in kinds and text.lower() in ("true", "false"):
         return text.lower() == "true"
@@ -156,7 +149,7 @@ def _read(method: str, text: str, parameter: inspect.Parameter, kinds: list[type
                 pass
     wanted = " or ".join("None" if kind is NoneType else kind.__name__ for kind in kinds)
     like = "" if default is parameter.empty else f" like {default!r}"
-    raise ValueError(f"hyperparameters: {name} of {method} must be {wanted}{like}, got {text!r}")
+    raise ValueError(f"{owner}: {name} must be {wanted}{like}, got {text!r}")
 
 
 def named_part(owner: str, recipe: Callable, text: str) -> Any:
@@ -167,7 +160,7 @@ def named_part(owner: str, recipe: Callable, text: str) -> Any:
     only numbers and texts, which it is called with: `column(1)`, `random_reward(chance=0.1)`.
 
     Args:
-      owner: whose hyperparameter it is, for errors.
+      owner: begins the sentence of an error.
     """
     name, bracket, _ = text.partition("(")
     found = own(owner, name) if ":" in name else _object_of(owner, recipe, name)

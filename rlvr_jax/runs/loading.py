@@ -181,9 +181,9 @@ def _check_openings(tokenizer: Any, seen: Sequence[Shown], budget: int, where: s
         long = sum(length >= budget for length in lengths)
         text = seen[lengths.index(max(lengths))].text
         raise ValueError(
-            f"{where}: responses must begin with fewer than the {budget} tokens of their budget"
-            f" (response_tokens), got up to {max(lengths)} for {long} of {len(seen)} prompts, such"
-            f" as {text[:80]!r}; leave these out, or give more"
+            f"{where}: responses must begin with fewer than the {budget} tokens of their budget,"
+            f" got up to {max(lengths)} for {long} of {len(seen)} prompts, such as {text[:80]!r};"
+            " leave these out, or give more --response-tokens"
         )
 
 

@@ -101,7 +101,7 @@ def check_memory(path: str, least: dict[str, int], devices: Sequence[Any]) -> No
         place = "this host" if shared else devices[0].device_kind
         raise ValueError(
             f"model {path} needs at least {gibibytes(wanted)} of memory ({parts}), found"
-            f" {gibibytes(free)} free on {place}; lora_rank, or a mesh of more"
+            f" {gibibytes(free)} free on {place}; --lora-rank, or a --mesh of more"
             f" {'hosts' if shared else 'devices'}, takes less"
         )
 

@@ -21,7 +21,7 @@ from rlvr_jax.parallel import distribute, replicated
 from rlvr_jax.policy import Params, lora
 from rlvr_jax.rollout import named_key
 from rlvr_jax.runs.composition import setting_of, with_environment, writers_of
-from rlvr_jax.runs.config import OptimizerSettings, PolicySettings, TrainConfig
+from rlvr_jax.runs.config import OptimizerSettings, PolicySettings, TrainConfig, flag
 from rlvr_jax.runs.judging import check_asked
 from rlvr_jax.runs.loading import (
     LoadedPolicy,
@@ -213,23 +213,25 @@ class Run:
         found = self.recipe.objective.remarks(plan)
         if cut := self.start.sampler.sampling.cuts:
             found.append(
-                f"{', '.join(cut)}: tokens are drawn from a part of the distribution, while ratios"
-                " and gradients are of all of it; sampler_ratio says which mass the part has."
+                f"{', '.join(map(flag, cut))}: tokens are sampled from a part of the distribution,"
+                " while ratios and gradients are of all of it; sampler_ratio is the part's mass."
             )
         names = ("lora_alpha", "lora_targets")
         idle = [n for n in names if getattr(config.policy, n) != getattr(PolicySettings, n)]
         taken = config.steps * updates
         if optimizer.warmup_updates > taken:
             found.append(
-                f"warmup_updates: the learning rate rises over {optimizer.warmup_updates} updates"
+                f"--warmup-updates: the learning rate rises over {optimizer.warmup_updates} updates"
                 f" and the run has {taken}, so it never reaches {optimizer.learning_rate:g};"
                 " --warmup-updates or --steps changes that."
             )
         if not config.policy.lora_rank and idle:
-            found.append(f"{', '.join(idle)}: lora_rank is 0, so all weights are trained.")
+            found.append(
+                f"{', '.join(map(flag, idle))}: --lora-rank is 0, so all weights are trained."
+            )
         asked = optimizer.critic_learning_rate or config.update.critic_epochs > 1
         if asked and self.recipe.critic is None:
-            found.append(f"critic_learning_rate, critic_epochs: {config.method} has no critic.")
+            found.append(f"--critic-learning-rate, --critic-epochs: {config.method} has no critic.")
         judged = [name for stage in stages.values() for name in stage.rewards]
         # Stages that the method brings, or the user, may read them in their own way.
         of_settings = (
@@ -266,7 +268,7 @@ def make_run(resolved: ResolvedRun) -> Run:
     frozen |= recipe.teacher == "start" or bool(scorer_needs(recipe.critic))
     if (cut := resolved.sampling.cuts) and "behaviour_logp" in recipe.objective.reads:
         raise ValueError(
-            f"{', '.join(cut)} must be off for method {config.method!r}: by how far"
+            f"{', '.join(map(flag, cut))} must be off for method {config.method!r}: by how far"
             " sampler and policy are apart it weighs tokens, which would be the mass that is kept"
         )
     fitted = recipe.critic and (recipe.critic, critic_optimizer)

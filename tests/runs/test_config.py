@@ -50,11 +50,14 @@ def arguments(config):
         ({"learning_rate": math.inf}, "--learning-rate must be finite, got inf"),
         ({"temperature": math.inf}, "--temperature: value must be finite, got inf"),
         ({"seed": 2**32}, "--seed must be below 2\\*\\*32, got 4294967296"),
-        ({"hyperparameters": ("clip_lo=0.1",)}, "closest: clip_low.*'clip_lo'"),
+        (
+            {"hyperparameters": ("clip_lo=0.1",)},
+            "--hyperparameters of grpo must be among .*'clip_lo'; closest: clip_low",
+        ),
         ({"hyperparameters": ("clip_low=wide",)}, "must be float like 0.2, got 'wide'"),
         (
             {"method": "ace", "hyperparameters": ("gate=relu",)},
-            "gate of ace must be a name of its method's file, of rlvr_jax.objectives or .*'relu'",
+            "--hyperparameters of ace: gate must be a name of its method's file, .*'relu'",
         ),
     ],
 )
@@ -213,9 +216,9 @@ def test_hyperparameters_are_read_by_their_annotations(own):
     ("pairs", "sentence"),
     [
         ((), "must give strength of training_runs:my_loss, which has no default, got none"),
-        (("strength=much",), "strength of .* must be float, got 'much'"),
-        (("high=much",), "high of .* must be float or None like 2, got 'much'"),
-        (("weights=1,,2",), "weights of .* must be numbers with commas between them, got '1,,2'"),
+        (("strength=much",), "--hyperparameters of .*: strength must be float, got 'much'"),
+        (("high=much",), "high must be float or None like 2, got 'much'"),
+        (("weights=1,,2",), "weights must be numbers with commas between them, got '1,,2'"),
     ],
 )
 def test_hyperparameters_that_are_missing_or_cannot_be_read_are_named(own, pairs, sentence):
@@ -247,7 +250,7 @@ def test_a_part_that_is_named_decides_what_is_learned():
 @pytest.mark.parametrize(
     ("pair", "sentence"),
     [
-        ("control=colum(1)", "control of .* must be a name of its .* closest: column, .*'colum'"),
+        ("control=colum(1)", "control must be a name of its .* closest: column, .*'colum'"),
         ("control=column(1", "must be a name, or one with numbers .* got 'column\\(1'"),
         ("control=column(open)", "numbers or texts in brackets behind it, got 'column\\(open"),
         ("control=column(1)(2)", "numbers or texts in brackets behind it, got 'column\\(1"),

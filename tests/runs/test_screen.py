@@ -90,7 +90,7 @@ def test_a_warmup_that_the_run_does_not_leave_is_noted(model, warmup, steps, min
             model, "unused", warmup_updates=warmup, steps=steps, minibatches=minibatches
         )
     )
-    told = [sentence for sentence in run.remarks() if sentence.startswith("warmup_updates")]
+    told = [sentence for sentence in run.remarks() if sentence.startswith("--warmup-updates")]
     assert len(told) == bool(wanted) and all(wanted in sentence for sentence in told)
 
 
@@ -141,7 +141,9 @@ def test_a_run_beside_others_says_only_what_is_to_be_looked_at(model, tmp_path):
     config = training_runs.settings(model, tmp_path / "run", steps=1, lora_alpha=8.0)
     shown = screen_of(config, lambda *begin: lambda *step: None)
     lines = shown.splitlines()
-    assert any(line.startswith("note: grpo seed 0: lora_alpha: lora_rank is 0") for line in lines)
+    assert any(
+        line.startswith("note: grpo seed 0: --lora-alpha: --lora-rank is 0") for line in lines
+    )
     assert "policy  " not in shown and "self-check" not in shown
 
 
@@ -213,7 +215,7 @@ def test_a_tracker_that_cannot_begin_is_told_and_the_run_begins_later(model, tmp
     monkeypatch.setitem(sys.modules, "wandb", module)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: module.__spec__)
     config = training_runs.settings(model, tmp_path / "run", steps=1, log_to=("wandb",))
-    wanted = "log_to: wandb must begin a run, got RuntimeError: No API key .* WANDB_MODE=offline"
+    wanted = "--log-to wandb must begin a run, got RuntimeError: No API key .* WANDB_MODE=offline"
     with pytest.raises(ValueError, match=wanted):
         training_runs.quietly(config)
     training_runs.quietly(config.replace(log_to=(), resume=True))
@@ -225,7 +227,7 @@ def test_a_tracker_that_is_not_there_is_named_with_its_command(model, tmp_path, 
     for names, message in {
         ("wandb",): "--log-to wandb needs the package wandb, which is not installed: run `pip inst",
         ("tensorbored",): r"log-to must be among trackio, wandb, or module:function .*'tensorb",
-        ("no_module:f",): "log_to: no module 'no_module' can be imported, got 'no_module:f'",
+        ("no_module:f",): "--log-to: no module 'no_module' can be imported, got 'no_module:f'",
     }.items():
         with pytest.raises(ValueError, match=message):
             check_config(parse_config(["--task", "training_runs:sums", "--log-to", *names]))

@@ -45,16 +45,16 @@ def check_computed_with(
         for name in sorted(constants):
             one, two = (values["configuration"][name] for values in (before, after))
             if one != two:
-                raise ValueError(f"resume: {name} {where} {one} as in the run, got {two}; {mend}")
+                raise ValueError(f"--resume: {name} {where} {one} as in the run, got {two}; {mend}")
         if before["stop_tokens"] != after["stop_tokens"]:
             raise ValueError(
-                f"resume: the stop tokens {where} {before['stop_tokens']} as in the run, got"
+                f"--resume: the stop tokens {where} {before['stop_tokens']} as in the run, got"
                 f" {after['stop_tokens']} (eos_token of tokenizer_config.json, eos_token_id of"
                 f" generation_config.json); {mend}"
             )
         for name in ("weights", "tokenizer"):
             if before[name] != after[name]:
                 raise ValueError(
-                    f"resume: the {name} {where} as in the run (fingerprint {before[name]}), got"
+                    f"--resume: the {name} {where} as in the run (fingerprint {before[name]}), got"
                     f" other values ({after[name]}); {mend}"
                 )

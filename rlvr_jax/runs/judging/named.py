@@ -148,7 +148,7 @@ def _budget(calls: int | None = None, tokens: int | None = None):
 
 
 def _read(function: Callable[..., dict], name: str, pairs: tuple[str, ...]) -> dict[str, Any]:
-    return function(**read_arguments(name, function, pairs))
+    return function(**read_arguments(flag(name), function, pairs))
 
 
 def _text(path: Path) -> str:

@@ -15,6 +15,7 @@ from rlvr_jax.runs import (
     parse_config,
     preset,
 )
+from rlvr_jax.runs.composition import own_stage
 from rlvr_jax.runs.hyperparameters import method_arguments
 from rlvr_jax.runs.loading import load_policy
 from rlvr_jax.runs.resolved import resolve, settle, with_rules, with_task
@@ -347,3 +348,18 @@ def test_a_run_that_may_run_programs_unguarded_says_so(monkeypatch, tmp_path):
         training_runs.quietly(config.replace(steps=1, evaluation_samples=1))
         stored = json.loads((tmp_path / str(unsafe) / "config.json").read_text())
         assert stored["settings"]["unsafe_local"] is unsafe and bool(allowed) is unsafe
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("stages", "--stage must be module:function, got 'stages'"),
+        ("no_module:f", "--stage: no module 'no_module' can be imported, got 'no_module:f'"),
+        ("training_runs:sums:offst=1", "--stage training_runs:sums must be among offset, got 'off"),
+        ("training_runs:at_call", "--stage training_runs:at_call must be given number, action"),
+        ("training_runs:sums", "--stage training_runs:sums must return a Stage, got Task"),
+    ],
+)
+def test_a_stage_that_cannot_be_made_is_named_with_its_flag(name, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        own_stage(name)

@@ -27,10 +27,10 @@ from rlvr_jax.parallel import parameter_shardings
 from rlvr_jax.policy import Model, Params
 from rlvr_jax.rollout import Sampling
 from rlvr_jax.runs.config import TrainConfig
-from rlvr_jax.runs.memory_check import check_memory, least_bytes
 from rlvr_jax.runs.task import load_tokenizer
 from rlvr_jax.tasks import Prompt, Task
 from rlvr_jax.training.layout import make_meshes
+from rlvr_jax.training.memory import check_memory, least_bytes
 from rlvr_jax.types import replace
 
 

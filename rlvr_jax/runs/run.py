@@ -30,12 +30,12 @@ from rlvr_jax.runs.loading import (
     other_teacher,
     teacher_decay,
 )
-from rlvr_jax.runs.memory_check import cache_bytes, least_bytes
 from rlvr_jax.runs.resolved import ResolvedRun
 from rlvr_jax.tasks import Task
 from rlvr_jax.training.critic import initial_critic
 from rlvr_jax.training.layout import sampling_mesh, state_shardings
 from rlvr_jax.training.learning import Learner, Scorer
+from rlvr_jax.training.memory import least_bytes
 from rlvr_jax.training.pieces import usual_pieces
 from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.training.programs import Programs, make_programs
@@ -200,9 +200,9 @@ class Run:
         frozen = self.start.params is not None
         parts = least_bytes(self.start.model, self.optimizer, frozen, fitted)
         width = self.start.train_table.tokens.shape[1]
-        cache = cache_bytes(self.start.sampler, width)
+        cache = self.start.sampler.cache_bytes(width)
         if self.evaluator is not self.start.sampler:
-            cache = max(cache, cache_bytes(self.evaluator, width))
+            cache = max(cache, self.evaluator.cache_bytes(width))
         return parts | {"sampler's cache": cache}
 
     def remarks(self) -> list[str]:

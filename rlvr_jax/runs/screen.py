@@ -10,8 +10,8 @@ from rlvr_jax import methods, tasks
 from rlvr_jax.experience.prompts import told_tokens
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.runs.hyperparameters import plain
-from rlvr_jax.runs.memory_check import describe_memory
 from rlvr_jax.runs.run import Run
+from rlvr_jax.training.memory import describe_memory
 
 
 def differences(card: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:

@@ -108,7 +108,11 @@ def test_a_finished_run_does_not_stand_for_another(changes, sentence, tmp_path):
     [
         ("task_fingerprint", "0", "prompts of task 'brackets' must be those of the run"),
         ("model", "elsewhere", "--resume: --model must be 'elsewhere' as in the run"),
-        ("hyperparameters", {"clip_low": 0.9}, "--hyperparameters clip_low must be 0.9 as in the run"),
+        (
+            "hyperparameters",
+            {"clip_low": 0.9},
+            "--hyperparameters clip_low must be 0.9 as in the",
+        ),
         ("mixture", {"easy": 1.0}, "mixture of task 'brackets' must be {'easy': 1.0} as in the"),
         ("response_tokens", 3, "the response tokens of task 'brackets' must be 3 as in the run"),
     ],

@@ -17,9 +17,10 @@ from rlvr_jax.experience import (
 )
 from rlvr_jax.experience.stages.rewards.tournament import Compare, compare_by
 from rlvr_jax.judges import read_rubric
+from rlvr_jax.methods.arguments import read_arguments
 from rlvr_jax.own import own_function
 from rlvr_jax.runs.config import TrainConfig
-from rlvr_jax.runs.hyperparameters import method_arguments, read_arguments
+from rlvr_jax.runs.hyperparameters import method_arguments
 from rlvr_jax.runs.judging import check_criteria, judging
 from rlvr_jax.tasks import Task
 from rlvr_jax.tools import World

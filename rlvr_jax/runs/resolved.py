@@ -9,11 +9,12 @@ import jax
 import rlvr_jax
 from rlvr_jax import methods, tasks
 from rlvr_jax.experience import experience
+from rlvr_jax.methods.arguments import parse_hyperparameters
 from rlvr_jax.rollout import Sampling
 from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.config_checks import check_config
-from rlvr_jax.runs.hyperparameters import method_arguments, parse_hyperparameters, plain
+from rlvr_jax.runs.hyperparameters import method_arguments, plain
 from rlvr_jax.runs.judging import asked_by_files
 from rlvr_jax.runs.task import Load, load_task
 from rlvr_jax.tasks import Task

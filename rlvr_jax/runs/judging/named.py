@@ -20,8 +20,8 @@ from rlvr_jax.judges import (
     yes_or_no,
 )
 from rlvr_jax.judges.prompts import COMPARE
+from rlvr_jax.methods.arguments import read_arguments
 from rlvr_jax.runs.config import TrainConfig, flag
-from rlvr_jax.runs.hyperparameters import read_arguments
 from rlvr_jax.runs.judging.calls import call_of, options_of_call
 from rlvr_jax.verifiers.texts.instruction_following import extract as behind_thought
 from rlvr_jax.verifiers.texts.rlmt import visible

@@ -14,13 +14,14 @@ import numpy as np
 
 from rlvr_jax.experience import RunActor
 from rlvr_jax.experience.evaluation import Evaluation, answered_by, evaluate
+from rlvr_jax.experience.samples import sample_rows
 from rlvr_jax.parallel import fetch, first_says, has_accelerator, must_stop
 from rlvr_jax.runs.checkpoints import Checkpoints
 from rlvr_jax.runs.checks.forecast import names_memory
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.run import Run
 from rlvr_jax.runs.run_writer import NoWriter, RunWriter
-from rlvr_jax.runs.step import sample_rows, take_step
+from rlvr_jax.runs.step import take_step
 from rlvr_jax.tasks import GradingError
 from rlvr_jax.training.update import TrainState
 from rlvr_jax.types import replace
@@ -153,7 +154,9 @@ def train_steps(
         timings["wall_s"] = time.perf_counter() - started
         writer.log(step + 1, metrics, timings)
         writer.write_outcomes(step + 1, taken.seen)
-        writer.write_samples(step + 1, sample_rows(run, taken.batch, taken.records, step + 1))
+        count = config.evaluation.samples_kept
+        rows = sample_rows(taken.batch, taken.records, step + 1, count)
+        writer.write_samples(step + 1, rows)
         if evaluates and not ends:
             writer.write_report(live=True)
         on_step(step + 1, metrics, timings)

@@ -13,7 +13,8 @@ import jax
 from rich.console import Console
 from rich.markup import escape
 
-from rlvr_jax import parallel, policy, tasks
+from rlvr_jax import methods, parallel, policy, tasks
+from rlvr_jax.analysis.policy_card import policy_card
 from rlvr_jax.analysis.run_directory import load_run
 from rlvr_jax.experience.prompts import shown_prompt, tokens_fingerprint
 from rlvr_jax.experience.told import Told
@@ -24,7 +25,6 @@ from rlvr_jax.runs.checks.learnable import check_known_answers
 from rlvr_jax.runs.claim import LOCK, claimed
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.loop import stop_requests, train_steps
-from rlvr_jax.runs.policy_card import policy_card
 from rlvr_jax.runs.progress import RunProgress, print_settings, progress_bar
 from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.run import Run, make_run
@@ -253,7 +253,9 @@ def _train(
         summary = _summarize(directory, time.perf_counter() - started)
         # Who finds a summary takes the run for finished.
         writer.write_report(live=False)
-        (directory / "policy/README.md").write_text(policy_card(card, summary))
+        about = methods.method(run.config.method)
+        paper = f"[{about.title}]({about.url})" if about.url else about.title
+        (directory / "policy/README.md").write_text(policy_card(card, summary, paper))
         write_json(directory / "summary.json", summary)
     return parallel.gather(summary)[0]
 

@@ -28,7 +28,7 @@ from rlvr_jax.types import replace
 
 _CHECKPOINT_SECONDS = 300.0
 _FINITE = ("loss", "gradient_norm", "critic/loss", "critic/gradient_norm")
-"""Curve of the steps whose loss was infinite and its gradient was not, which go on."""
+"""Metrics that end a run where they are not finite."""
 
 
 class Stopped(Exception):

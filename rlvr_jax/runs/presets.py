@@ -54,8 +54,6 @@ _TASKS["arithmetic:hard"] = _TASKS["arithmetic"] | dict(
     samples_per_prompt=8,
     response_tokens=16,
     minibatches=2,
-    micro_batches=2,
-    learning_rate=1e-5,
     evaluate_every=20,
     evaluation_prompts=64,
 )

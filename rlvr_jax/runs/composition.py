@@ -1,9 +1,9 @@
 """A run's recipe: the objective of one method, the experience of it or of another, own stages."""
 
 import inspect
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from rlvr_jax import methods
 from rlvr_jax.experience import (
@@ -16,6 +16,7 @@ from rlvr_jax.experience import (
     stages as stage_room,
 )
 from rlvr_jax.experience.stages.rewards.tournament import Compare, compare_by
+from rlvr_jax.experience.task_fit import check_prompts_suffice
 from rlvr_jax.judges import read_rubric
 from rlvr_jax.methods.arguments import read_arguments
 from rlvr_jax.own import own_function
@@ -23,7 +24,6 @@ from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.hyperparameters import method_arguments
 from rlvr_jax.runs.judging import check_criteria, judging
 from rlvr_jax.tasks import Task
-from rlvr_jax.tools import World
 from rlvr_jax.types import Recipe, replace
 
 
@@ -132,40 +132,6 @@ def setting_of(
         vocabulary,
         width,
     )
-
-
-def check_prompts_suffice(task: Task, chain: Experience) -> None:
-    """Refuses parts that read what the task's prompts lack."""
-    for label, needs in chain.reads.items():
-        for need in sorted(needs):
-            lacking = next((p for p in task.train if _lacks(getattr(p, need, None))), None)
-            if lacking is not None:
-                raise ValueError(
-                    f"{label} reads Prompt.{need}, which a prompt of task {task.name!r} does not"
-                    f" have: {lacking.text[:80]!r}"
-                )
-
-
-def _lacks(value: Any) -> bool:
-    """Whether a field of a prompt is not there, or empty; the number 0 is an answer."""
-    return value is None or (isinstance(value, Sized) and not len(value))
-
-
-def with_environment(task: Task, environment: World | Literal["task"] | None) -> Task:
-    """The task with the first messages of an environment before each of its prompts.
-
-    Args:
-      environment: of a draw; "task": that of the task.
-    """
-    world = task.environment if environment == "task" else environment
-    if world is None:
-        return task
-
-    def told(prompt):
-        _, messages = world.start(prompt)
-        return replace(prompt, messages=(*messages, *prompt.messages)) if messages else prompt
-
-    return replace(task, train=list(map(told, task.train)), test=list(map(told, task.test)))
 
 
 def own_stage(name: str) -> Stage:

@@ -1,6 +1,5 @@
 """A policy folder, loaded with a task's prompts in its tokens; and other folders as teachers."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
@@ -11,17 +10,17 @@ import optax
 from jax.sharding import Mesh
 
 from rlvr_jax import policy
-from rlvr_jax.experience import Shown, View
+from rlvr_jax.experience import View
 from rlvr_jax.experience.prompts import (
     PromptTable,
     check_embedded,
     check_readable,
     encode_prompts,
-    encode_text,
     shared_opening,
     stop_tokens,
 )
 from rlvr_jax.experience.sampling import Sampler
+from rlvr_jax.experience.views import check_openings
 from rlvr_jax.objectives import Critic
 from rlvr_jax.parallel import parameter_shardings
 from rlvr_jax.policy import Model, Params
@@ -31,7 +30,7 @@ from rlvr_jax.runs.task import load_tokenizer
 from rlvr_jax.tasks import Prompt, Task
 from rlvr_jax.training.layout import make_meshes
 from rlvr_jax.training.memory import check_memory, least_bytes
-from rlvr_jax.types import replace
+from rlvr_jax.types import Recipe, replace
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ def load_policy(
     for view in views:
         seen = [view.show(prompt, task) for prompt in task.train]
         shown, where = [one.text for one in seen], f"train, view {view.label}"
-        _check_openings(tokenizer, seen, budget, where)
+        check_openings(tokenizer, seen, budget, where)
         if shown == [prompt.text for prompt in task.train]:
             tables[view.label] = tables["plain"]
             continue
@@ -170,23 +169,6 @@ def _with_messages(prompts: Sequence[Prompt]) -> list[str]:
     ]
 
 
-def _check_openings(tokenizer: Any, seen: Sequence[Shown], budget: int, where: str) -> None:
-    """Refuses views with which a response would begin with all of its budget."""
-    known: dict[tuple[str, float], int] = {}
-    for one in seen:
-        if (one.opening, one.share) not in known:
-            known[one.opening, one.share] = len(one.begun(partial(encode_text, tokenizer)))
-    lengths = [known[one.opening, one.share] for one in seen]
-    if max(lengths) >= budget:
-        long = sum(length >= budget for length in lengths)
-        text = seen[lengths.index(max(lengths))].text
-        raise ValueError(
-            f"{where}: responses must begin with fewer than the {budget} tokens of their budget,"
-            f" got up to {max(lengths)} for {long} of {len(seen)} prompts, such as {text[:80]!r};"
-            " leave these out, or give more --response-tokens"
-        )
-
-
 @dataclass
 class StartWeights:
     """The weights of a policy that has none in memory: the first caller gets those that were
@@ -204,27 +186,15 @@ class StartWeights:
         return params
 
 
-def teacher_decay(teacher: str | None) -> float | None:
-    """The decay of "average:0.99"; None for other teachers."""
-    if teacher is None or not teacher.startswith("average:"):
-        return None
-    try:
-        decay = float(teacher.removeprefix("average:"))
-    except ValueError:
-        decay = math.nan
-    if not 0 <= decay < 1:
-        raise ValueError(f"Recipe: teacher must be average:<decay in [0, 1)>, got {teacher!r}")
-    return decay
-
-
-def other_teacher(teacher: str | None, start: LoadedPolicy) -> Params | None:
+def other_teacher(recipe: Recipe, start: LoadedPolicy) -> Params | None:
     """The weights of a teacher that is another folder.
 
     Raises:
       ValueError: it has another shape or other tokens than the policy, or its layers compute
         otherwise, such as with another base of rotary frequencies.
     """
-    if teacher is None or teacher == "start" or teacher_decay(teacher) is not None:
+    teacher = recipe.teacher
+    if teacher is None or teacher == "start" or recipe.teacher_decay is not None:
         return None
     model, params = policy.load(teacher, partial(parameter_shardings, mesh=start.model.mesh))
     own = start.model.config

@@ -16,11 +16,12 @@ from rlvr_jax.experience import Experience, RunInfo
 from rlvr_jax.experience.evaluation import evaluation_sampler, held_out_indices
 from rlvr_jax.experience.grades import check_grades_suffice
 from rlvr_jax.experience.sampling import Sampler
+from rlvr_jax.experience.task_fit import with_environment
 from rlvr_jax.objectives import Spec, UpdatePlan
 from rlvr_jax.parallel import distribute, replicated
 from rlvr_jax.policy import Params, lora
 from rlvr_jax.rollout import named_key
-from rlvr_jax.runs.composition import setting_of, with_environment, writers_of
+from rlvr_jax.runs.composition import setting_of, writers_of
 from rlvr_jax.runs.config import OptimizerSettings, PolicySettings, TrainConfig, flag
 from rlvr_jax.runs.judging import check_asked
 from rlvr_jax.runs.loading import (
@@ -28,7 +29,6 @@ from rlvr_jax.runs.loading import (
     StartWeights,
     load_policy,
     other_teacher,
-    teacher_decay,
 )
 from rlvr_jax.runs.resolved import ResolvedRun
 from rlvr_jax.tasks import Task
@@ -103,7 +103,7 @@ class Run:
             critic = initial_critic(model, self.recipe.critic, self.critic_optimizer, whole)
         rest = distribute(rest, replicated(model.mesh))
         teacher = None
-        if teacher_decay(self.recipe.teacher) is not None:
+        if self.recipe.teacher_decay is not None:
             teacher = jax.tree.map(jnp.copy, params)
         reference = None
         if self.experience.refreshes and "reference_logp" in self.recipe.objective.reads:
@@ -142,7 +142,7 @@ class Run:
             self.variant,
             self.most_rows(),
             self.teacher_params if self.recipe.teacher is not None else None,
-            teacher_decay(self.recipe.teacher),
+            self.recipe.teacher_decay,
             scorer_needs(self.recipe.critic),
         )
 
@@ -332,7 +332,7 @@ def make_run(resolved: ResolvedRun) -> Run:
         setting=setting,
         programs=programs,
         variant=variant,
-        teacher=other_teacher(recipe.teacher, start),
+        teacher=other_teacher(recipe, start),
     )
 
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from rlvr_jax import parallel, policy
 from rlvr_jax.runs.config import TrainConfig
-from rlvr_jax.runs.loading import teacher_decay
 from rlvr_jax.types import Recipe
 
 
@@ -18,7 +17,7 @@ def computed_with(config: TrainConfig, recipe: Recipe, model: str) -> dict[str, 
       ValueError: as `policy.fingerprint`.
     """
     folders = {"policy": model}
-    if recipe.teacher not in (None, "start") and teacher_decay(recipe.teacher) is None:
+    if recipe.teacher not in (None, "start") and recipe.teacher_decay is None:
         folders["teacher"] = recipe.teacher
     kind, _, name = config.judging.judge.partition(":")
     if kind == "folder":

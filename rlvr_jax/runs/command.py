@@ -110,7 +110,6 @@ def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -
             "--resume: the tokens of the prompts must be those of the run (fingerprint"
             f" {stored['prompts']}), got {card['prompts']}: tokenizer or chat template differ"
         )
-
     card["first_prompt"] = shown_prompt(run.start.train_table)
     card["device"] = jax.devices()[0].device_kind
     _say(run, card, console, alone=watch is None)
@@ -122,8 +121,7 @@ def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -
         (directory / "summary.json").unlink(missing_ok=True)
     parallel.barrier("made")
     told = Told(directory / TOLD, parallel.is_first())
-    setting = dataclasses.replace(run.setting, told=told)
-    run = dataclasses.replace(run, setting=setting)
+    run = dataclasses.replace(run, setting=dataclasses.replace(run.setting, told=told))
     return _train(run, card, first_step, console, watch)
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
-import numpy as np
 import optax
 from jax.sharding import Mesh
 
@@ -18,6 +17,7 @@ from rlvr_jax.experience.prompts import (
     encode_prompts,
     shared_opening,
     stop_tokens,
+    with_messages,
 )
 from rlvr_jax.experience.sampling import Sampler
 from rlvr_jax.experience.views import check_openings
@@ -27,7 +27,7 @@ from rlvr_jax.policy import Model, Params
 from rlvr_jax.rollout import Sampling
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.task import load_tokenizer
-from rlvr_jax.tasks import Prompt, Task
+from rlvr_jax.tasks import Task
 from rlvr_jax.training.layout import make_meshes
 from rlvr_jax.training.memory import check_memory, least_bytes
 from rlvr_jax.types import Recipe, replace
@@ -90,7 +90,7 @@ def load_policy(
     # Prompts first: errors in them or the tokenizer are raised before weights are read.
     tokenizer = load_tokenizer(config.data, path)
     tables = {"plain": encode_prompts(tokenizer, task.train, config.data.prompt_tokens, "train")}
-    check_readable(tables["plain"], _with_messages(task.train), "train")
+    check_readable(tables["plain"], with_messages(task.train), "train")
     budget = config.sampling.response_tokens
     for view in views:
         seen = [view.show(prompt, task) for prompt in task.train]
@@ -103,7 +103,7 @@ def load_policy(
         check_readable(table, shown, where)
         tables[view.label] = table
     test_table = encode_prompts(tokenizer, task.test, config.data.prompt_tokens, "test")
-    check_readable(test_table, _with_messages(task.test), "test")
+    check_readable(test_table, with_messages(task.test), "test")
     every = [*tables.values(), test_table]
     width = max(table.tokens.shape[1] for table in every)
 
@@ -155,18 +155,10 @@ def load_policy(
         model,
         params,
         tokenizer,
-        {label: _widen(table, width) for label, table in tables.items()},
-        _widen(test_table, width),
+        {label: table.widened(width) for label, table in tables.items()},
+        test_table.widened(width),
         sampler,
     )
-
-
-def _with_messages(prompts: Sequence[Prompt]) -> list[str]:
-    """All texts of each prompt, the question last."""
-    return [
-        "\n".join([*(turn["content"] for turn in prompt.messages), prompt.text])
-        for prompt in prompts
-    ]
 
 
 @dataclass
@@ -208,8 +200,3 @@ def other_teacher(recipe: Recipe, start: LoadedPolicy) -> Params | None:
     if policy.tokenizer(teacher).get_vocab() != start.tokenizer.get_vocab():
         raise ValueError(f"Recipe: teacher {teacher} must have the policy's tokens, got others")
     return params
-
-
-def _widen(table: PromptTable, width: int) -> PromptTable:
-    missing = width - table.tokens.shape[1]
-    return replace(table, tokens=np.pad(table.tokens, ((0, 0), (0, missing))))

@@ -250,7 +250,7 @@ def _summary(config: TrainConfig, load: Load) -> dict[str, Any] | None:
     found = json.loads(summary.read_text())
     if found["steps"] > config.steps:
         raise ValueError(
-            f"resume: steps must be at least the {found['steps']} that the run in"
+            f"--resume: --steps must be at least the {found['steps']} that the run in"
             f" {str(config.run_dir)!r} has taken, got {config.steps}"
         )
     spent = 0 < config.sampled_tokens <= found.get("sampled_tokens", 0)

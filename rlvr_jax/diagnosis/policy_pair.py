@@ -19,11 +19,11 @@ from rlvr_jax.diagnosis.held_out import HeldOut, load_held_out
 from rlvr_jax.diagnosis.kept_pair import Pair, save_pair
 from rlvr_jax.experience import Batch, SampleRequest
 from rlvr_jax.experience.evaluation import prompt_weights
+from rlvr_jax.experience.samples import sample_row
 from rlvr_jax.policy import products
 from rlvr_jax.policy.scoring import run_in_pieces, shared_prompts
 from rlvr_jax.rollout import named_key
 from rlvr_jax.runs.config import TrainConfig
-from rlvr_jax.runs.step import sample_row
 from rlvr_jax.runs.task import load_task
 from rlvr_jax.types import Rollouts, TokenStats
 

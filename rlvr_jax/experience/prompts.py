@@ -54,6 +54,11 @@ class PromptTable:
         messages = [{**turn, "content": as_words(known, turn["content"])} for turn in messages]
         return _encoded(known, [text], [messages])[0]
 
+    def widened(self, width: int) -> "PromptTable":
+        """The table with as many places for tokens."""
+        missing = width - self.tokens.shape[1]
+        return replace(self, tokens=np.pad(self.tokens, ((0, 0), (0, missing))))
+
 
 def shown_prompt(table: PromptTable) -> list[str]:
     """The texts of the tokens of the first prompt of a table."""
@@ -430,3 +435,11 @@ def token_texts(tokenizer: Any, ids: Sequence[int]) -> list[str]:
             start, complete = complete, end
             before = decoded(start, end)
     return texts
+
+
+def with_messages(prompts: Sequence[Prompt]) -> list[str]:
+    """All texts of each prompt, the question last."""
+    return [
+        "\n".join([*(turn["content"] for turn in prompt.messages), prompt.text])
+        for prompt in prompts
+    ]

@@ -38,6 +38,21 @@ class Sampler:
     at_once: int | None = None
     record_top: int = 0
 
+    def cache_bytes(self, prompt_tokens: int) -> int:
+        """Bytes on each device of the keys and values that are stored per sampling batch.
+
+        Args:
+          prompt_tokens: width of the prompts, each of which is stored once for its group, and again
+            for each row that is computed where rows take turns.
+        """
+        config, (prompts, samples) = self.model.config, self.wave
+        tokens = prompts * (prompt_tokens + samples * self.response_tokens)
+        if self.at_once is not None and self.at_once < prompts * samples:
+            each = prompt_tokens + self.response_tokens
+            tokens = prompts * prompt_tokens + self.at_once * each
+        width = 2 * config.num_layers * config.num_kv_heads * config.head_size
+        return tokens * width * np.dtype(config.compute_dtype).itemsize // self.model.mesh.size
+
     def draw(
         self,
         params: Params,

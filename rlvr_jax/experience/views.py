@@ -1,9 +1,12 @@
 """Views: the text that the policy sees of a prompt."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from rlvr_jax.experience.asks import Shown, View
+from rlvr_jax.experience.prompts import encode_text
 from rlvr_jax.tasks import Prompt, Task
 from rlvr_jax.types.hyperparameters import Unit
 from rlvr_jax.types.parts import part
@@ -126,3 +129,20 @@ def with_two_answers(right: str, wrong: str, request: str = "") -> View:
 def showing(text: str) -> View:
     """Shows a text instead of the prompt."""
     return lambda prompt, task: Shown(text)
+
+
+def check_openings(tokenizer: Any, seen: Sequence[Shown], budget: int, where: str) -> None:
+    """Refuses views with which a response would begin with all of its budget."""
+    known: dict[tuple[str, float], int] = {}
+    for one in seen:
+        if (one.opening, one.fraction) not in known:
+            known[one.opening, one.fraction] = len(one.begun(partial(encode_text, tokenizer)))
+    lengths = [known[one.opening, one.fraction] for one in seen]
+    if max(lengths) >= budget:
+        long = sum(length >= budget for length in lengths)
+        text = seen[lengths.index(max(lengths))].text
+        raise ValueError(
+            f"{where}: responses must begin with fewer than the {budget} tokens of their budget,"
+            f" got up to {max(lengths)} for {long} of {len(seen)} prompts, such as {text[:80]!r};"
+            " leave these out, or give more --response-tokens"
+        )

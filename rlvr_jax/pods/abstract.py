@@ -28,7 +28,7 @@ from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.rollout import Prompts, Sampling, sample
 from rlvr_jax.runs.composition import writers_of
 from rlvr_jax.runs.config import TrainConfig
-from rlvr_jax.runs.resolved import settle
+from rlvr_jax.runs.resolved import settle, with_rules
 from rlvr_jax.runs.run import make_optimizer
 from rlvr_jax.training.critic import CriticState, critic_shapes, jitted_critic
 from rlvr_jax.training.layout import (
@@ -266,7 +266,7 @@ def abstract_run(
         sampler = replace(model, mesh=regrouped(mesh, config.devices.sample_mesh))
     for each in (model, sampler):
         parameter_shardings(each.config, each.mesh)
-    config, sampling = settle(config, recipe)
+    config, sampling = settle(with_rules(config), recipe)
     rates = config.optimizer.learning_rate, config.optimizer.critic_learning_rate
     optimizers = (make_optimizer(config.optimizer, rate) for rate in rates)
     return AbstractRun(config, model, sampler, recipe, sampling, *optimizers, opening)

@@ -23,6 +23,7 @@ from rlvr_jax.rollout import waves
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.config_checks import check_config
 from rlvr_jax.runs.hyperparameters import method_arguments
+from rlvr_jax.runs.resolved import with_rules
 from rlvr_jax.training.layout import copies_weights
 from rlvr_jax.training.scorers import scorer_needs
 from rlvr_jax.training.statistics import DIVERGENCES
@@ -54,7 +55,7 @@ def compile_run(
     jax.config.update("jax_enable_compilation_cache", False)
     rows = config.plan.rows
     length = config.data.prompt_tokens + config.sampling.response_tokens
-    recipe = methods.recipe(config.method, **method_arguments(config))
+    recipe = methods.recipe(config.method, **method_arguments(with_rules(config)))
     objective = recipe.objective
     if not config.devices.mesh:
         # float32: a parameter and its two moments, or the base of adapters; and a reference.

@@ -84,7 +84,7 @@ class Checkpoints:
         lacks, besides = sorted(named.keys() - found), sorted(found - named.keys())
         if besides or not all(_of_new_part(name, found) for name in lacks):
             raise ValueError(
-                f"resume: the checkpoint of step {step} must hold the state of this run's parts;"
+                f"--resume: the checkpoint of step {step} must hold the state of this run's parts;"
                 f" it lacks {', '.join(lacks) or 'none'} and also holds"
                 f" {', '.join(besides) or 'no other'}"
             )
@@ -93,7 +93,7 @@ class Checkpoints:
         for name, leaf in stored.items():
             if tuple(shapes[name].shape) != leaf.shape:
                 raise ValueError(
-                    f"resume: {name} must have the shape {tuple(shapes[name].shape)} as in the"
+                    f"--resume: {name} must have the shape {tuple(shapes[name].shape)} as in the"
                     f" checkpoint of step {step}, got {leaf.shape}"
                 )
         abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, stored)

@@ -13,7 +13,8 @@ import jax
 from rich.console import Console
 from rich.markup import escape
 
-from rlvr_jax import parallel, policy, tasks
+from rlvr_jax import methods, parallel, policy, tasks
+from rlvr_jax.analysis.policy_card import policy_card
 from rlvr_jax.analysis.run_directory import load_run
 from rlvr_jax.experience.prompts import shown_prompt, tokens_fingerprint
 from rlvr_jax.experience.told import Told
@@ -24,7 +25,6 @@ from rlvr_jax.runs.checks.learnable import check_known_answers
 from rlvr_jax.runs.claim import LOCK, claimed
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.loop import Outputs, stop_requests, train_steps
-from rlvr_jax.runs.policy_card import policy_card
 from rlvr_jax.runs.progress import RunProgress, print_settings, progress_bar
 from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.run import Run, make_run
@@ -87,7 +87,7 @@ def train(
 def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -> dict[str, Any]:
     directory = config.run_dir
     if config.resume and not (directory / "config.json").is_file():
-        raise ValueError(f"resume: --run-dir must hold a run, got {str(directory)!r}")
+        raise ValueError(f"--resume: --run-dir must hold a run, got {str(directory)!r}")
     resolved = resolve(config)
     card = resolved.card()
     if len(set(held := parallel.gather(card["task_fingerprint"]))) > 1:
@@ -107,10 +107,9 @@ def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -
     card["prompts"] = tokens_fingerprint([*run.start.tables.values(), run.start.test_table])
     if stored.get("prompts", card["prompts"]) != card["prompts"]:
         raise ValueError(
-            "resume: the tokens of the prompts must be those of the run (fingerprint"
+            "--resume: the tokens of the prompts must be those of the run (fingerprint"
             f" {stored['prompts']}), got {card['prompts']}: tokenizer or chat template differ"
         )
-
     card["first_prompt"] = shown_prompt(run.start.train_table)
     card["device"] = jax.devices()[0].device_kind
     _say(run, card, console, alone=watch is None)
@@ -122,8 +121,7 @@ def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -
         (directory / "summary.json").unlink(missing_ok=True)
     parallel.barrier("made")
     told = Told(directory / TOLD, parallel.is_first())
-    setting = dataclasses.replace(run.setting, told=told)
-    run = dataclasses.replace(run, setting=setting)
+    run = dataclasses.replace(run, setting=dataclasses.replace(run.setting, told=told))
     return _train(run, card, first_step, console, watch)
 
 
@@ -182,12 +180,13 @@ def _first_step(config: TrainConfig) -> int:
     step = latest_step(folder)
     if step is None and (config.run_dir / "summary.json").is_file():
         raise ValueError(
-            "resume: a finished run must have a checkpoint to go on from, got none in"
+            "--resume: a finished run must have a checkpoint to go on from, got none in"
             f" {str(folder)!r}"
         )
     if step is not None and step > config.steps:
         raise ValueError(
-            f"resume: steps must be at least the {step} that the run has taken, got {config.steps}"
+            f"--resume: --steps must be at least the {step} that the run has taken, got"
+            f" {config.steps}"
         )
     return step or 0
 
@@ -253,7 +252,9 @@ def _train(
         summary = _summarize(directory, time.perf_counter() - started)
         # Who finds a summary takes the run for finished.
         writer.write_report(live=False)
-        (directory / "policy/README.md").write_text(policy_card(card, summary))
+        about = methods.method(run.config.method)
+        paper = f"[{about.title}]({about.url})" if about.url else about.title
+        (directory / "policy/README.md").write_text(policy_card(card, summary, paper))
         write_json(directory / "summary.json", summary)
     return parallel.gather(summary)[0]
 

@@ -1,9 +1,9 @@
 """A run's recipe: the objective of one method, the experience of it or of another, own stages."""
 
 import inspect
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from rlvr_jax import methods
 from rlvr_jax.experience import (
@@ -16,13 +16,14 @@ from rlvr_jax.experience import (
     stages as stage_room,
 )
 from rlvr_jax.experience.stages.rewards.tournament import Compare, compare_by
+from rlvr_jax.experience.task_fit import check_prompts_suffice
 from rlvr_jax.judges import read_rubric
+from rlvr_jax.methods.arguments import read_arguments
 from rlvr_jax.own import own_function
 from rlvr_jax.runs.config import TrainConfig
-from rlvr_jax.runs.hyperparameters import method_arguments, read_arguments
+from rlvr_jax.runs.hyperparameters import method_arguments
 from rlvr_jax.runs.judging import check_criteria, judging
 from rlvr_jax.tasks import Task
-from rlvr_jax.tools import World
 from rlvr_jax.types import Recipe, replace
 
 
@@ -78,8 +79,8 @@ def _by_number(config: TrainConfig, asked: Sequence[Stage]) -> Compare | None:
     if len(asked[0].rewards) > 1:
         raise ValueError(
             f"--judge-rubric must have one criterion for method {method!r}, which"
-            f" compares answers by one number, got {len(asked[0].rewards)}; judge_prompt pairs has"
-            " the judge compare them"
+            f" compares answers by one number, got {len(asked[0].rewards)}; --judge-prompt pairs"
+            " has the judge compare them"
         )
     return compare_by(0)
 
@@ -133,47 +134,13 @@ def setting_of(
     )
 
 
-def check_prompts_suffice(task: Task, chain: Experience) -> None:
-    """Refuses parts that read what the task's prompts lack."""
-    for label, needs in chain.reads.items():
-        for need in sorted(needs):
-            lacking = next((p for p in task.train if _lacks(getattr(p, need, None))), None)
-            if lacking is not None:
-                raise ValueError(
-                    f"{label} reads Prompt.{need}, which a prompt of task {task.name!r} does not"
-                    f" have: {lacking.text[:80]!r}"
-                )
-
-
-def _lacks(value: Any) -> bool:
-    """Whether a field of a prompt is not there, or empty; the number 0 is an answer."""
-    return value is None or (isinstance(value, Sized) and not len(value))
-
-
-def with_environment(task: Task, environment: World | Literal["task"] | None) -> Task:
-    """The task with the first messages of an environment before each of its prompts.
-
-    Args:
-      environment: of a draw; "task": that of the task.
-    """
-    world = task.environment if environment == "task" else environment
-    if world is None:
-        return task
-
-    def told(prompt):
-        _, messages = world.start(prompt)
-        return replace(prompt, messages=(*messages, *prompt.messages)) if messages else prompt
-
-    return replace(task, train=list(map(told, task.train)), test=list(map(told, task.test)))
-
-
 def own_stage(name: str) -> Stage:
     """The stage of module:function, called with the arguments behind a second colon."""
     module, _, rest = name.partition(":")
     function, _, given = rest.partition(":")
-    found = own_function("stage", f"{module}:{function}", name)
+    found = own_function("--stage", f"{module}:{function}", name)
     pairs = tuple(filter(None, given.split(",")))
-    arguments = read_arguments(f"stage {function}", found, pairs)
+    arguments = read_arguments(f"--stage {module}:{function}", found, pairs)
     missing = [
         parameter.name
         for parameter in inspect.signature(found).parameters.values()
@@ -182,8 +149,8 @@ def own_stage(name: str) -> Stage:
         and parameter.name not in arguments
     ]
     if missing:
-        raise ValueError(f"stage {function} must be given {', '.join(missing)}, got {name!r}")
+        raise ValueError(f"--stage {name} must be given {', '.join(missing)}, got none")
     stage = found(**arguments)
     if not isinstance(stage, Stage):
-        raise ValueError(f"stage: {name!r} must return a Stage, got {type(stage).__name__}")
+        raise ValueError(f"--stage {name} must return a Stage, got {type(stage).__name__}")
     return stage

@@ -1,37 +1,36 @@
 """A policy folder, loaded with a task's prompts in its tokens; and other folders as teachers."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
-import numpy as np
 import optax
 from jax.sharding import Mesh
 
 from rlvr_jax import policy
-from rlvr_jax.experience import Shown, View
+from rlvr_jax.experience import View
 from rlvr_jax.experience.prompts import (
     PromptTable,
     check_embedded,
     check_readable,
     encode_prompts,
-    encode_text,
     shared_opening,
     stop_tokens,
+    with_messages,
 )
 from rlvr_jax.experience.sampling import Sampler
+from rlvr_jax.experience.views import check_openings
 from rlvr_jax.objectives import Critic
 from rlvr_jax.parallel import parameter_shardings
 from rlvr_jax.policy import Model, Params
 from rlvr_jax.rollout import Sampling
 from rlvr_jax.runs.config import TrainConfig
-from rlvr_jax.runs.memory_check import check_memory, least_bytes
 from rlvr_jax.runs.task import load_tokenizer
-from rlvr_jax.tasks import Prompt, Task
+from rlvr_jax.tasks import Task
 from rlvr_jax.training.layout import make_meshes
-from rlvr_jax.types import replace
+from rlvr_jax.training.memory import check_memory, least_bytes
+from rlvr_jax.types import Recipe, replace
 
 
 @dataclass(frozen=True)
@@ -92,12 +91,12 @@ def load_policy(
     # Prompts first: errors in them or the tokenizer are raised before weights are read.
     tokenizer = load_tokenizer(config.data, path)
     tables = {"plain": encode_prompts(tokenizer, task.train, config.data.prompt_tokens, "train")}
-    check_readable(tables["plain"], _with_messages(task.train), "train")
+    check_readable(tables["plain"], with_messages(task.train), "train")
     budget = config.sampling.response_tokens
     for view in views:
         seen = [view.show(prompt, task) for prompt in task.train]
         shown, where = [one.text for one in seen], f"train, view {view.label}"
-        _check_openings(tokenizer, seen, budget, where)
+        check_openings(tokenizer, seen, budget, where)
         if shown == [prompt.text for prompt in task.train]:
             tables[view.label] = tables["plain"]
             continue
@@ -105,7 +104,7 @@ def load_policy(
         check_readable(table, shown, where)
         tables[view.label] = table
     test_table = encode_prompts(tokenizer, task.test, config.data.prompt_tokens, "test")
-    check_readable(test_table, _with_messages(task.test), "test")
+    check_readable(test_table, with_messages(task.test), "test")
     every = [*tables.values(), test_table]
     width = max(table.tokens.shape[1] for table in every)
 
@@ -157,35 +156,10 @@ def load_policy(
         model,
         params,
         tokenizer,
-        {label: _widen(table, width) for label, table in tables.items()},
-        _widen(test_table, width),
+        {label: table.widened(width) for label, table in tables.items()},
+        test_table.widened(width),
         sampler,
     )
-
-
-def _with_messages(prompts: Sequence[Prompt]) -> list[str]:
-    """All texts of each prompt, the question last."""
-    return [
-        "\n".join([*(turn["content"] for turn in prompt.messages), prompt.text])
-        for prompt in prompts
-    ]
-
-
-def _check_openings(tokenizer: Any, seen: Sequence[Shown], budget: int, where: str) -> None:
-    """Refuses views with which a response would begin with all of its budget."""
-    known: dict[tuple[str, float], int] = {}
-    for one in seen:
-        if (one.opening, one.fraction) not in known:
-            known[one.opening, one.fraction] = len(one.begun(partial(encode_text, tokenizer)))
-    lengths = [known[one.opening, one.fraction] for one in seen]
-    if max(lengths) >= budget:
-        long = sum(length >= budget for length in lengths)
-        text = seen[lengths.index(max(lengths))].text
-        raise ValueError(
-            f"{where}: responses must begin with fewer than the {budget} tokens of their budget"
-            f" (response_tokens), got up to {max(lengths)} for {long} of {len(seen)} prompts, such"
-            f" as {text[:80]!r}; leave these out, or give more"
-        )
 
 
 @dataclass
@@ -205,27 +179,15 @@ class StartWeights:
         return params
 
 
-def teacher_decay(teacher: str | None) -> float | None:
-    """The decay of "average:0.99"; None for other teachers."""
-    if teacher is None or not teacher.startswith("average:"):
-        return None
-    try:
-        decay = float(teacher.removeprefix("average:"))
-    except ValueError:
-        decay = math.nan
-    if not 0 <= decay < 1:
-        raise ValueError(f"Recipe: teacher must be average:<decay in [0, 1)>, got {teacher!r}")
-    return decay
-
-
-def other_teacher(teacher: str | None, start: LoadedPolicy) -> Params | None:
+def other_teacher(recipe: Recipe, start: LoadedPolicy) -> Params | None:
     """The weights of a teacher that is another folder.
 
     Raises:
       ValueError: it has another shape or other tokens than the policy, or its layers compute
         otherwise, such as with another base of rotary frequencies.
     """
-    if teacher is None or teacher == "start" or teacher_decay(teacher) is not None:
+    teacher = recipe.teacher
+    if teacher is None or teacher == "start" or recipe.teacher_decay is not None:
         return None
     model, params = policy.load(teacher, partial(parameter_shardings, mesh=start.model.mesh))
     own = start.model.config
@@ -239,8 +201,3 @@ def other_teacher(teacher: str | None, start: LoadedPolicy) -> Params | None:
     if policy.tokenizer(teacher).get_vocab() != start.tokenizer.get_vocab():
         raise ValueError(f"Recipe: teacher {teacher} must have the policy's tokens, got others")
     return params
-
-
-def _widen(table: PromptTable, width: int) -> PromptTable:
-    missing = width - table.tokens.shape[1]
-    return replace(table, tokens=np.pad(table.tokens, ((0, 0), (0, missing))))

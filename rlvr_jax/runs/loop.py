@@ -16,6 +16,7 @@ import numpy as np
 
 from rlvr_jax.experience import RunActor
 from rlvr_jax.experience.evaluation import Evaluation, answered_by, evaluate
+from rlvr_jax.experience.samples import sample_rows
 from rlvr_jax.parallel import fetch, first_says, has_accelerator, must_stop
 from rlvr_jax.runs.checkpoints import Checkpoints
 from rlvr_jax.runs.checks.forecast import names_memory
@@ -23,7 +24,7 @@ from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.run import Run
 from rlvr_jax.runs.run_writer import NoWriter, RunWriter
 from rlvr_jax.runs.state import HostState, RunState
-from rlvr_jax.runs.step import sample_rows, take_step
+from rlvr_jax.runs.step import take_step
 from rlvr_jax.tasks import GradingError
 from rlvr_jax.types import replace
 
@@ -32,7 +33,7 @@ _RESERVE = 2**28
 """Bytes of address space that are given back when something fails. If memory ran out, no thread
 could start that writes the state. They are mapped and not touched, so they take no memory."""
 _FINITE = ("loss", "gradient_norm", "critic/loss", "critic/gradient_norm")
-"""Curve of the steps whose loss was infinite and its gradient was not, which go on."""
+"""Metrics that end a run where they are not finite."""
 
 
 class Stopped(Exception):
@@ -175,7 +176,9 @@ def train_steps(
         timings["wall_s"] = time.perf_counter() - started
         writer.log(step + 1, metrics, timings)
         writer.write_outcomes(step + 1, taken.seen)
-        writer.write_samples(step + 1, sample_rows(run, taken.batch, taken.records, step + 1))
+        count = config.evaluation.samples_kept
+        rows = sample_rows(taken.batch, taken.records, step + 1, count)
+        writer.write_samples(step + 1, rows)
         if found is not None and not ends:
             writer.write_report(live=True)
         on_step(step + 1, metrics, timings)

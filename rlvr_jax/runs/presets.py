@@ -54,8 +54,6 @@ _TASKS["arithmetic:hard"] = _TASKS["arithmetic"] | dict(
     samples_per_prompt=8,
     response_tokens=16,
     minibatches=2,
-    micro_batches=2,
-    learning_rate=1e-5,
     evaluate_every=20,
     evaluation_prompts=64,
 )
@@ -90,14 +88,13 @@ _METHODS: dict[tuple[str, str], dict[str, Any]] = {
     # Made for one update a batch.
     ("brackets", "simko"): dict(minibatches=1),
     ("arithmetic:hard", "simko"): dict(minibatches=1),
-    # Its limits are for the run's own rate; the vocabulary has 14 tokens.
-    ("brackets", "capo_curvature"): dict(hyperparameters=("learning_rate=3e-4", "top_k=5")),
+    # The vocabulary has 14 tokens.
+    ("brackets", "capo_curvature"): dict(hyperparameters=("top_k=5",)),
     # A quota of tokens, as Clip-Cov's.
     ("brackets", "entropy_dynamics"): dict(hyperparameters=("max_fraction=0.00375",)),
     # The mean log ratio of some 20 tokens varies some 16 times as much as that of 5,000.
     ("brackets", "gspo"): dict(hyperparameters=("clip_low=0.005", "clip_high=0.0065")),
     ("arithmetic:hard", "gspo"): dict(hyperparameters=("clip_low=0.005", "clip_high=0.0065")),
-    ("brackets", "mdpo"): dict(hyperparameters=("num_steps=300", "updates_per_step=4")),
     # Answers are a twentieth of the window.
     ("brackets", "verl_effective_rank"): dict(hyperparameters=("stride=2", "window=24")),
 }

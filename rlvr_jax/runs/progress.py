@@ -113,8 +113,8 @@ class RunProgress:
             quantiles = ", ".join(f"{q} %: {metrics[f'length/p{q}']:.0f}" for q in (10, 50, 90))
             self._warn(
                 f"{share:.0%} of the responses were truncated by the budget of"
-                f" response_tokens (length quantiles {quantiles}); mask_truncated says whether they"
-                " are learned from"
+                f" --response-tokens (length quantiles {quantiles}); --mask-truncated decides"
+                " whether they are learned from"
             )
 
     def _warn_unjudged(self, metrics: Mapping[str, float]) -> None:

@@ -9,11 +9,12 @@ import jax
 import rlvr_jax
 from rlvr_jax import methods, tasks
 from rlvr_jax.experience import experience
+from rlvr_jax.methods.arguments import parse_hyperparameters
 from rlvr_jax.rollout import Sampling
 from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.config_checks import check_config
-from rlvr_jax.runs.hyperparameters import method_arguments, parse_hyperparameters, plain
+from rlvr_jax.runs.hyperparameters import method_arguments, plain
 from rlvr_jax.runs.judging import asked_by_files
 from rlvr_jax.runs.task import Load, load_task
 from rlvr_jax.tasks import Task
@@ -26,7 +27,7 @@ class ResolvedRun:
 
     Fields:
       given: the settings as they were given; a resumed run is compared with them.
-      config: the settings with a value in place of each rule, see `settle`.
+      config: the settings with a value in place of each rule.
       sampling: settings of the sampler, those that the method prescribes included.
       hyperparameters: of the method, all of them.
       recipe: of the method, with the experience that the settings ask for.
@@ -83,7 +84,7 @@ def resolve(
     check_config(config)
     given = parse_hyperparameters(config.method, config.hyperparameters)
     task = load_task(config, load) if task is None else task
-    own = with_task(config, task)
+    own = with_rules(with_task(config, task))
     hyperparameters = method_arguments(own, given)
     if recipe is None:
         recipe = methods.recipe(own.method, **hyperparameters)
@@ -106,24 +107,29 @@ def with_task(config: TrainConfig, task: Task) -> TrainConfig:
     return config.replace(model=model, response_tokens=budget)
 
 
-def settle(config: TrainConfig, recipe: Recipe) -> tuple[TrainConfig, Sampling]:
-    """The settings with a value in place of each rule that only settings and method decide, and
-    those of the sampler.
+def with_rules(config: TrainConfig) -> TrainConfig:
+    """The settings with a value in place of each rule that they decide by themselves."""
+    rate = 2e-5 if config.policy.lora_rank else 1e-6
+    return config.replace(
+        learning_rate=rate if (own := config.optimizer.learning_rate) is None else own,
+        sample_waves=config.sampling.sample_waves or 1,
+        evaluate_every=config.evaluation.evaluate_every or max(1, config.steps // 10),
+    )
 
+
+def settle(config: TrainConfig, recipe: Recipe) -> tuple[TrainConfig, Sampling]:
+    """The settings with the values that the method prescribes or decides, and the sampler's.
+
+    Args:
+      config: of `with_rules`.
     Raises:
       ValueError: a setting with another value than the sampler of the method prescribes.
     """
-    rate = config.optimizer.learning_rate
-    if rate is None:
-        rate = 2e-5 if config.policy.lora_rank else 1e-6
-    values: dict[str, Any] = {
-        "learning_rate": rate,
-        "sample_waves": config.sampling.sample_waves or 1,
-        "evaluate_every": config.evaluation.evaluate_every or max(1, config.steps // 10),
-    }
-    if recipe.critic is not None:
-        values["critic_learning_rate"] = config.optimizer.critic_learning_rate or 5 * rate
     _, draw = (recipe.experience or experience()).draw
     sampling = config.sampler(draw.sampling)
-    values |= {name: getattr(sampling, name) for name in ("temperature", "top_k", "top_p", "min_p")}
+    names = ("temperature", "top_k", "top_p", "min_p")
+    values = {name: getattr(sampling, name) for name in names}
+    if recipe.critic is not None:
+        own, rate = config.optimizer.critic_learning_rate, config.optimizer.learning_rate
+        values["critic_learning_rate"] = own or 5 * rate
     return config.replace(**values), sampling

@@ -16,27 +16,27 @@ from rlvr_jax.experience import Experience, RunInfo
 from rlvr_jax.experience.evaluation import evaluation_sampler, held_out_indices
 from rlvr_jax.experience.grades import check_grades_suffice
 from rlvr_jax.experience.sampling import Sampler
+from rlvr_jax.experience.task_fit import with_environment
 from rlvr_jax.objectives import Spec, UpdatePlan
 from rlvr_jax.parallel import distribute, replicated
 from rlvr_jax.policy import Params, lora
 from rlvr_jax.rollout import named_key
-from rlvr_jax.runs.composition import setting_of, with_environment, writers_of
-from rlvr_jax.runs.config import OptimizerSettings, PolicySettings, TrainConfig
+from rlvr_jax.runs.composition import setting_of, writers_of
+from rlvr_jax.runs.config import OptimizerSettings, PolicySettings, TrainConfig, flag
 from rlvr_jax.runs.judging import check_asked
 from rlvr_jax.runs.loading import (
     LoadedPolicy,
     StartWeights,
     load_policy,
     other_teacher,
-    teacher_decay,
 )
-from rlvr_jax.runs.memory_check import cache_bytes, least_bytes
 from rlvr_jax.runs.resolved import ResolvedRun
 from rlvr_jax.runs.state import HostState, RunState
 from rlvr_jax.tasks import Task
 from rlvr_jax.training.critic import initial_critic
 from rlvr_jax.training.layout import sampling_mesh, state_shardings
 from rlvr_jax.training.learning import Learner, Scorer
+from rlvr_jax.training.memory import least_bytes
 from rlvr_jax.training.pieces import usual_pieces
 from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.training.programs import Optimizers, PolicyModels, Programs, make_programs
@@ -104,7 +104,7 @@ class Run:
             critic = initial_critic(model, self.recipe.critic, self.critic_optimizer, whole)
         rest = distribute(rest, replicated(model.mesh))
         teacher = None
-        if teacher_decay(self.recipe.teacher) is not None:
+        if self.recipe.teacher_decay is not None:
             teacher = jax.tree.map(jnp.copy, params)
         reference = None
         if self.experience.refreshes and "reference_logp" in self.recipe.objective.reads:
@@ -143,7 +143,7 @@ class Run:
             self.variant,
             self.most_rows(),
             self.teacher_params if self.recipe.teacher is not None else None,
-            teacher_decay(self.recipe.teacher),
+            self.recipe.teacher_decay,
             scorer_needs(self.recipe.critic),
         )
 
@@ -201,9 +201,9 @@ class Run:
         frozen = self.start.params is not None
         parts = least_bytes(self.start.model, self.optimizer, frozen, fitted)
         width = self.start.train_table.tokens.shape[1]
-        cache = cache_bytes(self.start.sampler, width)
+        cache = self.start.sampler.cache_bytes(width)
         if self.evaluator is not self.start.sampler:
-            cache = max(cache, cache_bytes(self.evaluator, width))
+            cache = max(cache, self.evaluator.cache_bytes(width))
         return parts | {"sampler's cache": cache}
 
     def remarks(self) -> list[str]:
@@ -214,23 +214,25 @@ class Run:
         found = self.recipe.objective.remarks(plan)
         if cut := self.start.sampler.sampling.cuts:
             found.append(
-                f"{', '.join(cut)}: tokens are drawn from a part of the distribution, while ratios"
-                " and gradients are of all of it; sampler_ratio says which mass the part has."
+                f"{', '.join(map(flag, cut))}: tokens are sampled from a part of the distribution,"
+                " while ratios and gradients are of all of it; sampler_ratio is the part's mass."
             )
         names = ("lora_alpha", "lora_targets")
         idle = [n for n in names if getattr(config.policy, n) != getattr(PolicySettings, n)]
         taken = config.steps * updates
         if optimizer.warmup_updates > taken:
             found.append(
-                f"warmup_updates: the learning rate rises over {optimizer.warmup_updates} updates"
+                f"--warmup-updates: the learning rate rises over {optimizer.warmup_updates} updates"
                 f" and the run has {taken}, so it never reaches {optimizer.learning_rate:g};"
                 " --warmup-updates or --steps changes that."
             )
         if not config.policy.lora_rank and idle:
-            found.append(f"{', '.join(idle)}: lora_rank is 0, so all weights are trained.")
+            found.append(
+                f"{', '.join(map(flag, idle))}: --lora-rank is 0, so all weights are trained."
+            )
         asked = optimizer.critic_learning_rate or config.update.critic_epochs > 1
         if asked and self.recipe.critic is None:
-            found.append(f"critic_learning_rate, critic_epochs: {config.method} has no critic.")
+            found.append(f"--critic-learning-rate, --critic-epochs: {config.method} has no critic.")
         judged = [name for stage in stages.values() for name in stage.rewards]
         # Stages that the method brings, or the user, may read them in their own way.
         of_settings = (
@@ -267,7 +269,7 @@ def make_run(resolved: ResolvedRun) -> Run:
     frozen |= recipe.teacher == "start" or bool(scorer_needs(recipe.critic))
     if (cut := resolved.sampling.cuts) and "behaviour_logp" in recipe.objective.reads:
         raise ValueError(
-            f"{', '.join(cut)} must be off for method {config.method!r}: by how far"
+            f"{', '.join(map(flag, cut))} must be off for method {config.method!r}: by how far"
             " sampler and policy are apart it weighs tokens, which would be the mass that is kept"
         )
     fitted = recipe.critic and (recipe.critic, critic_optimizer)
@@ -332,7 +334,7 @@ def make_run(resolved: ResolvedRun) -> Run:
         setting=setting,
         programs=programs,
         variant=variant,
-        teacher=other_teacher(recipe.teacher, start),
+        teacher=other_teacher(recipe, start),
     )
 
 

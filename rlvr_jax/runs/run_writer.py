@@ -59,7 +59,7 @@ class RunWriter:
                 tracker.log(told, step)
             except Exception as failure:  # any error of a third-party server or function
                 self._trackers.remove(tracker)
-                warnings.warn(f"log_to: a tracker failed and is left: {failure}", stacklevel=2)
+                warnings.warn(f"--log-to: a tracker failed and is left: {failure}", stacklevel=2)
 
     def _append(self, name: str, step: int, values: Mapping[str, Any]) -> None:
         self._files[name].write(json.dumps({"step": step, **values}) + "\n")

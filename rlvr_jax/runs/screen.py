@@ -10,8 +10,8 @@ from rlvr_jax import methods, tasks
 from rlvr_jax.experience.prompts import told_tokens
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.runs.hyperparameters import plain
-from rlvr_jax.runs.memory_check import describe_memory
 from rlvr_jax.runs.run import Run
+from rlvr_jax.training.memory import describe_memory
 
 
 def differences(card: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
@@ -45,20 +45,22 @@ def run_lines(run: Run, card: Mapping[str, Any], check: tasks.SelfCheck) -> list
     ]
     preset = f"preset {config.preset} (--no-preset: none); " if config.preset else ""
     usual = "as published" if source == "published" else "its defaults"
-    interval, warmup = config.evaluation.evaluate_every, "without warm-up"
-    if config.optimizer.warmup_updates:
-        warmup = f"behind a warm-up of {config.optimizer.warmup_updates} updates"
+    interval, optimizer = config.evaluation.evaluate_every, config.optimizer
+    warmup = "without warm-up"
+    if optimizer.warmup_updates:
+        warmup = f"after a warm-up of {optimizer.warmup_updates} updates"
     return [
         f"{config.method} on {config.data.task}, seed {config.seed}, {config.steps}"
         f" step{'s' * (config.steps > 1)} → {config.run_dir}",
         f"policy  {card['model']}, {size / 1e6:.3g}M parameters; trained: {trained};"
         f" {describe_memory(run.memory)}",
         f"data    {len(run.task.train):,} prompts, {len(run.held_out)} of {len(run.task.test):,}"
-        f" held out; {_paid(check)}; {told_tokens(start.train_table)}",
+        f" held out × {config.evaluation.evaluation_samples} samples; {_paid(check)};"
+        f" {told_tokens(start.train_table)}",
         f"step    {prompts} prompts × {samples} samples of at most"
         f" {sampler.response_tokens} tokens at temperature {sampler.sampling.temperature:g};"
-        f" {updates} update{'s' * (updates > 1)} at {config.optimizer.learning_rate:g},"
-        f" {warmup}; evaluated every"
+        f" {updates} update{'s' * (updates > 1)} at {optimizer.learning_rate:g}, {warmup}, Adam"
+        f" decays {optimizer.adam_b1:g} and {optimizer.adam_b2:g}; evaluated every"
         f" {f'{interval} steps' if interval > 1 else 'step'}",
         f"loss    {' · '.join(card['loss_terms'])}",
         f"method  {', '.join(told) if told else usual}; {preset}every setting is in config.json",

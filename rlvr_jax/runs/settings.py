@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_jax import methods
-from rlvr_jax.runs.config import SETTINGS, TrainConfig
+from rlvr_jax.runs.config import SETTINGS, TrainConfig, flag
 from rlvr_jax.runs.hyperparameters import plain
 from rlvr_jax.runs.run import Run
 
+_OF_METHOD = "method."
+"""Before the names of hyperparameters where settings have the same ones."""
 # What may differ between a run and its continuation.
 _FREE = {
     "preset",
@@ -56,7 +58,7 @@ def shown_settings(card: dict[str, Any]) -> dict[str, Any]:
     another; a 0 that means a rule is replaced by its resolved value, if the card has it."""
     settings = {**card["settings"], "model": card["model"], **card.get("resolved", {})}
     del settings["hyperparameters"]
-    return settings | {f"method.{name}": value for name, value in card["hyperparameters"].items()}
+    return settings | {_OF_METHOD + name: value for name, value in card["hyperparameters"].items()}
 
 
 def check_settings(stored: dict[str, Any], now: dict[str, Any]) -> None:
@@ -72,8 +74,10 @@ def check_settings(stored: dict[str, Any], now: dict[str, Any]) -> None:
     # Another method also differs in its hyperparameters, which is less informative.
     for name in sorted(names, key=lambda name: (name != "method", name)):
         if before.get(name) != after.get(name):
+            own = name.removeprefix(_OF_METHOD)
+            typed = flag(name) if name == own else f"--hyperparameters {own}"
             raise ValueError(
-                f"resume: {name} must be {before.get(name)!r} as in the run,"
+                f"--resume: {typed} must be {before.get(name)!r} as in the run,"
                 f" got {after.get(name)!r}"
             )
 
@@ -89,24 +93,24 @@ def check_same_run(stored: dict[str, Any], now: dict[str, Any]) -> None:
     needed = {"settings", "hyperparameters", "model", "task_fingerprint"}
     if not needed <= stored.keys():
         raise ValueError(
-            f"resume: config.json must have the entries {sorted(needed)}, got {sorted(stored)}"
+            f"--resume: config.json must have the entries {sorted(needed)}, got {sorted(stored)}"
         )
     if stored["task_fingerprint"] != now["task_fingerprint"]:
         raise ValueError(
-            f"resume: the prompts of task {now['task']!r} must be those of the run (fingerprint"
+            f"--resume: the prompts of task {now['task']!r} must be those of the run (fingerprint"
             f" {stored['task_fingerprint']}), got {now['task_fingerprint']}"
         )
     for name in ("mixture", "response_tokens"):
         if stored.get(name, now[name]) != now[name]:
             raise ValueError(
-                f"resume: {name} of task {now['task']!r} must be {stored[name]} as in the run, got"
-                f" {now[name]}"
+                f"--resume: the {name.replace('_', ' ')} of task {now['task']!r} must be"
+                f" {stored[name]} as in the run, got {now[name]}"
             )
     for name, text in stored.get("judge_files", {}).items():
         if (got := now.get("judge_files", {}).get(name, text)) != text:
             raise ValueError(
-                f"resume: the file of {name} must hold what it held in the run, {text[:80]!r}, got"
-                f" {got[:80]!r}"
+                f"--resume: the file of {flag(name)} must hold what it held in the run,"
+                f" {text[:80]!r}, got {got[:80]!r}"
             )
     missing = now["hyperparameters"].keys() - stored["hyperparameters"].keys()
     if missing and stored["settings"].get("method") == now["settings"]["method"]:

@@ -1,21 +1,16 @@
 """One step of a run: collect rollouts, learn from them (`learning`), keep some to look at."""
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-import jax
 import numpy as np
 
 from rlvr_jax.experience import Batch, Collected, RunActor, concatenate
 from rlvr_jax.experience.grades import numbers_told, with_grades
-from rlvr_jax.experience.prompts import responses, token_texts
 from rlvr_jax.runs.checks.forecast import names_memory
 from rlvr_jax.runs.checks.learnable import check_first_step
 from rlvr_jax.runs.run import Run
 from rlvr_jax.runs.state import HostState, RunState
-from rlvr_jax.tasks import Response
 from rlvr_jax.training.learning import learn
 from rlvr_jax.types import replace
 
@@ -118,78 +113,3 @@ def _outcome_metrics(graded: Batch) -> dict[str, float]:
 def _mean(values: np.ndarray) -> float:
     """The mean; NaN of nothing."""
     return float(values.mean()) if len(values) else float("nan")
-
-
-def sample_rows(
-    run: Run, batch: Batch, records: Mapping[str, np.ndarray], step: int
-) -> list[dict[str, Any]]:
-    """The stored responses of a step with their tokens: the first one of each stored group."""
-    rows = np.array([rows[0] for rows in batch.groups][: run.config.evaluation.samples_kept], int)
-    known = _known_records(batch, records)
-    # What an answer goes on from in another row ends with no stop token.
-    goes_on = batch.last_of_trace != np.arange(len(batch))
-    shown = batch.rollouts.replace(truncated=batch.rollouts.truncated | goes_on)
-    texts = responses(run.start.tokenizer, jax.tree.map(lambda x: x[rows], shown))
-    kept = []
-    for row, response in zip(rows.tolist(), texts, strict=True):
-        length = int(batch.rollouts.length[row])
-        per_token = {
-            name: [
-                None if np.isnan(value) else round(value, 4)
-                for value in known[name][row, :length].astype(float).tolist()
-            ]
-            for name in ("entropy", "logp", "advantage", "ratio")
-        }
-        marks = {
-            name: records[name][row, :length].astype(int).tolist() for name in ("chosen", "clipped")
-        }
-        own = sample_row(batch, row, response, run.start.tokenizer)
-        kept.append({"step": step, **own, **per_token, **marks})
-    return kept
-
-
-def _known_records(batch: Batch, records: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The records of a step with `entropy` and `logp` of tokens that it does not learn from, as
-    those of truncated responses: the sampler's records, NaN for a token that was not sampled.
-    """
-    rollouts = batch.rollouts.only_valid()
-    sampled = np.ones(rollouts.tokens.shape, bool)
-    if "origin" in rollouts.records:
-        sampled = rollouts.records["origin"] == 0
-    if "off_policy" in rollouts.records:
-        sampled = sampled & ~rollouts.records["off_policy"][:, None]
-    told = {"entropy": rollouts.entropy, "logp": rollouts.behaviour_logp}
-    return dict(records) | {
-        name: np.where(rollouts.mask, records[name], np.where(sampled, value, np.nan))
-        for name, value in told.items()
-    }
-
-
-def sample_row(batch: Batch, row: int, response: Response, tokenizer: Any) -> dict[str, Any]:
-    """Stored values of a response besides the numbers of its tokens, as JSON; with the turn
-    and origin of each token where they are known."""
-    grade = batch.grades[row]
-    length = int(batch.rollouts.length[row])
-    written = {
-        name: batch.rollouts.get(name)[row, :length].astype(int).tolist()
-        for name in ("turn", "origin")
-        if batch.rollouts.get(name) is not None
-    }
-    compared = [own._asdict() for own in grade.compared]
-    return {
-        "prompt": batch.prompts[row].text,
-        "response": response.text,
-        "kind": batch.prompts[row].kind,
-        "group": int(batch.rollouts.group[row]),
-        "outcome": float(batch.rollouts.outcome[row]),
-        "reward": float(batch.rollouts.reward[row]),
-        "truncated": bool(batch.rollouts.truncated[row]),
-        "answer": grade.answer,
-        "stage": grade.stage,
-        "timed_out": grade.timed_out,
-        "verdict": grade.outcome is not None,
-        "said": grade.said,
-        **({"row": int(batch.rollouts.rollout_id[row]), "compared": compared} if compared else {}),
-        "tokens": token_texts(tokenizer, batch.rollouts.tokens[row, :length].tolist()),
-        **written,
-    }

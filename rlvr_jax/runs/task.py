@@ -46,8 +46,8 @@ def load_task(config: TrainConfig, load: Load = tasks.load_as_written) -> Task:
         said.append(f"{len(prompts) - len(kept[split])} of {len(prompts)} {split} prompts")
     if len(kept["train"]) + len(kept["test"]) < len(task.train) + len(task.test):
         warnings.warn(
-            f"{data.task}: {' and '.join(said)} have more than prompt_tokens ="
-            f" {data.prompt_tokens} tokens and were left out",
+            f"{data.task}: {' and '.join(said)} have more than --prompt-tokens"
+            f" {data.prompt_tokens} and were left out",
             stacklevel=2,
         )
     return replace(task, **kept)
@@ -74,8 +74,8 @@ def _messages(data: DataSettings) -> tuple[Mapping[str, str], ...]:
         return Prompt("", messages=(*first, *turns)).messages
     except (OSError, ValueError, TypeError) as error:
         raise ValueError(
-            "few_shot must be a JSON file with a list of messages, each with role and content, got"
-            f" {data.few_shot!r} ({error})"
+            "--few-shot must be a JSON file with a list of messages, each with role and content,"
+            f" got {data.few_shot!r} ({error})"
         ) from None
 
 
@@ -88,7 +88,7 @@ def _behind(messages: tuple[Mapping[str, str], ...], task: Task) -> Task:
         roles = [message["role"] for message in (*messages, *prompt.messages)]
         if "system" in roles[1:]:
             raise ValueError(
-                "system_prompt and few_shot must leave one system message, the first, got"
+                "--system-prompt and --few-shot must leave one system message, the first, got"
                 f" {', '.join(roles)} before {prompt.text[:80]!r}"
             )
         return replace(prompt, messages=(*messages, *prompt.messages))

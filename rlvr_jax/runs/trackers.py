@@ -34,7 +34,7 @@ def check_trackers(names: Sequence[str]) -> None:
     """
     for name in names:
         if ":" in name:
-            own_function("log_to", name)
+            own_function("--log-to", name)
         elif name not in _PACKAGES:
             raise ValueError(
                 f"--log-to must be among {', '.join(_PACKAGES)}, or module:function of"
@@ -62,7 +62,7 @@ def make_trackers(
     made = []
     for name in names:
         if ":" in name:
-            made.append(Tracker(own_function("log_to", name), lambda: None))
+            made.append(Tracker(own_function("--log-to", name), lambda: None))
             continue
         own: dict[str, Any] = {"resume": "allow" if resumed else "never"}
         if name == "wandb":
@@ -75,7 +75,7 @@ def make_trackers(
         except Exception as error:  # of another package
             offline = "; WANDB_MODE=offline keeps it here" if name == "wandb" else ""
             raise ValueError(
-                f"log_to: {name} must begin a run, got {type(error).__name__}: {error}{offline};"
+                f"--log-to {name} must begin a run, got {type(error).__name__}: {error}{offline};"
                 " then --resume begins this one"
             ) from error
         made.append(Tracker(_called(run), run.finish))

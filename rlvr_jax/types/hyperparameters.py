@@ -32,11 +32,11 @@ class OfRun:
     """Annotation of a hyperparameter that takes a value of the run, unless it is given.
 
     Fields:
-      setting: of the run.
+      setting: of the run; "updates": optimizer updates of a step.
       divisor: the value is the setting's divided by it, at least 1.
     """
 
-    setting: Literal["response_tokens", "steps"]
+    setting: Literal["response_tokens", "steps", "updates", "learning_rate"]
     divisor: int = 1
 
 
@@ -55,6 +55,8 @@ CacheLength = Annotated[
     OfRun("response_tokens", 5),
 ]
 TotalSteps = Annotated[Count, "steps of the run", OfRun("steps")]
+StepUpdates = Annotated[Count, "optimizer updates of a step", OfRun("updates")]
+LearningRate = Annotated[Positive, "learning rate of the optimizer (η)", OfRun("learning_rate")]
 OverlongFactor = Annotated[NonNegative, "length penalty at the full budget (f)"]
 MaxRounds = Annotated[Count, "batches sampled at most to fill one update"]
 KLCoefficient = Annotated[NonNegative, "weight of the KL divergence (β)"]

@@ -1,5 +1,6 @@
 """A published method: its recipe and its card."""
 
+import math
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -30,6 +31,25 @@ class Recipe:
     experience: Any = None
     critic: Any = None
     teacher: str | None = None
+
+    @property
+    def teacher_decay(self) -> float | None:
+        """The decay of the teacher "average:0.99"; None for other teachers.
+
+        Raises:
+          ValueError: a decay that is not in [0, 1).
+        """
+        if self.teacher is None or not self.teacher.startswith("average:"):
+            return None
+        try:
+            decay = float(self.teacher.removeprefix("average:"))
+        except ValueError:
+            decay = math.nan
+        if not 0 <= decay < 1:
+            raise ValueError(
+                f"Recipe: teacher must be average:<decay in [0, 1)>, got {self.teacher!r}"
+            )
+        return decay
 
 
 _SECTION = re.compile(r"^(Left out|Reports|Traps): ", re.MULTILINE)

@@ -12,8 +12,9 @@ from rlvr_jax import methods
 from rlvr_jax.analysis.evidence.ranking import chosen_entries
 from rlvr_jax.analysis.evidence.rows import append_row, read_rows
 from rlvr_jax.boards import BOARDS, Board
+from rlvr_jax.methods.arguments import parse_hyperparameters
 from rlvr_jax.runs import RunsFailed
-from rlvr_jax.runs.hyperparameters import method_arguments, parse_hyperparameters
+from rlvr_jax.runs.hyperparameters import method_arguments
 from rlvr_jax.training.update import check_needs
 
 ENTRIES = {"grpo": "grpo", "few": "clip_cov:fraction=0.01"}

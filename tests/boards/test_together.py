@@ -88,9 +88,9 @@ def test_a_finished_run_is_kept_and_one_that_has_begun_goes_on(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        (dict(seed=1), "resume: seed must be 0 as in the run, got 1"),
-        (dict(task="operators"), "resume: task must be 'brackets' as in the run, got 'operators'"),
-        (dict(steps=1), "resume: steps must be at least the 2 that the run in .*done.*, got 1"),
+        (dict(seed=1), "--resume: --seed must be 0 as in the run, got 1"),
+        (dict(task="operators"), "--resume: --task must be 'brackets' as in the run, got 'oper"),
+        (dict(steps=1), "--resume: --steps must be at least the 2 that the run in .*done.*, got 1"),
     ],
 )
 def test_a_finished_run_does_not_stand_for_another(changes, sentence, tmp_path):
@@ -107,10 +107,14 @@ def test_a_finished_run_does_not_stand_for_another(changes, sentence, tmp_path):
     ("entry", "value", "sentence"),
     [
         ("task_fingerprint", "0", "prompts of task 'brackets' must be those of the run"),
-        ("model", "elsewhere", "resume: model must be 'elsewhere' as in the run"),
-        ("hyperparameters", {"clip_low": 0.9}, "method.clip_low must be 0.9 as in the run"),
+        ("model", "elsewhere", "--resume: --model must be 'elsewhere' as in the run"),
+        (
+            "hyperparameters",
+            {"clip_low": 0.9},
+            "--hyperparameters clip_low must be 0.9 as in the",
+        ),
         ("mixture", {"easy": 1.0}, "mixture of task 'brackets' must be {'easy': 1.0} as in the"),
-        ("response_tokens", 3, "response_tokens of task 'brackets' must be 3 as in the run"),
+        ("response_tokens", 3, "the response tokens of task 'brackets' must be 3 as in the run"),
     ],
 )
 def test_a_finished_run_of_other_data_does_not_stand_for_another(entry, value, sentence, tmp_path):

@@ -13,6 +13,7 @@ from rlvr_jax.experience import experience, plain, redraw
 from rlvr_jax.experience.asks import PLAIN
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numpy_actor import NumpyActor
+from rlvr_jax.experience.samples import sample_rows
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.credit.delethink import carried_over, chunks
 from rlvr_jax.objectives import (
@@ -24,7 +25,7 @@ from rlvr_jax.objectives import (
 )
 from rlvr_jax.objectives.statistics.traces import last_of_trace, trace_ids
 from rlvr_jax.runs.loop import evaluate_run
-from rlvr_jax.runs.step import collect, sample_rows, take_step
+from rlvr_jax.runs.step import collect, take_step
 from rlvr_jax.types import Recipe
 
 FLOAT32 = 1e-5  # log-probs of a float32 sampler and scorer, of at most some nats
@@ -228,8 +229,8 @@ def test_it_trains_to_the_end(run, tmp_path):
 
 def test_samples_show_every_token_of_a_chunk_that_is_gone_on_from(run):
     taken = take_step(run, run.initial_state(), 0)
-    batch, whole = taken.batch, replace(run, config=run.config.replace(samples_kept=99))
-    shown = sample_rows(whole, batch, taken.records, 1)
+    batch = taken.batch
+    shown = sample_rows(batch, taken.records, 1, 99)
     assert len(shown) == len(batch.groups)
     first = [rows[0] for rows in batch.groups]
     goes_on = batch.last_of_trace[first] != first

@@ -9,6 +9,7 @@ from part_cases import answer_alone
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numbered_task import numbered_task
+from rlvr_jax.experience.task_fit import check_prompts_suffice
 from rlvr_jax.methods.rewards.rlpr import (
     NO_SPREAD,
     at_last_word,
@@ -16,7 +17,6 @@ from rlvr_jax.methods.rewards.rlpr import (
     likelihoods,
     likely_answers,
 )
-from rlvr_jax.runs.composition import check_prompts_suffice
 from rlvr_jax.tasks import Grade, Prompt, Response
 
 BRACKETS = Prompt("3 9 4 15 >", answer=[3, 9, 4, 15], gold="3 * ( 9 - 4 = 5 ) = 15")

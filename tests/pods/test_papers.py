@@ -8,10 +8,11 @@ import pytest
 
 from experiments import papers
 from rlvr_jax import methods
+from rlvr_jax.methods.arguments import AGGREGATIONS
 from rlvr_jax.parallel.topologies import Topology
 from rlvr_jax.pods import compiled, papers as runs
 from rlvr_jax.policy.published import PUBLISHED
-from rlvr_jax.runs.hyperparameters import AGGREGATIONS, method_arguments
+from rlvr_jax.runs.hyperparameters import method_arguments
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(papers.__path__))
 # One of each kind: plain, and with what comes before the loss.

@@ -68,11 +68,11 @@ WRONG = {
     "unknown method": (dict(method="clip_kov"), "(closest: clip_cov"),
     "unknown hyperparameter": (
         dict(method="dapo", hyperparameters=("clip_hi=0.3",)),
-        "must be one of dapo's (closest: clip_high",
+        "got 'clip_hi'; closest: clip_high",
     ),
     "hyperparameter of another type": (
         dict(method="dapo", hyperparameters=("max_rounds=few",)),
-        "max_rounds of dapo must be int like 10, got 'few'",
+        "--hyperparameters of dapo: max_rounds must be int like 10, got 'few'",
     ),
     "hyperparameter out of range": (
         dict(method="clip_cov", hyperparameters=("fraction=2",)),
@@ -113,7 +113,7 @@ WRONG = {
         dict(model="nowhere"),
         "path must be a folder with a tokenizer.json, or a .gguf file, got 'nowhere'",
     ),
-    "nothing to resume": (dict(resume=True), "resume: --run-dir must hold a run, got"),
+    "nothing to resume": (dict(resume=True), "--resume: --run-dir must hold a run, got"),
     "reward that is no number": (
         dict(task="training_runs:with_nan"),
         "reward_of_nothing: reward must be a finite number, got nan for prompt '",
@@ -174,7 +174,7 @@ def test_a_directory_that_holds_something_is_refused(line, tmp_path, monkeypatch
     said = said_by(line(), monkeypatch, capsys)
     assert said.startswith("error: --run-dir must be new or empty (or give --resume), got")
     said = said_by(line(resume=True), monkeypatch, capsys)
-    assert said.startswith("error: resume: --run-dir must hold a run, got")
+    assert said.startswith("error: --resume: --run-dir must hold a run, got")
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["notes.txt"]
 
 
@@ -187,7 +187,7 @@ def test_a_file_in_the_place_of_the_directory_is_refused(line, tmp_path, monkeyp
 
 def test_a_policy_folder_is_no_run_to_resume(line, model, monkeypatch, capsys):
     said = said_by(line(resume=True, run_dir=model), monkeypatch, capsys)
-    assert said.startswith("error: resume: config.json must have the entries")
+    assert said.startswith("error: --resume: config.json must have the entries")
 
 
 @pytest.fixture(scope="module")
@@ -208,17 +208,17 @@ def begun(model, tmp_path_factory):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        (dict(learning_rate=0.5), "learning_rate must be 0.01 as in the run, got 0.5"),
+        (dict(learning_rate=0.5), "--learning-rate must be 0.01 as in the run, got 0.5"),
         (dict(seed=3), "seed must be 0 as in the run, got 3"),
         (dict(method="rloo"), "method must be 'siren' as in the run, got 'rloo'"),
         (
             dict(hyperparameters=("clip_low=0.1",)),
-            "method.clip_low must be 0.2 as in the run, got 0.1",
+            "--hyperparameters clip_low must be 0.2 as in the run, got 0.1",
         ),
-        (dict(top_p=0.5), "top_p must be 1.0 as in the run, got 0.5"),
+        (dict(top_p=0.5), "--top-p must be 1.0 as in the run, got 0.5"),
         (
             dict(hyperparameters=("top_p=0.5",)),
-            "method.top_p must be 0.8 as in the run, got 0.5",
+            "--hyperparameters top_p must be 0.8 as in the run, got 0.5",
         ),
         (dict(model="elsewhere"), "model must be '"),
         (dict(task="training_runs:other_sums"), "(fingerprint"),
@@ -243,7 +243,7 @@ def test_a_run_goes_on_only_with_its_own_settings_and_data(
     before = (begun / "config.json").read_bytes()
     changes = dict(method="siren", run_dir=begun, resume=True) | changes
     said = said_by(line(**changes), monkeypatch, capsys)
-    assert said.startswith("error: resume: ") and sentence in said and "\n" not in said
+    assert said.startswith("error: --resume: ") and sentence in said and "\n" not in said
     assert (begun / "config.json").read_bytes() == before
 
 
@@ -258,7 +258,7 @@ def test_a_run_goes_on_without_being_told_its_settings_again(begun, model):
 def test_settings_that_are_given_again_must_be_those_of_the_run(begun, monkeypatch, capsys):
     line = ["--resume", "--run-dir", str(begun), "--seed", "1"]
     said = said_by(line, monkeypatch, capsys)
-    assert said.startswith("error: resume: seed must be 0 as in the run, got 1")
+    assert said.startswith("error: --resume: --seed must be 0 as in the run, got 1")
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_what_a_run_holds_is_not_lost_where_it_cannot_go_on(
     (run_dir / left).mkdir(parents=True) if "/" in left else (run_dir / left).write_text("{}")
     (run_dir / "metrics.jsonl").write_text('{"step": 0}\n')
     said = said_by(line(method="siren", resume=True), monkeypatch, capsys)
-    assert said.startswith("error: resume: ") and sentence in said and "\n" not in said
+    assert said.startswith("error: --resume: ") and sentence in said and "\n" not in said
     assert (run_dir / "metrics.jsonl").read_text() == '{"step": 0}\n'
 
 

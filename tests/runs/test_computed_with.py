@@ -95,7 +95,7 @@ def test_other_values_are_refused(told, folder, name):
     change, wanted = OTHERS[name]
     before = json.loads(json.dumps(told()))
     change(folder)
-    with pytest.raises(ValueError, match=f"resume: {wanted} .*{folder} must be .* restore the"):
+    with pytest.raises(ValueError, match=f"--resume: {wanted} .*{folder} must be .* restore the"):
         check_computed_with(before, told())
 
 
@@ -116,7 +116,7 @@ def test_a_run_is_resumed_on_its_own_weights_alone(folder, tmp_path):
     kept = shutil.copytree(folder, tmp_path / "kept")
     training_runs.write_policy(folder, seed=1)
     again = training_runs.settings(folder, tmp_path / "run", steps=2, evaluate_every=1, resume=True)
-    with pytest.raises(ValueError, match="resume: the weights of the policy"):
+    with pytest.raises(ValueError, match="--resume: the weights of the policy"):
         training_runs.quietly(again)
     shutil.rmtree(folder)
     shutil.copytree(kept, folder)

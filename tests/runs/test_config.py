@@ -15,9 +15,10 @@ from rlvr_jax.runs import (
     parse_config,
     preset,
 )
+from rlvr_jax.runs.composition import own_stage
 from rlvr_jax.runs.hyperparameters import method_arguments
 from rlvr_jax.runs.loading import load_policy
-from rlvr_jax.runs.resolved import resolve, settle, with_task
+from rlvr_jax.runs.resolved import resolve, settle, with_rules, with_task
 from rlvr_jax.runs.run_writer import write_json
 
 BUDGET = 100
@@ -26,7 +27,7 @@ TASKS = ("brackets", "operators", "arithmetic", "arithmetic:hard")
 
 def arguments(config):
     """Hyperparameters of a run with a budget of `BUDGET` tokens."""
-    return method_arguments(config.replace(response_tokens=BUDGET))
+    return method_arguments(with_rules(config.replace(response_tokens=BUDGET)))
 
 
 @pytest.mark.parametrize(
@@ -50,11 +51,14 @@ def arguments(config):
         ({"learning_rate": math.inf}, "--learning-rate must be finite, got inf"),
         ({"temperature": math.inf}, "--temperature: value must be finite, got inf"),
         ({"seed": 2**32}, "--seed must be below 2\\*\\*32, got 4294967296"),
-        ({"hyperparameters": ("clip_lo=0.1",)}, "closest: clip_low.*'clip_lo'"),
+        (
+            {"hyperparameters": ("clip_lo=0.1",)},
+            "--hyperparameters of grpo must be among .*'clip_lo'; closest: clip_low",
+        ),
         ({"hyperparameters": ("clip_low=wide",)}, "must be float like 0.2, got 'wide'"),
         (
             {"method": "ace", "hyperparameters": ("gate=relu",)},
-            "gate of ace must be a name of its method's file, of rlvr_jax.objectives or .*'relu'",
+            "--hyperparameters of ace: gate must be a name of its method's file, .*'relu'",
         ),
     ],
 )
@@ -213,9 +217,9 @@ def test_hyperparameters_are_read_by_their_annotations(own):
     ("pairs", "sentence"),
     [
         ((), "must give strength of training_runs:my_loss, which has no default, got none"),
-        (("strength=much",), "strength of .* must be float, got 'much'"),
-        (("high=much",), "high of .* must be float or None like 2, got 'much'"),
-        (("weights=1,,2",), "weights of .* must be numbers with commas between them, got '1,,2'"),
+        (("strength=much",), "--hyperparameters of .*: strength must be float, got 'much'"),
+        (("high=much",), "high must be float or None like 2, got 'much'"),
+        (("weights=1,,2",), "weights must be numbers with commas between them, got '1,,2'"),
     ],
 )
 def test_hyperparameters_that_are_missing_or_cannot_be_read_are_named(own, pairs, sentence):
@@ -247,7 +251,7 @@ def test_a_part_that_is_named_decides_what_is_learned():
 @pytest.mark.parametrize(
     ("pair", "sentence"),
     [
-        ("control=colum(1)", "control of .* must be a name of its .* closest: column, .*'colum'"),
+        ("control=colum(1)", "control must be a name of its .* closest: column, .*'colum'"),
         ("control=column(1", "must be a name, or one with numbers .* got 'column\\(1'"),
         ("control=column(open)", "numbers or texts in brackets behind it, got 'column\\(open"),
         ("control=column(1)(2)", "numbers or texts in brackets behind it, got 'column\\(1"),
@@ -277,6 +281,22 @@ def test_a_schedule_over_the_run_follows_its_steps_unless_it_is_given():
     assert arguments(config)["total_steps"] == 50
 
 
+@pytest.mark.parametrize(
+    ("method", "values"),
+    [
+        ("mdpo", {"num_steps": 300, "updates_per_step": 4}),
+        ("capo_curvature", {"learning_rate": 3e-4, "top_k": 5}),
+    ],
+)
+def test_numbers_of_the_run_are_taken_from_it_and_not_from_a_preset(method, values):
+    config = preset("brackets", method)
+    assert values.items() <= arguments(config).items()
+    other = config.replace(steps=7, epochs=3, learning_rate=None)
+    own = arguments(other)
+    known = {"num_steps": 7, "updates_per_step": 12, "learning_rate": 1e-6, "top_k": 5}
+    assert {name: own[name] for name in values} == {name: known[name] for name in values}
+
+
 def test_what_dapo_charges_cut_responses_is_learned_from():
     assert not preset("gsm8k", "dapo").sampling.mask_truncated
     assert preset("gsm8k", "grpo").sampling.mask_truncated
@@ -302,7 +322,7 @@ def test_updates_of_a_step_are_counted_from_the_settings():
 )
 def test_a_setting_that_is_a_rule_gets_its_value_once(given, name, value):
     config = TrainConfig.of(**given)
-    settled, _ = settle(config, methods.recipe(config.method))
+    settled, _ = settle(with_rules(config), methods.recipe(config.method))
     assert settled.flat[name] == value
 
 
@@ -328,3 +348,18 @@ def test_a_run_that_may_run_programs_unguarded_says_so(monkeypatch, tmp_path):
         training_runs.quietly(config.replace(steps=1, evaluation_samples=1))
         stored = json.loads((tmp_path / str(unsafe) / "config.json").read_text())
         assert stored["settings"]["unsafe_local"] is unsafe and bool(allowed) is unsafe
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("stages", "--stage must be module:function, got 'stages'"),
+        ("no_module:f", "--stage: no module 'no_module' can be imported, got 'no_module:f'"),
+        ("training_runs:sums:offst=1", "--stage training_runs:sums must be among offset, got 'off"),
+        ("training_runs:at_call", "--stage training_runs:at_call must be given number, action"),
+        ("training_runs:sums", "--stage training_runs:sums must return a Stage, got Task"),
+    ],
+)
+def test_a_stage_that_cannot_be_made_is_named_with_its_flag(name, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        own_stage(name)

@@ -50,7 +50,7 @@ def test_a_cache_that_does_not_fit_is_refused_with_values_that_fit(model, told, 
     for better in ({"sample_waves": int(waves)}, {"rows_at_once": int(rows)}):
         run = training_runs.prepared(training_runs.settings(model, "unused", **LARGE, **better))
         own = run.start.sampler
-        size = forecast.cache_bytes(own, run.start.train_table.tokens.shape[1])
+        size = own.cache_bytes(run.start.train_table.tokens.shape[1])
         assert size * own.model.mesh.size < part * whole
 
 

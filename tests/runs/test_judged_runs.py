@@ -181,7 +181,9 @@ def test_a_run_keeps_what_its_judge_was_asked_and_is_not_resumed_with_another_qu
     assert card["judge_files"] == {"judge_prompt": SHORT}
     check_same_run(card, resolve(config).card())
     (tmp_path / "prompt.txt").write_text("Is it good? {response}")
-    with pytest.raises(ValueError, match="file of judge_prompt must hold what it held in the run"):
+    with pytest.raises(
+        ValueError, match="file of --judge-prompt must hold what it held in the run"
+    ):
         check_same_run(card, resolve(config).card())
     # Older runs kept no questions; those without a judge have none.
     del card["judge_files"]
@@ -400,7 +402,7 @@ def test_points_of_a_judge_are_shares_of_their_most(tmp_path):
     [
         ({"judge_rubric": "x"}, "--judge-rubric needs a --judge, got 'x' alone"),
         ({"judge": "gpt"}, "judge must be module:function, got 'gpt'"),
-        ({"judge": "no_module:f"}, "judge: no module 'no_module'"),
+        ({"judge": "no_module:f"}, "--judge: no module 'no_module'"),
         ({"judge": "folder:nowhere"}, "folder must be a policy folder, got 'nowhere'"),
         ({"judge": "server:m"}, "OPENAI_BASE_URL must be an address"),
         ({"judge": "policy", "judge_prompt": "nowhere"}, "judge-prompt must be a file"),

@@ -11,11 +11,11 @@ from rlvr_jax import methods, tasks
 from rlvr_jax.parallel import make_mesh
 from rlvr_jax.policy import LoraConfig, weights
 from rlvr_jax.policy.parameters import parameter_shapes
-from rlvr_jax.runs import memory_check
 from rlvr_jax.runs.loading import load_policy
-from rlvr_jax.runs.memory_check import describe_memory, free_bytes, least_bytes
 from rlvr_jax.runs.run import make_optimizer
+from rlvr_jax.training import memory
 from rlvr_jax.training.layout import trained_shapes
+from rlvr_jax.training.memory import describe_memory, free_bytes, least_bytes
 from rlvr_jax.types import replace
 
 GIB = 2**30
@@ -96,7 +96,7 @@ def test_what_does_not_fit_is_refused_with_both_numbers_and_nothing_is_read(
         raise AssertionError("weights were read")
 
     monkeypatch.setattr(weights, "place", read)
-    monkeypatch.setattr(memory_check, "free_bytes", lambda device: 1024)
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 1024)
     config = training_runs.settings(model, tmp_path)
     wanted = r"needs at least .* GiB of memory \(weights .*, gradient .*, optimizer .*\), found"
     with pytest.raises(ValueError, match=wanted + r" 9\.54e-07 GiB free on this host"):
@@ -106,8 +106,8 @@ def test_what_does_not_fit_is_refused_with_both_numbers_and_nothing_is_read(
 def test_a_cpu_has_what_the_system_and_its_group_leave(tmp_path, monkeypatch):
     meminfo = tmp_path / "meminfo"
     meminfo.write_text("MemTotal:  9 kB\nMemAvailable:  4194304 kB\nHugePages_Total:  0\n")
-    monkeypatch.setattr(memory_check, "_MEMINFO", meminfo)
-    monkeypatch.setattr(memory_check, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(memory, "_MEMINFO", meminfo)
+    monkeypatch.setattr(memory, "_CGROUPS", tmp_path)
     cpu = jax.devices("cpu")[0]
     assert free_bytes(cpu) == 4 * GIB
     (tmp_path / "memory.max").write_text("max\n")
@@ -118,7 +118,7 @@ def test_a_cpu_has_what_the_system_and_its_group_leave(tmp_path, monkeypatch):
 
 
 def test_a_system_that_does_not_tell_is_not_asked(tmp_path, monkeypatch):
-    monkeypatch.setattr(memory_check, "_MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "meminfo")
     assert free_bytes(jax.devices("cpu")[0]) is None
 
 

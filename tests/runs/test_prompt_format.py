@@ -269,9 +269,9 @@ def test_settings_put_messages_before_every_prompt(model, tmp_path):
 def test_few_shots_that_are_no_messages_are_refused(model, tmp_path, content):
     (tmp_path / "turns.json").write_text(content)
     line = ["--task", "training_runs:sums", "--few-shot", str(tmp_path / "turns.json")]
-    with pytest.raises(ValueError, match="few_shot must be a JSON file with a list of messages"):
+    with pytest.raises(ValueError, match="--few-shot must be a JSON file with a list of messages"):
         load_task(parse_config(line))
-    with pytest.raises(ValueError, match=r"few_shot must be a JSON file .* got 'nowhere.json'"):
+    with pytest.raises(ValueError, match=r"--few-shot must be a JSON file .* got 'nowhere.json'"):
         load_task(parse_config([*line[:3], "nowhere.json"]))
 
 

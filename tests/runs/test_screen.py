@@ -13,11 +13,14 @@ from rich.console import Console
 
 from docs.settings_page import PAGE, settings_page
 from experiments import quickstart
-from rlvr_jax.runs import check_config, parse_config, preset, train
+from rlvr_jax import tasks
+from rlvr_jax.runs import TrainConfig, check_config, parse_config, preset, presets, train
 from rlvr_jax.runs.config import GROUPS, SETTINGS
 from rlvr_jax.runs.help import described
 from rlvr_jax.runs.progress import RunProgress, progress_bar
-from rlvr_jax.runs.screen import differences
+from rlvr_jax.runs.resolved import resolve
+from rlvr_jax.runs.run import make_run
+from rlvr_jax.runs.screen import differences, run_lines
 
 TOLD: list = []
 
@@ -59,11 +62,13 @@ def test_who_trains_what_is_said_in_six_lines(finished, model):
     heads = [line.split()[0] for line in lines[:6]]
     assert heads == ["clip_cov", "policy", "data", "step", "loss", "method"]
     assert str(model) in lines[1] and "all weights" in lines[1] and "GiB" in lines[1]
-    assert "15 prompts, 4 of 5 held out" in lines[2]
+    assert "15 prompts, 4 of 5 held out × 4 samples" in lines[2]
     assert "known answers earn 1.00" in lines[2] and "none earn 0.00" in lines[2]
     assert re.search(r"first prompt, 4 tokens: \d│ \+│ \d│ =", lines[2])
     assert "4 prompts × 4 samples" in lines[3]
-    assert lines[3].endswith("1 update at 0.01, without warm-up; evaluated every 2 steps")
+    assert lines[3].endswith(
+        "1 update at 0.01, without warm-up, Adam decays 0.9 and 0.95; evaluated every 2 steps"
+    )
     assert "drop_high_covariance" in lines[4]
     assert lines[5] == "method  fraction=0.25 (published: 0.0002); every setting is in config.json"
     assert "adam_b1" not in shown
@@ -85,7 +90,7 @@ def test_a_warmup_that_the_run_does_not_leave_is_noted(model, warmup, steps, min
             model, "unused", warmup_updates=warmup, steps=steps, minibatches=minibatches
         )
     )
-    told = [sentence for sentence in run.remarks() if sentence.startswith("warmup_updates")]
+    told = [sentence for sentence in run.remarks() if sentence.startswith("--warmup-updates")]
     assert len(told) == bool(wanted) and all(wanted in sentence for sentence in told)
 
 
@@ -101,7 +106,7 @@ def test_defaults_of_a_method_of_ones_own_are_not_called_published(model, tmp_pa
     )
     shown = screen_of(config)
     assert "method  tolerance=0.3 (default: 0.2); every setting is in config.json" in shown
-    assert "behind a warm-up of 3 updates; evaluated every step" in shown
+    assert "after a warm-up of 3 updates, Adam decays 0.9 and 0.95; evaluated every step" in shown
     assert "published" not in shown
 
 
@@ -136,7 +141,9 @@ def test_a_run_beside_others_says_only_what_is_to_be_looked_at(model, tmp_path):
     config = training_runs.settings(model, tmp_path / "run", steps=1, lora_alpha=8.0)
     shown = screen_of(config, lambda *begin: lambda *step: None)
     lines = shown.splitlines()
-    assert any(line.startswith("note: grpo seed 0: lora_alpha: lora_rank is 0") for line in lines)
+    assert any(
+        line.startswith("note: grpo seed 0: --lora-alpha: --lora-rank is 0") for line in lines
+    )
     assert "policy  " not in shown and "self-check" not in shown
 
 
@@ -208,7 +215,7 @@ def test_a_tracker_that_cannot_begin_is_told_and_the_run_begins_later(model, tmp
     monkeypatch.setitem(sys.modules, "wandb", module)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: module.__spec__)
     config = training_runs.settings(model, tmp_path / "run", steps=1, log_to=("wandb",))
-    wanted = "log_to: wandb must begin a run, got RuntimeError: No API key .* WANDB_MODE=offline"
+    wanted = "--log-to wandb must begin a run, got RuntimeError: No API key .* WANDB_MODE=offline"
     with pytest.raises(ValueError, match=wanted):
         training_runs.quietly(config)
     training_runs.quietly(config.replace(log_to=(), resume=True))
@@ -220,7 +227,7 @@ def test_a_tracker_that_is_not_there_is_named_with_its_command(model, tmp_path, 
     for names, message in {
         ("wandb",): "--log-to wandb needs the package wandb, which is not installed: run `pip inst",
         ("tensorbored",): r"log-to must be among trackio, wandb, or module:function .*'tensorb",
-        ("no_module:f",): "log_to: no module 'no_module' can be imported, got 'no_module:f'",
+        ("no_module:f",): "--log-to: no module 'no_module' can be imported, got 'no_module:f'",
     }.items():
         with pytest.raises(ValueError, match=message):
             check_config(parse_config(["--task", "training_runs:sums", "--log-to", *names]))
@@ -346,3 +353,24 @@ def test_the_quickstart_begins_with_six_lines_and_ends_with_three_commands(tmp_p
     assert len(commands) == 3
     for command in commands:
         assert command.startswith("python -m experiments.")
+
+
+def test_what_a_preset_sets_is_printed(tmp_path):
+    """All settings of presets that may change a result, each against its default."""
+    tables = (*presets._TASKS.values(), *presets._EVERYWHERE.values(), *presets._METHODS.values())
+    every = {name: value for table in tables for name, value in table.items()}
+    every |= {"minibatches": 2, "hyperparameters": ("clip_low=0.1",)}  # of several methods
+    plain = TrainConfig().flat
+    names = {name for name, value in every.items() if value != plain[name]}
+    names -= {"micro_batches"}  # which decides memory and time
+
+    task = tasks.load("brackets:train=64")
+    check = tasks.self_check(task)
+
+    def lines(**changes):
+        config = preset(task.name, "grpo").replace(**{**every, **changes}, run_dir=tmp_path)
+        found = resolve(config, task)
+        return run_lines(make_run(found), found.card(), check)
+
+    usual = lines()
+    assert {name for name in names if lines(**{name: plain[name]}) != usual} == names

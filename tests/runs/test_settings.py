@@ -67,10 +67,10 @@ def test_a_method_that_weighs_by_the_sampler_refuses_one_that_cuts(model):
     changes = dict(method="rollout_correction", hyperparameters=())
     assert made(model, recipe, minibatches=2, **changes).remarks() == []
     with pytest.raises(
-        ValueError, match="top_k, min_p must be off for method 'rollout_correction'"
+        ValueError, match="--top-k, --min-p must be off for method 'rollout_correction'"
     ):
         made(model, recipe, top_k=3, min_p=0.1, **changes)
-    (said,) = [each for each in made(model, top_p=0.9).remarks() if each.startswith("top_p")]
+    (said,) = [each for each in made(model, top_p=0.9).remarks() if each.startswith("--top-p")]
     assert "sampler_ratio" in said
 
 

@@ -41,7 +41,7 @@ def test_options_and_columns_of_a_command_line_reach_the_task(model, path):
 
 def test_prompts_over_the_budget_are_left_out_and_counted(model, path):
     config = config_of(model, path, "--prompt-tokens", "4", "--drop-long-prompts")
-    said = r"\d of \d+ train prompts and \d of \d+ test prompts have more than prompt_tokens = 4"
+    said = r"\d of \d+ train prompts and \d of \d+ test prompts have more than --prompt-tokens 4"
     with pytest.warns(UserWarning, match=said):
         task = load_task(config)
     assert len(task.train) + len(task.test) == 20

@@ -11,9 +11,9 @@ Reasoning", https://arxiv.org/abs/2510.00819
 m_H and m_F predict the change of the objective and of the policy (nats, as a KL) by a step on the
 token: v = onehot(token) - π, h the last hidden state, g = A v hᵀ, u = g h. π is renormalized over
 the k most probable tokens. Limits are those of the authors for GRPO's advantages; Dr. CAPO has
-δ_F = 1e-3 and δ_H = 5e-4 and divides by B L (`fixed_length_mean`). The learning rate is their
-aggressive 1.5e-5. The prediction is that of plain gradient descent; their code can also use Adam's
-moments of the last layer.
+δ_F = 1e-3 and δ_H = 5e-4 and divides by B L (`fixed_length_mean`). The learning rate is the run's;
+theirs is an aggressive 1.5e-5. The prediction is that of plain gradient descent; their code can
+also use Adam's moments of the last layer.
 
 Left out: sampling with the same top-k; the optimizer's own step (Adam's moments, the scheduled
 learning rate) in the prediction, and masks of whole rollouts and batches
@@ -30,14 +30,21 @@ from jaxtyping import Array, Float, Int
 from rlvr_jax.objectives import Aggregation, Transform, clipped_objective, part, row_mean_token_mean
 from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Count, Epsilon, Positive
+from rlvr_jax.types.hyperparameters import (
+    Bound,
+    ClipHigh,
+    ClipLow,
+    Count,
+    Epsilon,
+    LearningRate,
+)
 
 
 @part(reads={"topk_logp", "topk_ids", "hidden", "batch_statistics"}, writes={"mask"})
 def drop_unstable_steps(
     change_limit: Bound,
     shift_limit: Bound,
-    learning_rate: Positive,
+    learning_rate: LearningRate,
     top_k: Count,
     symmetric: bool = True,
 ) -> Transform:
@@ -96,7 +103,7 @@ def predicted_step(
 def capo_curvature(
     change_limit: Bound = 0.01,
     shift_limit: Bound = 1e-4,
-    learning_rate: Positive = 1.5e-5,
+    learning_rate: LearningRate = 1.5e-5,
     top_k: Count = 50,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
@@ -109,7 +116,6 @@ def capo_curvature(
     Args:
       change_limit: bound of the predicted change of the objective, of either sign (δ_H).
       shift_limit: bound of the predicted shift of the policy (δ_F).
-      learning_rate: of the optimizer (η).
       top_k: number of most probable tokens in π.
       symmetric: False drops every token whose step would lower the objective.
       aggregation: how token losses become one number.

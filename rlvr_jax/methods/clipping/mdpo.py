@@ -14,7 +14,7 @@ built.
 Left out: the critic, the Tsallis divergence and the off-policy variant
 Reports: MuJoCo: on policy as good as TRPO and PPO or better, off policy as SAC or better
 Traps: with one update per batch the KL has no gradient: plain policy gradient; 1 / t_k grows
-without bound at the end, so num_steps must be the run's; ratios are not clipped
+without bound at the end, so num_steps is the run's unless it is given; ratios are not clipped
 """
 
 from typing import NamedTuple
@@ -25,7 +25,7 @@ from jaxtyping import Array, Int
 from rlvr_jax.objectives import Transform, group_normalized, masked_mean, objective, token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import importance_weighted
 from rlvr_jax.types import Method, Recipe, part, replace
-from rlvr_jax.types.hyperparameters import Count, Epsilon
+from rlvr_jax.types.hyperparameters import Epsilon, StepUpdates, TotalSteps
 
 
 class MirrorState(NamedTuple):
@@ -35,7 +35,7 @@ class MirrorState(NamedTuple):
 
 
 @part(writes={"penalty"})
-def mirror_descent_kl(num_steps: Count, updates_per_step: Count) -> Transform:
+def mirror_descent_kl(num_steps: TotalSteps, updates_per_step: StepUpdates) -> Transform:
     """Adds KL(π ‖ π_old) / t_k to the loss of each token.
 
     k = 1 + ⌊updates / updates_per_step⌋, at most K = `num_steps`. An update without tokens does not
@@ -69,12 +69,14 @@ def mirror_descent_kl(num_steps: Count, updates_per_step: Count) -> Transform:
     return Transform(apply, init=init, reads={"kl"}, remark=remark)
 
 
-def mdpo(num_steps: Count = 400, updates_per_step: Count = 10, epsilon: Epsilon = 1e-6) -> Recipe:
+def mdpo(
+    num_steps: TotalSteps = 400, updates_per_step: StepUpdates = 10, epsilon: Epsilon = 1e-6
+) -> Recipe:
     """GRPO's advantages on the token mean, with a penalty instead of a clip.
 
     Args:
       num_steps: outer steps of the run, one batch each (K).
-      updates_per_step: gradient steps on one batch; the run must make as many.
+      updates_per_step: gradient steps on one batch.
     """
     return Recipe(
         objective=objective(

@@ -5,7 +5,6 @@ from typing import Any
 
 from rlvr_jax import parallel, policy
 from rlvr_jax.runs.config import TrainConfig
-from rlvr_jax.runs.loading import teacher_decay
 from rlvr_jax.types import Recipe
 
 
@@ -18,7 +17,7 @@ def computed_with(config: TrainConfig, recipe: Recipe, model: str) -> dict[str, 
       ValueError: as `policy.fingerprint`.
     """
     folders = {"policy": model}
-    if recipe.teacher not in (None, "start") and teacher_decay(recipe.teacher) is None:
+    if recipe.teacher not in (None, "start") and recipe.teacher_decay is None:
         folders["teacher"] = recipe.teacher
     kind, _, name = config.judging.judge.partition(":")
     if kind == "folder":
@@ -45,16 +44,16 @@ def check_computed_with(
         for name in sorted(constants):
             one, two = (values["configuration"][name] for values in (before, after))
             if one != two:
-                raise ValueError(f"resume: {name} {where} {one} as in the run, got {two}; {mend}")
+                raise ValueError(f"--resume: {name} {where} {one} as in the run, got {two}; {mend}")
         if before["stop_tokens"] != after["stop_tokens"]:
             raise ValueError(
-                f"resume: the stop tokens {where} {before['stop_tokens']} as in the run, got"
+                f"--resume: the stop tokens {where} {before['stop_tokens']} as in the run, got"
                 f" {after['stop_tokens']} (eos_token of tokenizer_config.json, eos_token_id of"
                 f" generation_config.json); {mend}"
             )
         for name in ("weights", "tokenizer"):
             if before[name] != after[name]:
                 raise ValueError(
-                    f"resume: the {name} {where} as in the run (fingerprint {before[name]}), got"
+                    f"--resume: the {name} {where} as in the run (fingerprint {before[name]}), got"
                     f" other values ({after[name]}); {mend}"
                 )

@@ -8,8 +8,8 @@ import jax
 
 from rlvr_jax.experience.sampling import Sampler
 from rlvr_jax.runs.config import TrainConfig
-from rlvr_jax.runs.memory_check import cache_bytes, free_bytes, gibibytes
 from rlvr_jax.runs.run import Run
+from rlvr_jax.training.memory import free_bytes, gibibytes
 from rlvr_jax.training.plan import BatchPlan
 
 NEAR = 0.8
@@ -66,10 +66,10 @@ def _smaller(run: Run, devices: int, room: int) -> str:
       room: bytes available for it; 0: any smaller cache.
     """
     sampler, width = run.start.sampler, run.start.train_table.tokens.shape[1]
-    now = devices * cache_bytes(sampler, width)
+    now = devices * sampler.cache_bytes(width)
 
     def fits(other: Sampler) -> bool:
-        size = devices * cache_bytes(other, width)
+        size = devices * other.cache_bytes(width)
         return size <= room if room else 2 * size <= now
 
     found = []

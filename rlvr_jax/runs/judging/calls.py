@@ -54,14 +54,14 @@ def call_of(config: TrainConfig, options: dict[str, Any], sampling: dict[str, An
         return server(name, **own | {"tokens": options["tokens"] or _WORDS})
     if kind == "folder":
         return _of_folder(name, options["tokens"] or _WORDS, config, sampling)
-    function = own_function("judge", config.judging.judge)
+    function = own_function("--judge", config.judging.judge)
     return by_function(function, config.judging.judge, options["at_once"], options["seconds"])
 
 
 def _of_folder(path: str, tokens: int, config: TrainConfig, sampling: dict[str, Any]) -> Call:
     """Another policy in this process, loaded at its first request."""
     if not Path(path).is_dir():
-        raise ValueError(f"judge: folder must be a policy folder, got {path!r}")
+        raise ValueError(f"--judge: folder must be a policy folder, got {path!r}")
     key = named_key(config.seed, "judge", 0)
 
     @functools.cache

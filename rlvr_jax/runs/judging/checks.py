@@ -6,7 +6,7 @@ from typing import Any
 
 from rlvr_jax.experience.prompts import encode_text
 from rlvr_jax.judges import read_rubric
-from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.config import TrainConfig, flag
 from rlvr_jax.runs.judging.named import AGAIN, judge_of
 from rlvr_jax.runs.loading import LoadedPolicy
 
@@ -40,9 +40,10 @@ def check_criteria(path: str, method: str, hyperparameters: Mapping[str, Any]) -
         too_many = name == "weights" and own is not None and len(given) != len(rubric)
         if too_many or (said.get(name, bool(values)) and given != values):
             raise ValueError(
-                f"hyperparameters of {method} must fit the {len(rubric)} criteria of judge_rubric"
-                f" {path!r}, as {name}={','.join(f'{value:g}' for value in values)} does, got"
-                f" {'none' if own is None else own}"
+                f"--hyperparameters of {method} must fit the {len(rubric)} criteria of"
+                f" --judge-rubric {path!r}, as"
+                f" {name}={','.join(f'{value:g}' for value in values)} does,"
+                f" got {'none' if own is None else own}"
             )
 
 
@@ -68,7 +69,7 @@ def check_asked(config: TrainConfig, start: LoadedPolicy) -> None:
         if unknown is not None and unknown in encode_text(table.tokenizer, text):
             raise ValueError(
                 "--judge must be a policy with tokens for what it is asked, got"
-                f" 'policy' and the question {text[:80]!r}; judge_prompt {AGAIN!r} needs no words"
+                f" 'policy' and the question {text[:80]!r}; --judge-prompt {AGAIN} needs no words"
             )
     words = sampling.get("tokens", start.sampler.response_tokens)
     room = start.model.config.max_positions - words
@@ -89,5 +90,5 @@ def check_again(config: TrainConfig) -> None:
     if judge != "policy" or given:
         raise ValueError(
             f"--judge-prompt {AGAIN!r} must come with the judge policy and none of"
-            f" {', '.join(others)}, got judge {judge!r} and {given or 'none of these'}"
+            f" {', '.join(map(flag, others))}, got judge {judge!r} and {given or 'none of these'}"
         )

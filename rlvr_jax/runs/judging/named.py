@@ -20,8 +20,8 @@ from rlvr_jax.judges import (
     yes_or_no,
 )
 from rlvr_jax.judges.prompts import COMPARE
+from rlvr_jax.methods.arguments import read_arguments
 from rlvr_jax.runs.config import TrainConfig, flag
-from rlvr_jax.runs.hyperparameters import read_arguments
 from rlvr_jax.runs.judging.calls import call_of, options_of_call
 from rlvr_jax.verifiers.texts.instruction_following import extract as behind_thought
 from rlvr_jax.verifiers.texts.rlmt import visible
@@ -149,7 +149,7 @@ def _budget(calls: int | None = None, tokens: int | None = None):
 
 
 def _read(function: Callable[..., dict], name: str, pairs: tuple[str, ...]) -> dict[str, Any]:
-    return function(**read_arguments(name, function, pairs))
+    return function(**read_arguments(flag(name), function, pairs))
 
 
 def _text(path: Path) -> str:

@@ -10,8 +10,6 @@ from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.judging.checks import check_again
 from rlvr_jax.runs.judging.named import AGAIN, TWO, judge_of
 
-"""File of a run directory with the replies of judges."""
-
 
 def judging(config: TrainConfig) -> tuple[list[Stage], Compare | None]:
     """The stage that calls the judge of a run, none without one; or, of a judge that is shown two

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlvr_jax import methods
-
 _SHOWN = (
     "held_out_pass_at_1",
     "held_out_pass_at_8",
@@ -15,14 +13,13 @@ _SHOWN = (
 )
 
 
-def policy_card(card: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
+def policy_card(card: Mapping[str, Any], summary: Mapping[str, Any], paper: str) -> str:
     """A model card as Hugging Face has them. It holds no clock and no path of the run.
 
     Args:
-      card: content of the run's config.json.
+      card, summary: contents of the run's config.json and summary.json.
+      paper: title of the method, or a link.
     """
-    about = methods.method(card["method"])
-    paper = f"[{about.title}]({about.url})" if about.url else about.title
     settings = card["settings"]
     adapters = f", adapters of rank {settings['lora_rank']}" if settings["lora_rank"] else ""
     lines = [

@@ -5,10 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import optax
 
-from rlvr_jax.experience.sampling import Sampler
 from rlvr_jax.objectives import Critic
 from rlvr_jax.parallel import bytes_per_device, parameter_shardings, placed_shapes
 from rlvr_jax.policy import Model
@@ -59,22 +57,6 @@ def least_bytes(
     return parts
 
 
-def cache_bytes(sampler: Sampler, prompt_tokens: int) -> int:
-    """Bytes on each device of the keys and values that the sampler stores per sampling batch.
-
-    Args:
-      prompt_tokens: width of the prompts, each of which is stored once for its group, and again for
-        each row that is computed where rows take turns.
-    """
-    config, (prompts, samples) = sampler.model.config, sampler.wave
-    tokens = prompts * (prompt_tokens + samples * sampler.response_tokens)
-    if sampler.at_once is not None and sampler.at_once < prompts * samples:
-        each = prompt_tokens + sampler.response_tokens
-        tokens = prompts * prompt_tokens + sampler.at_once * each
-    width = 2 * config.num_layers * config.num_kv_heads * config.head_size
-    return tokens * width * jnp.dtype(config.compute_dtype).itemsize // sampler.model.mesh.size
-
-
 def describe_memory(parts: dict[str, int]) -> str:
     """One line with the memory that is known before the first step.
 
@@ -101,7 +83,7 @@ def check_memory(path: str, least: dict[str, int], devices: Sequence[Any]) -> No
         place = "this host" if shared else devices[0].device_kind
         raise ValueError(
             f"model {path} needs at least {gibibytes(wanted)} of memory ({parts}), found"
-            f" {gibibytes(free)} free on {place}; lora_rank, or a mesh of more"
+            f" {gibibytes(free)} free on {place}; --lora-rank, or a --mesh of more"
             f" {'hosts' if shared else 'devices'}, takes less"
         )
 

@@ -132,9 +132,9 @@ def test_rows_that_are_drawn_in_turn_are_compiled_so(monkeypatch):
     """A cache is of those that are computed at the same time; how long all take is not known."""
     asked = []
 
-    def told(lowered, buffers, **others):
+    def told(lowered, target, counted, *others):
         size = lowered.compile().memory_analysis().temp_size_in_bytes if not asked else 0
-        asked.append((size, buffers))
+        asked.append((size, counted.buffers))
         parts = {"temporaries": size, "output": 0}
         seconds = dict(compiler_seconds=1.0, roofline_seconds=1.0)
         return {"fits": True, "bytes": 0, "parts": parts, **seconds}
@@ -164,9 +164,10 @@ def lowered_with(monkeypatch, **settings):
     given and to lie beside them. The programs are lowered and not compiled."""
     asked = []
 
-    def told(lowered, given, rest, **others):
+    def told(lowered, target, counted, *others):
         shapes = jax.tree.leaves(lowered.args_info)
-        asked.append((sum(math.prod(x.shape) * x.dtype.itemsize for x in shapes), given, rest))
+        size = sum(math.prod(x.shape) * x.dtype.itemsize for x in shapes)
+        asked.append((size, counted.given, counted.rest))
         return {"fits": True, "bytes": 0}
 
     monkeypatch.setattr(compiled, "measured", told)

@@ -135,7 +135,8 @@ def checked(function: str, name: str, value: Any, hint: Any) -> Any:
         for extra in extras:
             if isinstance(extra, Range) and _is_number(value) and value not in extra:
                 wanted = "finite" if extra.finite and not np.isfinite(value) else extra
-                raise ValueError(f"{function}: {name} must be {wanted}, got {given}")
+                fix = f"; {extra.fix}" if extra.fix else ""
+                raise ValueError(f"{function}: {name} must be {wanted}, got {given}{fix}")
             if isinstance(extra, tuple):
                 _of_choices(function, name, value, extra)
         return value

@@ -17,6 +17,7 @@ class Range:
 
     Fields:
       finite: infinity is excluded. Only a bound that may be absent allows it.
+      fix: what to give instead of a value outside, a phrase.
     """
 
     low: float = -math.inf
@@ -24,6 +25,7 @@ class Range:
     open_low: bool = False
     open_high: bool = False
     finite: bool = True
+    fix: str = ""
 
     def __contains__(self, value: Any) -> bool:
         above = self.low < value if self.open_low else self.low <= value

@@ -139,7 +139,7 @@ class SamplingSettings:
     """Budget of a response in tokens; 0: the task's budget."""
     stop: tuple[str, ...] = ()
     """Texts, each one token of the tokenizer, that end a response like the end of sequence."""
-    temperature: Annotated[float, Range(LEAST_TEMPERATURE)] = 1.0
+    temperature: Annotated[float, Range(LEAST_TEMPERATURE, fix="--top-k 1 is greedy")] = 1.0
     """Temperature of the sampler and the scorer."""
     top_k: NonNegativeInt = 0
     """Number of most probable tokens that the sampler chooses from; 1: greedy; 0: all."""

@@ -29,6 +29,7 @@ ROOMS = [
     "experience.stages.rewards",
     "experience.stages.rounds",
     "experiments",
+    "experiments.boards",
     "experiments.papers",
     "judges",
     "kernels",

@@ -15,7 +15,7 @@ from method_section import method_section
 from mkdocs.structure.files import File
 
 from rlvr_jax.analysis.evidence.rows import read_rows
-from rlvr_jax.boards import BOARDS
+from rlvr_jax.experiments.boards.definitions import BOARDS
 from rlvr_jax.methods import names
 
 ROOT = Path(__file__).parents[1]

@@ -31,8 +31,6 @@ import numpy as np
 import tyro
 from rich.console import Console
 
-from rlvr_jax.analysis.evidence.board_page import write_board
-from rlvr_jax.analysis.evidence.every_run import every_run_table
 from rlvr_jax.analysis.evidence.ranking import chosen_entries, prediction_interval
 from rlvr_jax.analysis.evidence.rows import (
     append_row,
@@ -42,7 +40,10 @@ from rlvr_jax.analysis.evidence.rows import (
     read_rows,
     run_row,
 )
-from rlvr_jax.boards import BOARDS, Board, check_together, entry_config, train_together
+from rlvr_jax.boards import check_together, entry_config, train_together
+from rlvr_jax.experiments.boards.board_page import write_board
+from rlvr_jax.experiments.boards.definitions import BOARDS, Board
+from rlvr_jax.experiments.boards.every_run import every_run_table
 from rlvr_jax.policy import shipped_weights
 from rlvr_jax.runs import RunsFailed, TrainConfig, described, guarded
 

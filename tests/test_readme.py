@@ -13,9 +13,9 @@ import pytest
 
 from rlvr_jax import methods, tasks
 from rlvr_jax.analysis.evidence.rows import read_rows
-from rlvr_jax.boards import BOARDS
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.experiments.boards.definitions import BOARDS
 from rlvr_jax.runs.composition import own_stage
 from rlvr_jax.tasks import Response
 from rlvr_jax.types import STATISTICS

@@ -8,8 +8,6 @@ import pytest
 from matplotlib.image import imread
 from scipy import stats
 
-from rlvr_jax.analysis.evidence.board_page import write_board, write_picture
-from rlvr_jax.analysis.evidence.every_run import every_run_table, stays_from
 from rlvr_jax.analysis.evidence.ranking import (
     chosen_entries,
     holm,
@@ -25,6 +23,8 @@ from rlvr_jax.analysis.evidence.rows import (
     read_rows,
     run_row,
 )
+from rlvr_jax.experiments.boards.board_page import write_board, write_picture
+from rlvr_jax.experiments.boards.every_run import every_run_table, stays_from
 
 
 def row(entry, seed, value, commit="a", processor="b", jax="1"):

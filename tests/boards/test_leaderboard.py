@@ -11,7 +11,7 @@ from experiments import leaderboard
 from rlvr_jax import methods
 from rlvr_jax.analysis.evidence.ranking import chosen_entries
 from rlvr_jax.analysis.evidence.rows import append_row, read_rows
-from rlvr_jax.boards import BOARDS, Board
+from rlvr_jax.experiments.boards.definitions import BOARDS, Board
 from rlvr_jax.methods.arguments import parse_hyperparameters
 from rlvr_jax.runs import RunsFailed
 from rlvr_jax.runs.hyperparameters import method_arguments

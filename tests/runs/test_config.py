@@ -40,7 +40,10 @@ def arguments(config):
         ({"learning_rate": 0.0}, "--learning-rate must be positive, got 0.0"),
         ({"learning_rate": float("nan")}, "--learning-rate must be positive, got nan"),
         ({"adam_b2": 1.0}, r"--adam-b2: value must be in \[0, 1\), got 1.0"),
-        ({"temperature": 0.0}, "--temperature: value must be at least 1e-06, got 0.0; --top-k 1 is greedy"),
+        (
+            {"temperature": 0.0},
+            "--temperature: value must be at least 1e-06, got 0.0; --top-k 1 is greedy",
+        ),
         ({"top_p": 1.5}, r"--top-p: value must be in \(0, 1\], got 1.5"),
         ({"minibatches": 3}, "--minibatches must divide --prompts-per-step 16 .*, got 3"),
         ({"micro_batches": 5}, "micro-batches must divide the 128 rollouts of an update, got 5"),

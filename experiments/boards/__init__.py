@@ -1,0 +1,1 @@
+"""The boards of the leaderboard: what they compare, and their pages."""

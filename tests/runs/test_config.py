@@ -155,7 +155,7 @@ def test_another_method_does_not_get_the_hyperparameters_of_the_file(tmp_path):
         ("stepz = 3", "'stepz' is not a setting; closest: steps"),
         ('steps = "three"', "--steps: value must be a whole number, got 'three'"),
         ("steps = 0", "--steps: value must be at least 1, got 0"),
-        ('stop = "a"', "--stop: value must be a list or tuple, got a"),
+        ('stop = "a"', "--stop: value must be a list or tuple, got 'a'"),
         ("task = 3", "--task: value must be a text, got 3"),
         ("verbose = 1", "--verbose: value must be True or False, got 1"),
         ("seed = ", "--config must be JSON or TOML"),

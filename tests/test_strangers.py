@@ -319,6 +319,7 @@ def qwen2_of_tunix(dtype):
     [(small_tunix_model, ROUNDING), (qwen2_of_tunix, 1e-6)],
 )
 def test_the_gradient_of_a_tunix_model_is_that_of_the_whole_batch(made, tolerance):
+    pytest.importorskip("tunix", reason="requires older packages: CONTRIBUTING.md")
     from flax import nnx
     from tunix.rl import common
 
@@ -357,6 +358,7 @@ def test_the_gradient_of_a_tunix_model_is_that_of_the_whole_batch(made, toleranc
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # what Tunix's own imports warn of
 def test_tunix_trains_with_a_registered_objective():
+    pytest.importorskip("tunix", reason="requires older packages: CONTRIBUTING.md")
     from flax import nnx
     from tunix.rl import algo_core, common, function_registry as registry
 

@@ -72,6 +72,10 @@ class Judge:
         bounded = ("tries", "most_calls", "most_tokens")
         check_arguments(Judge, {name: getattr(self, name) for name in bounded})
 
+    def __repr__(self) -> str:
+        """The names of the numbers: labels of a run's parts must not have addresses of servers."""
+        return f"Judge({', '.join(self.names)})"
+
     def ask(
         self,
         texts: Sequence[Mapping[str, Any]],

@@ -73,6 +73,9 @@ def test_training_from_flawed_beginnings(tmp_path, monkeypatch):
     )
     training_runs.quietly(config)
     steps = training_runs.metrics(tmp_path / "run")
-    assert len(training_runs.values(steps, "experience/outcome/begin_with_flaw(calculation)")) == 3
+    assert (
+        len(training_runs.values(steps, "experience/outcome/begin_with_flaw(kind=calculation)"))
+        == 3
+    )
     assert min(training_runs.values(steps, "given_tokens")) > 0
     assert max(training_runs.values(steps, "gradient_norm")) > 0

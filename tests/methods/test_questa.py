@@ -9,4 +9,4 @@ def test_training_on_questions_that_show_half_of_their_solution(tmp_path):
     steps = training_runs.on_brackets("questa", tmp_path)
     assert max(training_runs.values(steps, "gradient_norm")) > 0
     lines = (tmp_path / "outcomes.jsonl").read_text()
-    assert "augmented(0.5)" in lines and "plain" not in lines
+    assert "augmented(fraction=0.5)" in lines and "plain" not in lines

@@ -7,8 +7,11 @@ import pytest
 import training_runs
 
 from rlvr_jax import policy
+from rlvr_jax.experience import experience
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.prompts import check_readable, encode_prompts
-from rlvr_jax.tasks import GradingError, Prompt
+from rlvr_jax.runs.checks.learnable import check_first_step
+from rlvr_jax.tasks import Grade, GradingError, Prompt
 
 
 @pytest.mark.parametrize(
@@ -29,6 +32,14 @@ def test_a_run_that_is_almost_never_graded_ends_with_the_reason(model, tmp_path,
     with pytest.raises(GradingError, match=told):
         training_runs.quietly(config)
     assert not list((tmp_path / "run").glob("checkpoints/*"))
+
+
+def test_rows_to_imitate_need_no_grade():
+    batch = numpy_actor.walk(experience(), steps=1)[0][0].batch
+    ungraded = batch.graded([Grade(None)] * len(batch))
+    with pytest.raises(GradingError, match="got no grade for 16 of 16 in the first step"):
+        check_first_step("numbers", ungraded)
+    check_first_step("numbers", ungraded.with_rollouts(supervised=np.ones(len(batch), bool)))
 
 
 def test_a_run_that_is_graded_now_and_then_goes_on(model, tmp_path):

@@ -38,18 +38,19 @@ def check_first_step(task: str, batch: Batch) -> None:
     grade is a warning: it may be back in the next step.
 
     Args:
-      batch: that is trained on, with grades.
+      batch: that is trained on, with grades. Rows to imitate need none.
     Raises:
       GradingError: with the count, where the verifier gave up, and one of the responses.
     """
-    ungraded = np.flatnonzero(~batch.decided)
-    if len(ungraded) < UNGRADED * len(batch):
+    imitated = batch.rollouts.records.get("supervised", np.zeros(len(batch), bool))
+    ungraded, count = np.flatnonzero(~batch.decided & ~imitated), int(np.sum(~imitated))
+    if not count or len(ungraded) < UNGRADED * count:
         return
     stages = Counter(batch.grades[row].stage or "no reason given" for row in ungraded)
     where = ", ".join(f"{stage}: {count}" for stage, count in stages.most_common(3))
     row = int(ungraded[0])
     raise GradingError(
-        f"task {task!r}: responses must be graded, got no grade for {len(ungraded)} of {len(batch)}"
+        f"task {task!r}: responses must be graded, got no grade for {len(ungraded)} of {count}"
         f" in the first step ({where}), such as prompt {shortened(batch.prompts[row].text)} and"
         f" response {shortened(batch.responses[row].text)}: nothing can be learned; {_MEND}"
     )

@@ -46,7 +46,10 @@ def test_an_arm_that_is_none_is_refused(tmp_path):
 @pytest.mark.slow
 def test_both_arms_run_and_are_laid_side_by_side(tmp_path, capsys, monkeypatch):
     words = ["What", "is", "plus", "times", "<calc>", "</calc>", "?", "*"]
-    monkeypatch.setattr(training_runs, "WORDS", [*training_runs.WORDS, *words])
+    words += [f"{number}{end}" for number in range(1000) for end in ("", "?")]
+    words = dict.fromkeys([*training_runs.WORDS, *words])
+    monkeypatch.setattr(training_runs, "WORDS", list(words))
+    monkeypatch.setenv("COLUMNS", "200")
     policy = training_runs.write_policy(tmp_path / "policy", max_positions=128)
     small = "--traces 8 --prompts-per-step 2 --samples-per-prompt 4 --sampled-tokens 300"
     small += " --evaluation-prompts 4 --evaluation-samples 2 --jobs 1"

@@ -43,8 +43,9 @@ def test_what_was_written_is_counted_over_steps():
 
 @pytest.mark.slow
 def test_both_stages_run(tmp_path, capsys, monkeypatch):
-    words = dict.fromkeys([*training_runs.WORDS, *variations.REQUEST.split(), "What", "is"])
-    monkeypatch.setattr(training_runs, "WORDS", list(words))
+    numbers = [f"{number}{end}" for number in range(200) for end in ("", "?", ".")]
+    words = [*training_runs.WORDS, *variations.REQUEST.split(), "What", "is", *numbers]
+    monkeypatch.setattr(training_runs, "WORDS", list(dict.fromkeys(words)))
     policy = training_runs.write_policy(tmp_path / "policy", max_positions=256)
     small = "--traces 8 --prompts-per-step 2 --samples-per-prompt 4 --steps 5"
     small += " --evaluation-prompts 4 --evaluation-samples 2"

@@ -125,7 +125,10 @@ def test_the_words_of_a_policy_that_judges_itself_have_a_budget_of_their_own(
 @pytest.mark.parametrize(
     "asked, said",
     [
-        ("Is {response} right?", "with tokens for what it is asked, got 'policy' .*'again'"),
+        (
+            "Is {response} right?",
+            "tokens for what it is asked, got 'policy' .*; --judge-prompt again needs no words",
+        ),
         ("= " * 40 + "{response}", "room for what it is asked, .* and a question of 4"),
     ],
 )
@@ -418,10 +421,10 @@ def test_points_of_a_judge_are_shares_of_their_most(tmp_path):
         ({"judge": FAIR, "judge_budget": ("calls=-1",)}, "most_calls must be at least 0"),
         ({"judge": FAIR, "judge_budget": ("euros=1",)}, "must be among calls, tokens"),
         ({"judge": "policy", "judge_budget": ("calls=1",)}, "empty where the policy is the judge"),
-        ({"judge": FAIR, "judge_prompt": "again"}, "must come with the judge policy .*got judge"),
+        ({"judge": FAIR, "judge_prompt": "again"}, "must come with the judge policy .*got --judge"),
         (
             {"judge": "policy", "judge_prompt": "again", "judge_options": ("tries=2",)},
-            r"none of judge_rubric, .* got judge 'policy' and \['judge_options'\]",
+            "none of --judge-rubric, .* got --judge 'policy' and --judge-options",
         ),
     ],
 )

@@ -85,10 +85,11 @@ def check_asked(config: TrainConfig, start: LoadedPolicy) -> None:
 def check_again(config: TrainConfig) -> None:
     """Refuses settings of a judge that is only to give answers again."""
     others = ("judge_rubric", "judge_options", "judge_budget")
-    given = [name for name in others if getattr(config.judging, name)]
+    given = [flag(name) for name in others if getattr(config.judging, name)]
     judge = config.judging.judge
     if judge != "policy" or given:
         raise ValueError(
             f"--judge-prompt {AGAIN!r} must come with the judge policy and none of"
-            f" {', '.join(map(flag, others))}, got judge {judge!r} and {given or 'none of these'}"
+            f" {', '.join(map(flag, others))}, got --judge {judge!r} and"
+            f" {', '.join(given) or 'none of these'}"
         )

@@ -1,11 +1,10 @@
 """The experiment with a calculator: its questions, and a run of both arms on a tiny policy."""
 
-import json
-
 import pytest
 import training_runs
 
 from experiments import tools
+from rlvr_jax.analysis.run_directory import read_json_lines
 from rlvr_jax.tasks import Response
 
 
@@ -57,9 +56,7 @@ def test_both_arms_run_and_are_laid_side_by_side(tmp_path, capsys, monkeypatch):
     tools.main([*place, *small.split()])
     assert "three digit product" in capsys.readouterr().out
     for arm in tools.ARMS:
-        warm = [
-            json.loads(line) for line in (tmp_path / "runs" / arm / "warm" / "metrics.jsonl").open()
-        ]
+        warm = read_json_lines(tmp_path / "runs" / arm / "warm" / "metrics.jsonl")
         assert sum(line.get("experience/imitated_solutions", 0) for line in warm) == 8
         assert warm[-1]["imitated_tokens"] > 0
         assert (tmp_path / "runs" / arm / "report.html").is_file()

@@ -68,15 +68,8 @@ class _Actor:
         tokens = np.stack([np.pad(row, (0, length.max() - len(row))) for row in ids])
         # A prompt that comes twice in one step gets further samples, not the first ones again.
         first = samples * np.array([np.sum(numbers[:n] == x) for n, x in enumerate(numbers)])
-        asked = tokens, length, numbers, first
-        rollouts = sample(
-            self.model,
-            params,
-            Prompts(*asked),
-            key,
-            samples=samples,
-            **self.options,
-        )
+        asked = Prompts(tokens, length, numbers, first)
+        rollouts = sample(self.model, params, asked, key, samples=samples, **self.options)
         rollouts = jax.device_get(rollouts)
         ends = rollouts.length - ~rollouts.truncated  # without the stop token
         rows = [row[:end].tolist() for row, end in zip(rollouts.tokens, ends, strict=True)]

@@ -65,7 +65,9 @@ def test_any_folder_is_trained_with_the_preset_and_what_is_given(
 
 def test_a_method_that_is_given_stands_in_the_place_of_the_first_one(tmp_path):
     folder = training_runs.write_policy(tmp_path / "policy", max_positions=64)
-    with pytest.raises(ValueError, match=r"hyperparameter must be one of grpo's .*got 'weights'"):
+    with pytest.raises(
+        ValueError, match=r"--hyperparameters of grpo must be among .*got 'weights'"
+    ):
         smollm2.main(
             ["--model", str(folder), "--method", "grpo", "--hyperparameters", "weights=1,1"]
         )

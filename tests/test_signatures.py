@@ -1,4 +1,4 @@
-"""A function takes six values by position at most: what travels together is a record."""
+"""A function takes six values by position at most; values that travel together are a record."""
 
 import ast
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""The boards of the leaderboard: what they compare, and their pages."""
+"""The boards of the leaderboard, and their pages."""

@@ -10,7 +10,7 @@ from rlvr_jax.types import replace
 
 
 def check_prompts_suffice(task: Task, chain: Experience) -> None:
-    """Refuses parts that read what the task's prompts lack."""
+    """Refuses parts that read a field which the task's prompts lack."""
     for label, needs in chain.reads.items():
         for need in sorted(needs):
             lacking = next((p for p in task.train if _lacks(getattr(p, need, None))), None)

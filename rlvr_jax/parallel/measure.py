@@ -40,7 +40,7 @@ class Target:
 
 @dataclass(frozen=True)
 class ByHand:
-    """What is known of a function before it is compiled.
+    """Facts about a function that are known before it is compiled.
 
     Fields:
       given: bytes of the function's inputs that are on the devices all the time.

@@ -44,7 +44,7 @@ class Groups(NamedTuple):
 
 
 class Heads(NamedTuple):
-    """What a layer's attention is made of: queries of N heads, keys and values of K."""
+    """Queries of N heads, keys and values of K, of a layer's attention."""
 
     query: Array
     key: Array

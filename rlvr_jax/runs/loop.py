@@ -92,7 +92,7 @@ def _rows_of_update(run: Run) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Outputs:
-    """What the results of a step are given to.
+    """Receivers of the results of a step.
 
     Fields:
       on_step: (step, metrics, timings) is called after it.

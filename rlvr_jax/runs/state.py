@@ -1,4 +1,4 @@
-"""What a run changes from step to step: one object on the devices and one on the host.
+"""The state of a run between two steps: one object on the devices and one on the host.
 
 Random keys are no part of it: they are functions of the seed and the step.
 """

@@ -27,7 +27,7 @@ from rlvr_jax.types import Recipe, Rollouts
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class TrainState:
-    """What a step changes on the devices.
+    """The state that a step changes on the devices.
 
     Fields:
       params, optimizer_state: of the policy.

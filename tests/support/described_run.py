@@ -1,4 +1,4 @@
-"""Compares a run directory with the page that describes it, by the standard library alone.
+"""Compares a run directory with the page that describes it, only by the standard library.
 
     python -I -S described_run.py docs/run_directory.md RUN
 
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 CONDITIONAL = re.compile(r"\bonly (with|where|of|while)\b|, (if|with) ")
-"""What a row says of a file or a key that not every run has."""
+"""The condition in the row of a file or a key that not every run has."""
 
 
 def sections(page):
@@ -28,7 +28,7 @@ def sections(page):
 
 
 def names(row):
-    """What the first cell of a row names, as it is written."""
+    """The names in the first cell of a row."""
     return re.findall(r"`([^`]+)`", row[0])
 
 

@@ -1,6 +1,5 @@
 """The training loop: sample, verify, update, and once in a while evaluate and save."""
 
-import mmap
 import os
 import signal
 import threading
@@ -29,9 +28,6 @@ from rlvr_jax.tasks import GradingError
 from rlvr_jax.types import replace
 
 _CHECKPOINT_SECONDS = 300.0
-_RESERVE = 2**28
-"""Bytes of address space that are given back when something fails. If memory ran out, no thread
-could start that writes the state. They are mapped and not touched, so they take no memory."""
 _FINITE = ("loss", "gradient_norm", "critic/loss", "critic/gradient_norm")
 """Metrics that end a run where they are not finite."""
 
@@ -119,7 +115,6 @@ def train_steps(
         step is saved if it has learned nothing yet, the state after it if an evaluation fails that
         is not the last one, and the error says so; before the first step there is none.
     """
-    reserve = mmap.mmap(-1, _RESERVE)
     config = run.config
     writer, checkpoints, on_step = outputs.writer, outputs.checkpoints, outputs.on_step
     interval = config.evaluation.evaluate_every
@@ -139,7 +134,7 @@ def train_steps(
             return state
         started = time.perf_counter()
         before, state = state, run.prepared(state, step)
-        with _saved_before(checkpoints, reserve, step, before):
+        with _saved_before(checkpoints, step, before):
             taken = take_step(run, state, step)
         state, metrics, timings = taken.state, taken.metrics, taken.timings
         watched = {name: metrics[name] for name in _FINITE if name in metrics}
@@ -166,7 +161,6 @@ def train_steps(
             if ends or jax.process_count() > 1:
                 raise
             failure, found = error, None
-            reserve.close()
         if found is not None:
             metrics |= found.metrics
             writer.write_counts(step + 1, found.counts())
@@ -205,9 +199,7 @@ def train_steps(
 
 
 @contextmanager
-def _saved_before(
-    checkpoints: Checkpoints, reserve: mmap.mmap, step: int, state: RunState
-) -> Iterator[None]:
+def _saved_before(checkpoints: Checkpoints, step: int, state: RunState) -> Iterator[None]:
     """Saves the state before a step that fails while that state is whole, as it is until the first
     update: a stage or a reward of a user's own may fail after hours."""
     try:
@@ -218,7 +210,6 @@ def _saved_before(
         # Without a step a run begins anew, and other processes, which did not fail, save no parts.
         if not step or used_up or jax.process_count() > 1:
             raise
-        reserve.close()
         told = "the state before is saved"
         try:
             checkpoints.save(step, state)

@@ -2,12 +2,15 @@
 
 import contextlib
 import errno
+import gc
 import itertools
 import logging
+import mmap
 import os
 import re
 import shutil
 from collections.abc import Collection, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +20,14 @@ import orbax.checkpoint as ocp
 
 from rlvr_jax.parallel import has_accelerator
 from rlvr_jax.runs.state import RunState
+from rlvr_jax.training.memory import lacks_memory
 
 _KEPT = 2
 # Bytes of arrays on their way to the disk where a run's memory is also the host's.
 _IN_FLIGHT = 2**28
+# Address space, never written, that is given back when memory runs out: the threads and buffers of
+# a save take less.
+_RESERVE = 2**28
 
 
 def latest_step(directory: Path) -> int | None:
@@ -36,6 +43,10 @@ class Checkpoints:
 
     Args:
       state: the like of which will be saved; only its sizes are read.
+
+    Fields:
+      short: whether memory ran out in a save; that state is saved with the reserve, and the next
+        one may not be.
     """
 
     def __init__(self, directory: Path, state: RunState):
@@ -49,25 +60,52 @@ class Checkpoints:
             # An array that is larger than this limit is an error in orbax.
             largest = max(leaf.nbytes for leaf in jax.tree.leaves(state))
             limit = {"save_concurrent_gb": max(_IN_FLIGHT, 2 * largest) / 1e9}
-        handler = ocp.StandardCheckpointHandler(**limit)
-        self._manager = ocp.CheckpointManager(
-            directory.absolute(), options=options, item_handlers=handler
+        self._make = partial(
+            ocp.CheckpointManager,
+            directory.absolute(),
+            options=options,
+            item_handlers=ocp.StandardCheckpointHandler(**limit),
         )
+        self._manager = self._make()
+        self._reserve = mmap.mmap(-1, _RESERVE)
+        self.short = False
 
     def save(self, step: int, state: RunState) -> None:
         """Starts writing a state; a kill before the end leaves the older ones whole.
 
+        On a CPU the arrays themselves are written, and an update that cannot be made in their place
+        would allocate a second state: there the save is waited for.
+
         Raises:
           OSError: the disk has less space than the state takes, or another save has filled it.
         """
-        if step == self._manager.latest_step():
+        if step == self.latest():
             return
         # Several hosts write a part each, so the free space of one disk is not enough to know.
         wanted = sum(leaf.nbytes for leaf in jax.tree.leaves(state))
         if jax.process_count() == 1 and shutil.disk_usage(self._directory).free < wanted:
             raise _no_room(self._directory)
+        try:
+            self._write(step, state)
+        except (MemoryError, RuntimeError) as error:
+            if self.short or not lacks_memory(error):
+                raise
+            self.short = True
+            self._reserve.close()
+            jax.clear_caches()
+            gc.collect()
+            self._manager = self._make()  # the other one may wait for a thread that never began
+            self._write(step, state)
+
+    def _write(self, step: int, state: RunState) -> None:
         with self._told():
             self._manager.save(step, args=ocp.args.StandardSave(_named(state)))
+            if not has_accelerator():
+                self._manager.wait_until_finished()
+
+    def latest(self) -> int | None:
+        """Step of the newest saved state; None: there is none."""
+        return self._manager.latest_step()
 
     def restore(self, step: int, like: RunState) -> RunState:
         """Reads a state with the structure, dtypes and shardings of `like`, which is used up: the
@@ -105,15 +143,6 @@ class Checkpoints:
         leaves = [_like(restored.get(name, leaf), leaf) for name, leaf in named.items()]
         return jax.tree.unflatten(jax.tree.structure(like), leaves)
 
-    def wait(self) -> None:
-        """Waits for the save under way.
-
-        Raises:
-          OSError: it has filled the disk.
-        """
-        with self._told():
-            self._manager.wait_until_finished()
-
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
         """Tells a full disk from other errors of orbax, which has one kind for all."""
@@ -125,8 +154,13 @@ class Checkpoints:
             raise _no_room(self._directory) from error
 
     def close(self) -> None:
-        """Waits for the save under way; nothing can be saved afterwards."""
-        self.wait()
+        """Waits for the save under way; nothing can be saved afterwards.
+
+        Raises:
+          OSError: it has filled the disk.
+        """
+        with self._told():
+            self._manager.wait_until_finished()
         self._manager.close()
 
 

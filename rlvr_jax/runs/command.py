@@ -24,6 +24,7 @@ from rlvr_jax.runs.checks.forecast import check_forecast
 from rlvr_jax.runs.checks.learnable import check_known_answers
 from rlvr_jax.runs.claim import LOCK, claimed
 from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.dying_threads import threads_must_start
 from rlvr_jax.runs.loop import Outputs, stop_requests, train_steps
 from rlvr_jax.runs.progress import RunProgress, print_settings, progress_bar
 from rlvr_jax.runs.resolved import resolve
@@ -225,6 +226,7 @@ def _train(
     # Each is closed even if the other raises: a full disk must not lose the save under way.
     with (
         stop_requests() as asked,
+        threads_must_start(),
         contextlib.closing(checkpoints),
         contextlib.closing(writer),
         contextlib.ExitStack() as shown,

@@ -16,7 +16,7 @@ import numpy as np
 from rlvr_jax.experience import RunActor
 from rlvr_jax.experience.evaluation import Evaluation, answered_by, evaluate
 from rlvr_jax.experience.samples import sample_rows
-from rlvr_jax.parallel import fetch, first_says, has_accelerator, must_stop
+from rlvr_jax.parallel import fetch, first_says, must_stop
 from rlvr_jax.runs.checkpoints import Checkpoints
 from rlvr_jax.runs.checks.forecast import names_memory
 from rlvr_jax.runs.config import TrainConfig
@@ -185,11 +185,9 @@ def train_steps(
             checkpoints.save(step + 1, state)
             if run.setting.told is not None:
                 run.setting.told.forget(step + 1)
-            if not ends and not has_accelerator():
-                # On a CPU the arrays themselves are written, and an update that cannot be made in
-                # their place would allocate a second state.
-                checkpoints.wait()
             saved_at = time.perf_counter()
+            if checkpoints.short and not (ends or failure):
+                failure = ValueError("memory ran out while the state was written")
         if failure:
             _fail(failure, step, "the state after it is saved")
     else:
@@ -208,8 +206,11 @@ def _saved_before(checkpoints: Checkpoints, step: int, state: RunState) -> Itera
         leaves = jax.tree.leaves(state)
         used_up = any(isinstance(leaf, jax.Array) and leaf.is_deleted() for leaf in leaves)
         # Without a step a run begins anew, and other processes, which did not fail, save no parts.
-        if not step or used_up or jax.process_count() > 1:
+        if not step or jax.process_count() > 1:
             raise
+        if used_up:
+            last = checkpoints.latest()
+            _fail(error, step, f"the state is used up; the last checkpoint is of step {last}")
         told = "the state before is saved"
         try:
             checkpoints.save(step, state)

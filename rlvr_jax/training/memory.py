@@ -67,6 +67,12 @@ def describe_memory(parts: dict[str, int]) -> str:
     return f"memory of a device: {told}; activations and logits come on top"
 
 
+def lacks_memory(error: BaseException) -> bool:
+    """Whether an error means that memory could not be allocated."""
+    told = ("RESOURCE_EXHAUSTED", "can't start new thread")
+    return isinstance(error, MemoryError) or any(text in str(error) for text in told)
+
+
 def check_memory(path: str, least: dict[str, int], devices: Sequence[Any]) -> None:
     """Refuses a model that cannot fit.
 

@@ -3,6 +3,7 @@
 import ast
 import contextlib
 import errno
+import itertools
 import json
 import os
 import random
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 import training_runs
 from everyday import everyday
+from orbax.checkpoint import CheckpointManager
 
 from rlvr_jax.experience import Experience, RunActor
 from rlvr_jax.runs import checkpoints, command, guarded, loop
@@ -44,9 +46,9 @@ def crash():
 def noted(done, name, function):
     """The function, with its name in a list of what was done."""
 
-    def work(*arguments):
+    def work(*arguments, **named):
         done.append(name)
-        return function(*arguments)
+        return function(*arguments, **named)
 
     return work
 
@@ -207,19 +209,21 @@ def test_an_array_may_be_larger_than_what_is_under_way(model, tmp_path, monkeypa
     wanted = jax.tree.map(np.array, state)
     with contextlib.closing(Checkpoints(tmp_path, state)) as kept:
         kept.save(1, state)
-        kept.wait()
         jax.tree.map(np.testing.assert_array_equal, kept.restore(1, state), wanted)
 
 
 def test_no_step_begins_while_a_checkpoint_is_written(model, tmp_path, monkeypatch):
     done = []
-    for name in ("save", "wait"):
-        own = getattr(Checkpoints, name)
-        monkeypatch.setattr(Checkpoints, name, noted(done, name, own))
+    for name in ("save", "wait_until_finished"):
+        own = getattr(CheckpointManager, name)
+        monkeypatch.setattr(CheckpointManager, name, noted(done, name, own))
     monkeypatch.setattr(loop, "take_step", noted(done, "step", loop.take_step))
     training_runs.quietly(settings_of(model, tmp_path / "run", steps=2, checkpoint_every=1))
-    # The last one is written while the policy is; it is closed with a wait of its own.
-    assert done == ["step", "save", "wait", "step", "save", "wait"]
+    assert [name for name, _ in itertools.groupby(done)] == 2 * [
+        "step",
+        "save",
+        "wait_until_finished",
+    ]
 
 
 def state_of(**parts):
@@ -440,7 +444,7 @@ def test_a_failure_behind_the_updates_saves_no_state(model, tmp_path, uninterrup
         return observe(*asked)
 
     monkeypatch.setattr(Experience, "observe", failing)
-    with pytest.raises(ValueError, match=r"^no such thing$"):
+    with pytest.raises(ValueError, match=r"no such thing; the state is used up; .* of step 2$"):
         training_runs.quietly(settings_of(model, tmp_path / "run"))
     assert latest_step(tmp_path / "run/checkpoints") == 2
     training_runs.quietly(settings_of(model, tmp_path / "run", resume=True))

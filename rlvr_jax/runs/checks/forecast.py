@@ -9,7 +9,7 @@ import jax
 from rlvr_jax.experience.sampling import Sampler
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.run import Run
-from rlvr_jax.training.memory import free_bytes, gibibytes
+from rlvr_jax.training.memory import free_bytes, gibibytes, lacks_memory
 from rlvr_jax.training.plan import BatchPlan
 
 NEAR = 0.8
@@ -111,8 +111,8 @@ def names_memory(run: Run, doing: str, flags: str) -> Iterator[None]:
     """
     try:
         yield
-    except (MemoryError, jax.errors.JaxRuntimeError) as error:
-        if not (isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)):
+    except (MemoryError, RuntimeError) as error:
+        if not lacks_memory(error):
             raise
         mend = _smaller(run, 1, 0) if flags == "sampling" else _more_pieces(run.config.plan)
         raise ValueError(f"memory ran out {doing}; {mend}") from error

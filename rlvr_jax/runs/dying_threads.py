@@ -1,0 +1,45 @@
+"""A thread that cannot start for lack of memory ends the run; without this the run hangs."""
+
+import queue
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def threads_must_start() -> Iterator[None]:
+    """Raises MemoryError in the main thread when another thread dies of one before it runs.
+
+    CPython waits in `Thread.start` for such a thread without an end. The thread has too little
+    memory for a hook in Python, so its report goes into a queue, which is a call in C. A thread
+    that has its memory already reads the queue and interrupts the wait by SIGUSR2.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    reports: queue.SimpleQueue[sys.UnraisableHookArgs | None] = queue.SimpleQueue()
+    other = sys.unraisablehook
+
+    def read() -> None:
+        while (report := reports.get()) is not None:
+            if report.exc_type is MemoryError:
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR2)
+            else:
+                other(report)
+
+    def interrupt(number, frame):
+        raise MemoryError("a thread could not start")
+
+    reader = threading.Thread(target=read, name="dying_threads", daemon=True)
+    reader.start()
+    before = signal.signal(signal.SIGUSR2, interrupt)
+    sys.unraisablehook = reports.put
+    try:
+        yield
+    finally:
+        sys.unraisablehook = other
+        reports.put(None)
+        reader.join()
+        signal.signal(signal.SIGUSR2, before)

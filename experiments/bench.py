@@ -74,9 +74,9 @@ def main(arguments: Sequence[str]) -> None:
     work = [partial(_measure_step, size, config.profile) for size in sizes]
     if config.micro_batches:
         work = [
-            partial(_measure_update, size, pieces)
+            partial(_measure_update, size, chunks)
             for size in sizes
-            for pieces in config.micro_batches
+            for chunks in config.micro_batches
         ]
     rows = []
     spawn = multiprocessing.get_context("spawn")

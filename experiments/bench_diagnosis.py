@@ -26,7 +26,7 @@ from rlvr_jax.analysis.diagnosis import diagnose_answers, write_page
 from rlvr_jax.analysis.weights.checkpoints import compare_folders
 from rlvr_jax.diagnosis.kept_pair import load_answers
 from rlvr_jax.diagnosis.policy_pair import score_answers, score_branching
-from rlvr_jax.policy.scoring import PIECE
+from rlvr_jax.policy.scoring import CHUNK
 from rlvr_jax.rollout import load_rollouts, named_key, save_rollouts
 from rlvr_jax.runs import described, guarded
 from rlvr_jax.types import Rollouts, TokenStats
@@ -98,7 +98,7 @@ def _scoring(folder: Path, model: policy.Model, params: policy.Params) -> tuple[
     def timed(of_before, of_after):
         parts = [(of_before, before), (of_before, before), (of_after, after), (of_after, after)]
         for score, rollouts in parts[::2]:
-            score(model, params, jax.tree.map(lambda x: x[:PIECE], rollouts))
+            score(model, params, jax.tree.map(lambda x: x[:CHUNK], rollouts))
         started = time.perf_counter()
         for score, rollouts in parts:
             score(model, params, rollouts)

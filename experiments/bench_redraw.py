@@ -40,14 +40,16 @@ class Config:
 def main(arguments: Sequence[str]) -> None:
     """Measures and prints the table."""
     config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
-    actor, asks = _actor()
-    size, samples = len(asks), asks[0].samples
+    actor, requests = _actor()
+    size, samples = len(requests), requests[0].samples
     key = jax.random.key(1)
     table = Table("groups", "program", "again, s", "program, s", "again / program", "/ batch")
     shares = sorted({1, *(max(1, size * part // 16) for part in (1, 2, 3, 4, 6, 8, 12, 16))})
-    whole = _seconds([lambda: actor.draw([replace(a, view=asks[0].view) for a in asks], key)], 3)[0]
+    whole = _seconds(
+        [lambda: actor.draw([replace(a, view=requests[0].view) for a in requests], key)], 3
+    )[0]
     for number in shares:
-        own = asks[:number]
+        own = requests[:number]
         # In calls of whole programs: so many prompts each.
         programs = [size for _, _, size in calls_of(number, samples, actor.sampler)]
         again, alone = _seconds(
@@ -84,15 +86,15 @@ def _actor() -> tuple[RunActor, list[SampleRequest]]:
 
 
 def _programs(
-    actor: RunActor, asks: Sequence[SampleRequest], sizes: Sequence[int], key: jax.Array
+    actor: RunActor, requests: Sequence[SampleRequest], sizes: Sequence[int], key: jax.Array
 ) -> None:
-    """The programs of these sizes on the prompts of the asks, one after the other."""
-    tokens, length = actor.prompts(asks)
-    samples, start = asks[0].samples, 0
+    """The programs of these sizes on the prompts of the requests, one after the other."""
+    tokens, length = actor.prompts(requests)
+    samples, start = requests[0].samples, 0
     for size in sizes:
-        rows = np.arange(start, start + size) % len(asks)
+        rows = np.arange(start, start + size) % len(requests)
         own = replace(actor.sampler, num_prompts=size, wave=(size, samples))
-        numbers = np.array([asks[row].number for row in rows], np.int32)
+        numbers = np.array([requests[row].number for row in rows], np.int32)
         own.draw(actor.params, tokens[rows], length[rows], numbers, key)
         start += size
 

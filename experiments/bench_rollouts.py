@@ -28,7 +28,7 @@ from rich.table import Table
 from rlvr_jax import policy
 from rlvr_jax.experience import RunActor, SampleRequest, StepContext, turns
 from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.draws.trees import Pieces
+from rlvr_jax.experience.draws.trees import Segments
 from rlvr_jax.rollout import (
     Processor,
     Prompts,
@@ -93,13 +93,13 @@ class Timed(RunActor):
 
     def draw(
         self,
-        asks: Sequence[SampleRequest],
+        requests: Sequence[SampleRequest],
         key: jax.Array,
         sampling: Mapping[str, Any] | None = None,
         constants: Any = None,
     ) -> Batch:
         started = time.perf_counter()
-        drawn = super().draw(asks, key, sampling, constants)
+        drawn = super().draw(requests, key, sampling, constants)
         self.seconds.append(time.perf_counter() - started)
         return drawn
 
@@ -141,15 +141,15 @@ def _actor(run: Run) -> Timed:
     return Timed(sampler, params, run.start.tables, 0, run.scorer(state.device))
 
 
-def _asks(run: Run, prompts: int, rows: int) -> list[SampleRequest]:
+def _requests(run: Run, prompts: int, rows: int) -> list[SampleRequest]:
     every = enumerate(run.task.train[:prompts])
     return [SampleRequest(prompt, number, rows // prompts) for number, prompt in every]
 
 
 def _plain(config: Config, run: Run):
-    actor, asks = _actor(run), _asks(run, 2, config.rows)
+    actor, requests = _actor(run), _requests(run, 2, config.rows)
     key = jax.random.key(1)
-    seconds, drawn = _timed(lambda: actor.draw(asks, key), config.rounds)
+    seconds, drawn = _timed(lambda: actor.draw(requests, key), config.rounds)
     tokens = int(drawn.rollouts.length.sum())
     longest = int(drawn.rollouts.length.max())
     yield (
@@ -164,14 +164,14 @@ def _plain(config: Config, run: Run):
 def _turns(config: Config, run: Run):
     draw = turns(SlowTool(config.tool_seconds), limit=config.replies)
     for name, prompts in (("turns, two halves", 2), ("turns, lockstep", 1)):
-        actor, asks = _actor(run), _asks(run, prompts, config.rows)
+        actor, requests = _actor(run), _requests(run, prompts, config.rows)
         turn = StepContext(0, jax.random.key(1), run.setting, lambda count: [])
         shares = []
 
-        def drawn(actor=actor, asks=asks, turn=turn, shares=shares):
+        def drawn(actor=actor, requests=requests, turn=turn, shares=shares):
             actor.seconds.clear()
             started = time.perf_counter()
-            _, _, told = draw.apply(asks, actor, (), turn)
+            _, _, told = draw.apply(requests, actor, (), turn)
             shares.append((sum(actor.seconds), time.perf_counter() - started))
             return told
 
@@ -283,19 +283,19 @@ def _fork(config: Config, run: Run):
 
 def _tree(config: Config, run: Run):
     half = config.rows // 2
-    actor, asks = _actor(run), _asks(run, 1, half)
-    pieces = Pieces(actor, jax.random.key(5))
-    first = pieces.draw(asks * half, range(half), [-1] * half, [0] * half, 64)
-    cut = pieces.batch.rollouts.length[first]
-    pieces.draw(asks * half, range(half, 2 * half), first, cut, 64)
-    leaves = jax.tree.leaves(pieces.batch.rollouts)
-    held = sum(np.asarray(leaf).nbytes for leaf in leaves) + pieces.source.nbytes
-    width = pieces.batch.rollouts.tokens.shape[1]
+    actor, requests = _actor(run), _requests(run, 1, half)
+    segments = Segments(actor, jax.random.key(5))
+    first = segments.draw(requests * half, range(half), [-1] * half, [0] * half, 64)
+    cut = segments.batch.rollouts.length[first]
+    segments.draw(requests * half, range(half, 2 * half), first, cut, 64)
+    leaves = jax.tree.leaves(segments.batch.rollouts)
+    held = sum(np.asarray(leaf).nbytes for leaf in leaves) + segments.source.nbytes
+    width = segments.batch.rollouts.tokens.shape[1]
     yield (
         "tree",
         (
-            f"{len(pieces)} pieces of {width} places: {held / 1e3:,.0f} kB on the host,"
-            f" {held / len(pieces) / width:.0f} bytes a place"
+            f"{len(segments)} pieces of {width} places: {held / 1e3:,.0f} kB on the host,"
+            f" {held / len(segments) / width:.0f} bytes a place"
         ),
     )
 

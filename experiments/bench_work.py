@@ -87,17 +87,17 @@ def prepared(size: str, folder: str, method: str = "", micro_batches: int | None
     Raises:
       ValueError: SmolLM2's weights are not installed.
     """
-    pieces = {} if micro_batches is None else {"micro_batches": micro_batches}
+    chunks = {} if micro_batches is None else {"micro_batches": micro_batches}
     if size in _FIXED:
-        return _prepared(_FIXED[size], folder, method or "grpo", pieces)
+        return _prepared(_FIXED[size], folder, method or "grpo", chunks)
     task_name, first = _PROGRAMS[size]
     task, method = tasks.load(task_name), method or first
     path = str(shipped_weights()) if size == "SmolLM2" else task.base_model
-    config = preset(task.name, method).replace(model=path, **pieces)
+    config = preset(task.name, method).replace(model=path, **chunks)
     return make_run(resolve(config, task))
 
 
-def _prepared(work: Work, folder: str, method: str, pieces: dict[str, int]) -> Run:
+def _prepared(work: Work, folder: str, method: str, chunks: dict[str, int]) -> Run:
     words = {_word(number): number for number in range(work.model.vocab_size)}
     plain = Tokenizer(WordLevel(words, unk_token=_word(0)))
     plain.pre_tokenizer = WhitespaceSplit()
@@ -115,7 +115,7 @@ def _prepared(work: Work, folder: str, method: str, pieces: dict[str, int]) -> R
         mask_truncated=False,
         learning_rate=1e-5,
         warmup_updates=0,
-        **{**work.settings, **pieces},
+        **{**work.settings, **chunks},
     )
     hyperparameters = {"kl_coefficient": 0.0} if method == "grpo" else {}
     recipe = methods.recipe(method, **hyperparameters)

@@ -12,7 +12,7 @@ import numpy as np
 from rlvr_jax import tasks
 from rlvr_jax.diagnosis.held_out import evaluation_settings, load_held_out
 from rlvr_jax.experience import Curriculum, RunInfo, Stage, all_wrong, experience, part
-from rlvr_jax.experience.asks import SampleRequest
+from rlvr_jax.experience.requests import SampleRequest
 from rlvr_jax.types import replace
 
 # %% [markdown]
@@ -31,8 +31,8 @@ def missed_first(patience: float = 0.5) -> Curriculum:
     def init(setting):
         return np.ones(len(setting.task.train))
 
-    def propose(asks, state, turn):
-        del asks  # of curricula before this one: it is the first
+    def propose(requests, state, turn):
+        del requests  # of curricula before this one: it is the first
         shuffled = turn.random().permutation(len(state))
         order = shuffled[np.argsort(-state[shuffled], kind="stable")]
         task = turn.setting.task
@@ -46,7 +46,7 @@ def missed_first(patience: float = 0.5) -> Curriculum:
         state = state.copy()
         for batch in seen:
             for rows in batch.groups:
-                number = batch.asks[rows[0]].number
+                number = batch.requests[rows[0]].number
                 rate = np.mean([batch.grades[row].outcome for row in rows])
                 state[number] = patience * state[number] + (1 - patience) * (1 - rate)
         return state, {"missed": float(state.mean())}
@@ -70,7 +70,7 @@ def once_more() -> Stage:
         again = all_wrong(batch.outcomes())
         if not again.any():
             return batch, state, {"asked_again": 0.0}
-        drawn = actor.grade(actor.draw(batch.asks_of(again), turn.key))
+        drawn = actor.grade(actor.draw(batch.requests_of(again), turn.key))
         found = {"asked_again": float(again.mean())}
         return batch.with_groups(again, drawn, "append"), state, found
 

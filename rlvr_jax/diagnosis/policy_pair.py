@@ -21,7 +21,7 @@ from rlvr_jax.experience import Batch, SampleRequest
 from rlvr_jax.experience.evaluation import prompt_weights
 from rlvr_jax.experience.samples import sample_row
 from rlvr_jax.policy import products
-from rlvr_jax.policy.scoring import run_in_pieces, shared_prompts
+from rlvr_jax.policy.scoring import run_in_chunks, shared_prompts
 from rlvr_jax.rollout import named_key
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.task import load_task
@@ -130,7 +130,7 @@ def draw_pair(settings: TrainConfig, against: str | Path) -> Pair:
 def score_answers(model: policy.Model, params: policy.Params, rollouts: Rollouts) -> TokenStats:
     """What a policy says about the tokens of rollouts, on the host: `logp` and `entropy`."""
     shared, run = shared_prompts(rollouts), _scoring(model.config.compute_dtype)
-    return run_in_pieces(lambda rows: run(model, params, rows, _NEEDS, (), shared=shared), rollouts)
+    return run_in_chunks(lambda rows: run(model, params, rows, _NEEDS, (), shared=shared), rollouts)
 
 
 def score_branching(
@@ -146,7 +146,7 @@ def score_branching(
         sizes = branching_of_top(stats.records.get("topk_logp")).astype(np.uint8)
         return stats.replace(topk_logp=None), sizes
 
-    return run_in_pieces(of_rows, rollouts)
+    return run_in_chunks(of_rows, rollouts)
 
 
 def shown_rows(pair: Pair) -> tuple[list[dict[str, Any]], ...]:
@@ -202,12 +202,12 @@ def _different(batch: Batch, rows: np.ndarray) -> list[int]:
 def _drawn(asked: HeldOut, settings: TrainConfig, number: int) -> Batch:
     """Graded answers to the held-out prompts."""
     table = asked.loaded.test_table
-    asks = [
+    requests = [
         SampleRequest(table.prompts[i], int(i), settings.evaluation.evaluation_samples, rating=True)
         for i in asked.indices
     ]
     actor = asked.actor()
-    return actor.grade(actor.draw(asks, named_key(settings.seed, "diagnose", number)))
+    return actor.grade(actor.draw(requests, named_key(settings.seed, "diagnose", number)))
 
 
 def _with_own(batch: Batch, stats: TokenStats) -> Batch:

@@ -15,13 +15,13 @@ is an example in numpy. `evaluate` samples responses to held-out prompts.
 
 from rlvr_jax.experience import curricula, draws, rewards, stages
 from rlvr_jax.experience.actor import RunActor
-from rlvr_jax.experience.asks import PLAIN, SampleRequest, Shown, View
 from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.chain import Collected, Experience, experience
 from rlvr_jax.experience.curricula import *
 from rlvr_jax.experience.draws import *
 from rlvr_jax.experience.evaluation import evaluate, held_out_indices
 from rlvr_jax.experience.parts import Actor, Curriculum, Draw, RunInfo, Stage, StepContext
+from rlvr_jax.experience.requests import PLAIN, SampleRequest, Shown, View
 from rlvr_jax.experience.rewards import *
 from rlvr_jax.experience.sampling import Sampler
 from rlvr_jax.experience.stages import *

@@ -11,11 +11,11 @@ import jax
 import numpy as np
 
 from rlvr_jax.experience import grades
-from rlvr_jax.experience.asks import SampleRequest
 from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.given import behind_given, rows_of_responses, with_given
 from rlvr_jax.experience.parts import Actor, Written
 from rlvr_jax.experience.prompts import PromptTable, encode_text
+from rlvr_jax.experience.requests import SampleRequest
 from rlvr_jax.experience.sampling import Sampler, occurrences
 from rlvr_jax.experience.stops import stops_of
 from rlvr_jax.parallel import fetch
@@ -53,7 +53,7 @@ class RunActor(Actor):
 
     def draw(
         self,
-        asks: Sequence[SampleRequest],
+        requests: Sequence[SampleRequest],
         key: jax.Array,
         sampling: Mapping[str, Any] | None = None,
         constants: Any = None,
@@ -75,22 +75,30 @@ class RunActor(Actor):
                 size = sampler.model.config.vocab_size
                 how["stops"] = stops_of(sampler.tokenizer, tuple(how["stops"]), size)
             sampler = replace(sampler, sampling=replace(sampler.sampling, **how))
-        given = [self._given(ask) for ask in asks]
+        given = [self._given(request) for request in requests]
         calls: dict[tuple, list[int]] = {}
-        for place, (ask, (tokens, _)) in enumerate(zip(asks, given, strict=True)):
-            kind = (ask.round, ask.samples, ask.temperature is not None, len(tokens) > 0, ask.limit)
-            kind += (0 if ask.prefix is None else len(ask.prefix),)
+        for place, (request, (tokens, _)) in enumerate(zip(requests, given, strict=True)):
+            kind = (
+                request.round,
+                request.samples,
+                request.temperature is not None,
+                len(tokens) > 0,
+                request.limit,
+            )
+            kind += (0 if request.prefix is None else len(request.prefix),)
             calls.setdefault(kind, []).append(place)
-        first = np.array([ask.first_sample for ask in asks])
+        first = np.array([request.first_sample for request in requests])
         # Requests with numbers of their own for their samples need no others.
         known: dict[tuple[int, int], int] = {}
-        same = np.array([known.setdefault((a.number, a.first_sample), len(known)) for a in asks])
+        same = np.array(
+            [known.setdefault((a.number, a.first_sample), len(known)) for a in requests]
+        )
         for places in calls.values():
             repeats = occurrences(same[places])
-            first[places] += repeats * np.array([asks[place].samples for place in places])
+            first[places] += repeats * np.array([requests[place].samples for place in places])
         drawn = []
         for (number, *_), places in calls.items():
-            own = [asks[place] for place in places]
+            own = [requests[place] for place in places]
             begun = [given[place] for place in places]
             folded = jax.random.fold_in(key, number)
             rollouts = self._called(sampler, own, begun, first[places], folded, constants)
@@ -105,26 +113,28 @@ class RunActor(Actor):
             batch = batch.with_rollouts(group=group).renumbered()
         return replace(batch, sample_seconds=time.perf_counter() - started)
 
-    def written(self, asks: Sequence[SampleRequest], responses: Sequence[Sequence[int]]) -> Batch:
+    def written(
+        self, requests: Sequence[SampleRequest], responses: Sequence[Sequence[int]]
+    ) -> Batch:
         """Rows of given responses; see `Actor`.
 
         Raises:
           ValueError: as `prompts`.
         """
         sampler = self.sampler
-        samples = [ask.samples for ask in asks]
-        tokens, length = (np.repeat(x, samples, axis=0) for x in self.prompts(asks))
-        heat = [ask.temperature or sampler.sampling.temperature for ask in asks]
+        samples = [request.samples for request in requests]
+        tokens, length = (np.repeat(x, samples, axis=0) for x in self.prompts(requests))
+        heat = [request.temperature or sampler.sampling.temperature for request in requests]
         rollouts = rows_of_responses(
             tokens,
             length,
             responses,
-            np.repeat(np.arange(len(asks), dtype=np.int32), samples),
+            np.repeat(np.arange(len(requests), dtype=np.int32), samples),
             np.repeat(np.asarray(heat, wide_dtype(sampler.model.config.compute_dtype)), samples),
             sampler.response_tokens,
             weight_version=self.weight_version,
         )
-        return self._batch(rollouts, asks)
+        return self._batch(rollouts, requests)
 
     def grade(self, batch: Batch) -> Batch:
         """The batch with the verifier's grades."""
@@ -147,11 +157,11 @@ class RunActor(Actor):
         # Chats do not begin with the opening of the task's prompts.
         writer = replace(self, sampler=replace(self.sampler, opening=0, response_tokens=budget))
         room = self.sampler.model.config.max_positions - budget
-        asks = [writer._free(*pair) for pair in zip(chats, attempts, strict=True)]
-        fits = [len(writer._prompt(ask)) <= room for ask in asks]
-        own = [ask for ask, there in zip(asks, fits, strict=True) if there]
+        requests = [writer._free(*pair) for pair in zip(chats, attempts, strict=True)]
+        fits = [len(writer._prompt(request)) <= room for request in requests]
+        own = [request for request, there in zip(requests, fits, strict=True) if there]
         if not own:
-            return [None] * len(asks)
+            return [None] * len(requests)
         drawn = writer.draw(own, key, how)
         told = (
             Written(response.text, int(length))
@@ -180,26 +190,26 @@ class RunActor(Actor):
         """The tokenizer's end of sequence, which is the first of the sampler's stop tokens."""
         return self.sampler.stop_tokens[0]
 
-    def _batch(self, rollouts: Rollouts, asks: Sequence[SampleRequest]) -> Batch:
-        rows = [ask for ask in asks for _ in range(ask.samples)]
-        if any(ask.cell >= 0 for ask in asks):
-            cells = np.array([ask.cell for ask in rows], np.int32)
+    def _batch(self, rollouts: Rollouts, requests: Sequence[SampleRequest]) -> Batch:
+        rows = [request for request in requests for _ in range(request.samples)]
+        if any(request.cell >= 0 for request in requests):
+            cells = np.array([request.cell for request in rows], np.int32)
             rollouts = rollouts.replace(cell=cells)
         return Batch(rollouts, rows, (), self.sampler.tokenizer)
 
-    def _given(self, ask: SampleRequest) -> tuple[list[int], bool]:
+    def _given(self, request: SampleRequest) -> tuple[list[int], bool]:
         """The given first tokens of a response, and whether they are trained."""
-        shown = ask.view.show(ask.prompt, self.sampler.task)
-        tokens = [*shown.begun(self.encode), *ask.given]
+        shown = request.view.show(request.prompt, self.sampler.task)
+        tokens = [*shown.begun(self.encode), *request.given]
         room = self.sampler.response_tokens
         if len(tokens) >= room:
             raise ValueError(
                 f"draw: given tokens must be fewer than the {room} of a response, got"
-                f" {len(tokens)} for prompt {ask.prompt.text[:80]!r}"
+                f" {len(tokens)} for prompt {request.prompt.text[:80]!r}"
             )
         return tokens, shown.trained
 
-    def prompts(self, asks: Sequence[SampleRequest]) -> tuple[np.ndarray, np.ndarray]:
+    def prompts(self, requests: Sequence[SampleRequest]) -> tuple[np.ndarray, np.ndarray]:
         """Tokens [n, P] and lengths [n] of the shown prompts; see `Actor`.
 
         P is the width of the task's prompts; for longer views it grows by quarters of the budget.
@@ -208,7 +218,7 @@ class RunActor(Actor):
           ValueError: a view that leaves too few positions for a response, or that lacks the shared
             opening, which is computed once for all prompts.
         """
-        rows = [self._prompt(ask) for ask in asks]
+        rows = [self._prompt(request) for request in requests]
         length = np.array(list(map(len, rows)), np.int32)
         width, longest = next(iter(self.tables.values())).tokens.shape[1], int(length.max())
         budget, positions = self.sampler.response_tokens, self.sampler.model.config.max_positions
@@ -217,52 +227,54 @@ class RunActor(Actor):
             width += -(-(longest - width) // quarter) * quarter
             width = max(longest, min(width, positions - budget))
         if width + budget > positions:
-            ask = asks[int(length.argmax())]
+            request = requests[int(length.argmax())]
             raise ValueError(
                 f"views must be of {positions - budget} tokens at most, with which a response of"
                 f" {budget} fits into the {positions} positions of the model, got {longest} for"
-                f" view {ask.view.label} of prompt {ask.prompt.text[:80]!r}"
+                f" view {request.view.label} of prompt {request.prompt.text[:80]!r}"
             )
-        tokens = np.zeros((len(asks), width), np.int32)
+        tokens = np.zeros((len(requests), width), np.int32)
         for row, ids in zip(tokens, rows, strict=True):
             row[: len(ids)] = ids
         opening = next(iter(self.tables.values())).tokens[0, : self.sampler.opening]
         other = np.flatnonzero((tokens[:, : len(opening)] != opening).any(axis=1))
         if len(other):
             raise ValueError(
-                f"views must begin as all prompts do, got {asks[other[0]].view.label}; a part that"
-                " shows such a view must name one in its views"
+                f"views must begin as all prompts do, got {requests[other[0]].view.label}; a part"
+                " that shows such a view must name one in its views"
             )
         return tokens, length
 
-    def _prompt(self, ask: SampleRequest) -> Sequence[int] | np.ndarray:
+    def _prompt(self, request: SampleRequest) -> Sequence[int] | np.ndarray:
         """The tokens of the shown prompt."""
-        table, shown = self.tables.get(ask.view.label), None
+        table, shown = self.tables.get(request.view.label), None
         if table is None:
-            shown = ask.view.show(ask.prompt, self.sampler.task)
-            table = self.tables["plain"] if shown.text == ask.prompt.text else None
-        if table is not None and table.has(ask.number, ask.prompt):
-            return table.tokens[ask.number, : table.length[ask.number]]
-        shown = shown or ask.view.show(ask.prompt, self.sampler.task)
-        return self.tables["plain"].encode(shown.text, ask.prompt.messages)
+            shown = request.view.show(request.prompt, self.sampler.task)
+            table = self.tables["plain"] if shown.text == request.prompt.text else None
+        if table is not None and table.has(request.number, request.prompt):
+            return table.tokens[request.number, : table.length[request.number]]
+        shown = shown or request.view.show(request.prompt, self.sampler.task)
+        return self.tables["plain"].encode(shown.text, request.prompt.messages)
 
-    def _called(self, sampler, asks, given, first, key, constants) -> Rollouts:
+    def _called(self, sampler, requests, given, first, key, constants) -> Rollouts:
         """Rollouts of requests of one kind, in as few calls as the compiled sizes allow."""
-        tokens, length = self.prompts(asks)
+        tokens, length = self.prompts(requests)
         # Arguments of the sampler by prompt.
         by_prompt: dict[str, np.ndarray] = {}
         vectors = None
-        if asks[0].prefix is not None:
-            vectors = by_prompt["soft_prompt"] = np.stack([ask.prefix for ask in asks])
+        if requests[0].prefix is not None:
+            vectors = by_prompt["soft_prompt"] = np.stack([request.prefix for request in requests])
             tokens, length = self._behind(vectors, tokens, length)
             sampler = replace(sampler, opening=0)
-        if asks[0].temperature is not None:
-            by_prompt["temperature"] = np.array([ask.temperature for ask in asks], np.float32)
-        samples = asks[0].samples
+        if requests[0].temperature is not None:
+            by_prompt["temperature"] = np.array(
+                [request.temperature for request in requests], np.float32
+            )
+        samples = requests[0].samples
         begun = [ids for ids, _ in given]
         prompts = tokens, length
         # Otherwise the sampled segment is placed in a whole response.
-        whole = not any(begun) and asks[0].limit is None
+        whole = not any(begun) and requests[0].limit is None
         if any(begun):
             quarter = -(-sampler.response_tokens // QUARTERS)
             most = -(-max(map(len, begun)) // quarter) * quarter
@@ -270,13 +282,15 @@ class RunActor(Actor):
             sampler = replace(sampler, response_tokens=sampler.response_tokens - least)
             prompts = with_given(tokens, length, begun, most)
             if (watch := sampler.sampling.stops) is not None:
-                ends = [ids[len(ids) - a.unanswered :] for a, ids in zip(asks, begun, strict=True)]
+                ends = [
+                    ids[len(ids) - a.unanswered :] for a, ids in zip(requests, begun, strict=True)
+                ]
                 by_prompt["stop_state"] = np.array([watch.after(ids) for ids in ends], np.int32)
-        if asks[0].limit is not None:
-            room = min(asks[0].limit, sampler.response_tokens)
+        if requests[0].limit is not None:
+            room = min(requests[0].limit, sampler.response_tokens)
             sampler = replace(sampler, response_tokens=room)
 
-        numbers = np.array([ask.number for ask in asks], np.int32)
+        numbers = np.array([request.number for request in requests], np.int32)
 
         def call(sampler, part):
             return sampler.draw(
@@ -289,11 +303,11 @@ class RunActor(Actor):
                 **{name: array[part] for name, array in by_prompt.items()},
             )
 
-        if (len(asks), samples) == (sampler.num_prompts, sampler.samples):
-            drawn = call(sampler, np.arange(len(asks)))
+        if (len(requests), samples) == (sampler.num_prompts, sampler.samples):
+            drawn = call(sampler, np.arange(len(requests)))
         else:
             parts = []
-            for start, count, size in calls_of(len(asks), samples, sampler):
+            for start, count, size in calls_of(len(requests), samples, sampler):
                 # Padding repeats the first request.
                 part = np.arange(start, start + size)
                 part = np.where(part < start + count, part, start)
@@ -304,7 +318,7 @@ class RunActor(Actor):
                 found = call(own, part)
                 parts.append(jax.tree.map(lambda x, n=count * samples: x[:n], found))
             drawn = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
-            rows = np.arange(len(asks) * samples, dtype=np.int32)
+            rows = np.arange(len(requests) * samples, dtype=np.int32)
             drawn = drawn.replace(group=rows // np.int32(samples), rollout_id=rows)
         if not whole:
             rows = [ids for ids in begun for _ in range(samples)]

@@ -10,8 +10,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from rlvr_jax.experience.asks import SampleRequest
 from rlvr_jax.experience.prompts import responses
+from rlvr_jax.experience.requests import SampleRequest
 from rlvr_jax.objectives import GIVEN
 from rlvr_jax.tasks import Grade, Prompt, Response
 from rlvr_jax.types import Rollouts, replace
@@ -42,7 +42,7 @@ class Batch:
 
     Fields:
       rollouts: their `group` numbers the groups.
-      asks: request of each row.
+      requests: request of each row.
       grades: of each row; empty before grading.
       further: batches with advantages that are trained on after this one, in updates of their own.
       tokenizer: decodes tokens; None where no part reads text.
@@ -52,7 +52,7 @@ class Batch:
     """
 
     rollouts: Rollouts
-    asks: Sequence[SampleRequest]
+    requests: Sequence[SampleRequest]
     grades: Sequence[Grade]
     tokenizer: Any = None
     further: Sequence[Batch] = ()
@@ -61,12 +61,12 @@ class Batch:
     verify_seconds: float = 0.0
 
     def __len__(self) -> int:
-        return len(self.asks)
+        return len(self.requests)
 
     @property
     def prompts(self) -> list[Prompt]:
         """The prompt of each row."""
-        return [ask.prompt for ask in self.asks]
+        return [request.prompt for request in self.requests]
 
     @property
     def responses(self) -> list[Response]:
@@ -116,10 +116,10 @@ class Batch:
             place[: len(rows)] = values[rows]
         return table
 
-    def asks_of(self, groups: np.ndarray) -> list[SampleRequest]:
+    def requests_of(self, groups: np.ndarray) -> list[SampleRequest]:
         """The request of each group that is True in `groups`, bool [G]."""
         return [
-            self.asks[rows[0]] for rows, there in zip(self.groups, groups, strict=True) if there
+            self.requests[rows[0]] for rows, there in zip(self.groups, groups, strict=True) if there
         ]
 
     def take(self, rows: np.ndarray) -> Batch:
@@ -127,7 +127,7 @@ class Batch:
         rows = np.asarray(rows, int)
         return Batch(
             jax.tree.map(lambda x: x[rows], self.rollouts),
-            [self.asks[row] for row in rows],
+            [self.requests[row] for row in rows],
             [self.grades[row] for row in rows] if self.grades else (),
             self.tokenizer,
             self.further,
@@ -229,7 +229,7 @@ def concatenate(parts: Sequence[Batch]) -> Batch:
     )
     return Batch(
         rollouts,
-        [ask for part in parts for ask in part.asks],
+        [request for part in parts for request in part.requests],
         [grade for part in parts for grade in part.grades],
         parts[0].tokenizer,
         [more for part in parts for more in part.further],
@@ -288,7 +288,9 @@ GroupTest = Callable[[np.ndarray], np.ndarray]
 """(outcomes [G, N], NaN if ungraded) -> bool [G]."""
 
 
-def by_trace(parts: Sequence[Batch], traces: np.ndarray, asks: Sequence[SampleRequest]) -> Batch:
+def by_trace(
+    parts: Sequence[Batch], traces: np.ndarray, requests: Sequence[SampleRequest]
+) -> Batch:
     """The chunks of each response in order, responses in the order of the requests.
 
     Args:
@@ -296,12 +298,14 @@ def by_trace(parts: Sequence[Batch], traces: np.ndarray, asks: Sequence[SampleRe
     """
     order = np.argsort(traces, kind="stable")
     trace = traces[order].astype(np.int32)
-    group_of = np.repeat(np.arange(len(asks), dtype=np.int32), [ask.samples for ask in asks])
+    group_of = np.repeat(
+        np.arange(len(requests), dtype=np.int32), [request.samples for request in requests]
+    )
     whole = concatenate(parts).take(order)
     whole = whole.with_rollouts(trace=trace, group=group_of[trace]).renumbered()
     truncated = whole.rollouts.truncated[whole.last_of_trace]
     return replace(
         whole.with_rollouts(truncated=truncated),
-        asks=[asks[group] for group in group_of[trace]],
+        requests=[requests[group] for group in group_of[trace]],
         sample_seconds=sum(part.sample_seconds for part in parts),
     )

@@ -13,12 +13,12 @@ from typing import Any
 
 import jax
 
-from rlvr_jax.experience.asks import SampleRequest, View
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.curricula.batches import shuffled_epochs
 from rlvr_jax.experience.draws.plain import plain
 from rlvr_jax.experience.grades import check_task, grade_answers
 from rlvr_jax.experience.parts import Actor, Curriculum, Draw, RunInfo, Stage, StepContext
+from rlvr_jax.experience.requests import SampleRequest, View
 from rlvr_jax.experience.returned import OF_APPLY, answer_of, check_batch, keep_state, like
 from rlvr_jax.experience.stage_actor import CountedActor, StageActor
 from rlvr_jax.rollout import named_key
@@ -235,13 +235,13 @@ class _Step:
         self.of_stages = StageActor(actor, self.metrics, self.draw, self.grade)
 
     def run(self) -> Collected:
-        asks = self._propose()
-        if not asks:
+        requests = self._propose()
+        if not requests:
             labels = ", ".join(one.label for one in self.chain.curricula.values())
             raise ValueError(
                 f"{labels}: propose must return requests to train on, got none in step {self.step}"
             )
-        batch = self.grade(self.draw(asks, self.setting.sampler_key(self.step)))
+        batch = self.grade(self.draw(requests, self.setting.sampler_key(self.step)))
         for name, stage in self.chain.stages.items():
             if not stage.at_grading:
                 batch = self._staged(name, stage, batch)
@@ -270,25 +270,27 @@ class _Step:
 
     def _propose(self) -> list[SampleRequest]:
         """The requests of a round for training; ratings are sampled and graded here."""
-        asks: list[SampleRequest] = []
+        requests: list[SampleRequest] = []
         for name, one in self.chain.curricula.items():
             key = _key(self.setting, name, self.step)
             turn = StepContext(self.step, key, self.setting, _no_more, self.rounds)
             with names_own(f"{one.label}: propose"):
-                asks = list(one.propose(asks, self.state.get(name, ()), turn))
-            for ask in asks:
-                if not isinstance(ask, SampleRequest):
-                    raise ValueError(f"{one.label}: propose must return requests, got {ask!r:.80}")
+                requests = list(one.propose(requests, self.state.get(name, ()), turn))
+            for request in requests:
+                if not isinstance(request, SampleRequest):
+                    raise ValueError(
+                        f"{one.label}: propose must return requests, got {request!r:.80}"
+                    )
         self.rounds += 1
-        ratings = [ask for ask in asks if ask.rating]
+        ratings = [request for request in requests if request.rating]
         if ratings:
             self.grade(self.draw(ratings, _key(self.setting, "ratings", self.step)))
-        return [ask for ask in asks if not ask.rating]
+        return [request for request in requests if not request.rating]
 
-    def draw(self, asks: Sequence[SampleRequest], key: jax.Array) -> Batch:
+    def draw(self, requests: Sequence[SampleRequest], key: jax.Array) -> Batch:
         """Responses by the recipe's own draw."""
         turn = StepContext(self.step, key, self.setting, _no_more)
-        return self._applied(*self.chain.draw, asks, self.actor, turn)
+        return self._applied(*self.chain.draw, requests, self.actor, turn)
 
     def grade(self, batch: Batch) -> Batch:
         """The batch with grades, rows of a trace with that of its last one. Observers see it unless
@@ -306,10 +308,10 @@ class _Step:
         """Further requests of the curriculum; none when the rounds are used up."""
         if self.setting.rounds < 2:
             raise ValueError("more: a stage that requests prompts must declare rounds, got 0")
-        asks: list[SampleRequest] = []
-        while len(asks) < count and self.rounds < self.setting.rounds:
-            asks += self._propose()
-        return asks[:count]
+        requests: list[SampleRequest] = []
+        while len(requests) < count and self.rounds < self.setting.rounds:
+            requests += self._propose()
+        return requests[:count]
 
 
 def _key(setting: RunInfo, name: str, step: int) -> jax.Array:

@@ -21,7 +21,7 @@ from rlvr_jax.experience.stages.grading.judge import JudgingPolicy, asked_about
 from rlvr_jax.experience.stages.grading.verdicts import asked_rows
 from rlvr_jax.judges import Judge
 from rlvr_jax.policy import Model, Params, products
-from rlvr_jax.policy.scoring import run_in_pieces
+from rlvr_jax.policy.scoring import run_in_chunks
 from rlvr_jax.training.statistics import verdicts
 from rlvr_jax.types import Rollouts, is_correct
 from rlvr_jax.types.hyperparameters import Positive
@@ -204,7 +204,7 @@ def by_verdict(
 
     def score(batch):
         rows = asked_rows(batch, actor, answers, question).rollouts
-        logp = run_in_pieces(lambda part: said(params, part), rows).astype(float)
+        logp = run_in_chunks(lambda part: said(params, part), rows).astype(float)
         odds = 1 / (1 + np.exp(logp[:, 1] - logp[:, 0]))
         tokens = _context_tokens(rows) + float(rows.records["asked_length"].sum())
         return np.where(rows.truncated, 0, odds), tokens
@@ -229,7 +229,7 @@ def by_implicit_reward(
 
     def score(batch):
         own, other = (
-            run_in_pieces(
+            run_in_chunks(
                 lambda part, run=run, params=params: run(params, part), batch.rollouts
             ).astype(float)
             for run, params in programs

@@ -11,11 +11,11 @@ import numpy as np
 
 from rlvr_jax.analysis import pass_at_k
 from rlvr_jax.experience.actor import RunActor
-from rlvr_jax.experience.asks import SampleRequest
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.grades import grade, grade_answers, numbers_told
 from rlvr_jax.experience.parts import Draw, RunInfo, StepContext
 from rlvr_jax.experience.prompts import PromptTable
+from rlvr_jax.experience.requests import SampleRequest
 from rlvr_jax.experience.sampling import Sampler
 from rlvr_jax.policy import Params
 from rlvr_jax.tasks import Task
@@ -234,8 +234,10 @@ def answered(
     """Graded responses to the prompts at `indices` [num_prompts] of a table; see `Sampler.draw`."""
     tokens, length = table.tokens[indices], table.length[indices]
     rollouts = sampler.draw(params, tokens, length, indices, key, first_sample=first_sample)
-    asks = [SampleRequest(table.prompts[i], int(i), sampler.samples, rating=True) for i in indices]
-    rows = [ask for ask in asks for _ in range(sampler.samples)]
+    requests = [
+        SampleRequest(table.prompts[i], int(i), sampler.samples, rating=True) for i in indices
+    ]
+    rows = [request for request in requests for _ in range(sampler.samples)]
     return grade(sampler.task, Batch(rollouts, rows, (), sampler.tokenizer))
 
 
@@ -252,12 +254,12 @@ def answered_by(
 
     def answer(indices, key, first_sample):
         places = zip(indices.tolist(), first_sample.tolist(), strict=True)
-        asks = [
+        requests = [
             SampleRequest(table.prompts[i], i, samples, first_sample=first, rating=True)
             for i, first in places
         ]
         turn = StepContext(step, key, setting, lambda count: [])
-        batch, _, _ = draw.apply(asks, actor, state, turn)
+        batch, _, _ = draw.apply(requests, actor, state, turn)
         return grade_answers(actor.grade, batch).answers
 
     return answer

@@ -10,9 +10,9 @@ from typing import Any, Literal, NamedTuple, Protocol
 import jax
 import numpy as np
 
-from rlvr_jax.experience.asks import SampleRequest, View
 from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.told import Told
+from rlvr_jax.experience.reply_log import ReplyLog
+from rlvr_jax.experience.requests import SampleRequest, View
 from rlvr_jax.rollout import named_key
 from rlvr_jax.tasks import Task
 from rlvr_jax.tools import Environment, Game
@@ -35,7 +35,7 @@ class RunInfo:
       rounds: batches of prompts that a step may request at most.
       vocabulary: size of the policy's; 0: unknown.
       width: of its hidden states; 0: unknown.
-      told: log of the replies of environments; None: without a log.
+      reply_log: log of the replies of environments; None: without a log.
     """
 
     task: Task
@@ -48,7 +48,7 @@ class RunInfo:
     rounds: int = 1
     vocabulary: int = 0
     width: int = 0
-    told: Told | None = None
+    reply_log: ReplyLog | None = None
 
     def sampler_key(self, step: int) -> jax.Array:
         """The key of a step's first responses, also of prompts of its later rounds."""
@@ -96,7 +96,7 @@ class Actor(Protocol):
     @abstractmethod
     def draw(
         self,
-        asks: Sequence[SampleRequest],
+        requests: Sequence[SampleRequest],
         key: jax.Array,
         sampling: Mapping[str, Any] | None = None,
         constants: Any = None,
@@ -113,7 +113,9 @@ class Actor(Protocol):
         ...
 
     @abstractmethod
-    def written(self, asks: Sequence[SampleRequest], responses: Sequence[Sequence[int]]) -> Batch:
+    def written(
+        self, requests: Sequence[SampleRequest], responses: Sequence[Sequence[int]]
+    ) -> Batch:
         """Rows of given responses as if they were sampled now, masked to their ends, with log-probs
         and entropies of 0.
 
@@ -140,7 +142,7 @@ class Actor(Protocol):
         ...
 
     @abstractmethod
-    def prompts(self, asks: Sequence[SampleRequest]) -> tuple[np.ndarray, np.ndarray]:
+    def prompts(self, requests: Sequence[SampleRequest]) -> tuple[np.ndarray, np.ndarray]:
         """Tokens [n, P] of the shown prompts, right-padded, and their lengths [n]."""
         ...
 
@@ -203,8 +205,8 @@ class Curriculum(Part):
     """The prompts that a step requests.
 
     Fields:
-      propose: (asks, state, turn) -> asks. The first curriculum of a chain gets none and picks
-        `setting.prompts` prompts; later ones set views, temperatures, levels of the given ones.
+      propose: (requests, state, turn) -> requests. The first curriculum of a chain gets none and
+        picks `setting.prompts` prompts; later ones set views, temperatures and levels.
       init: (setting) -> state, a pytree of numpy arrays of constant shapes.
       observe: (state, turn, seen, learned) -> (state, metrics), after the updates. `seen` are all
         graded batches of the step, before any filter; `learned` is the trained one.
@@ -233,7 +235,7 @@ class Draw(Part):
     """The sampler of the requested responses.
 
     Fields:
-      apply: (asks, actor, state, turn) -> (batch, state, metrics).
+      apply: (requests, actor, state, turn) -> (batch, state, metrics).
       init, observe, reads, views: as in `Curriculum`.
       sampling: settings of the sampler that it prescribes, for the whole run.
       of_policy: it belongs to the policy, so that evaluations also use it (chunks, turns);

@@ -43,7 +43,10 @@ def check_batch(label: str, batch: Any, graded: bool = True) -> None:
     if not isinstance(batch, Batch):
         raise ValueError(f"{label}: apply must return a Batch first, got {type(batch).__name__}")
     rows = len(batch.rollouts.group)
-    for name, given in (("asks", batch.asks), *((("grades", batch.grades),) if graded else ())):
+    for name, given in (
+        ("requests", batch.requests),
+        *((("grades", batch.grades),) if graded else ()),
+    ):
         if len(given) != rows:
             raise ValueError(
                 f"{label}: {name} must be as many as the {rows} rows, got {len(given)}"

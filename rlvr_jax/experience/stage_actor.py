@@ -10,9 +10,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from rlvr_jax.experience.asks import SampleRequest
 from rlvr_jax.experience.batch import Batch, given_tokens
 from rlvr_jax.experience.parts import Actor, Written
+from rlvr_jax.experience.requests import SampleRequest
 
 
 class CountedActor(Actor):
@@ -28,19 +28,21 @@ class CountedActor(Actor):
 
     def draw(
         self,
-        asks: Sequence[SampleRequest],
+        requests: Sequence[SampleRequest],
         key: jax.Array,
         sampling: Mapping[str, Any] | None = None,
         constants: Any = None,
     ) -> Batch:
-        batch = self._actor.draw(asks, key, sampling, constants)
+        batch = self._actor.draw(requests, key, sampling, constants)
         given = float(given_tokens(batch.rollouts).sum())
         self._metrics["given_tokens"] += given
         self._metrics["sampled_tokens"] += float(batch.rollouts.length.sum()) - given
         return batch
 
-    def written(self, asks: Sequence[SampleRequest], responses: Sequence[Sequence[int]]) -> Batch:
-        return self._actor.written(asks, responses)
+    def written(
+        self, requests: Sequence[SampleRequest], responses: Sequence[Sequence[int]]
+    ) -> Batch:
+        return self._actor.written(requests, responses)
 
     def grade(self, batch: Batch) -> Batch:
         return self._actor.grade(batch)
@@ -49,8 +51,8 @@ class CountedActor(Actor):
         self._metrics["scored_tokens"] += float(batch.rollouts.length.sum())
         return self._actor.score(batch, needs, of)
 
-    def prompts(self, asks: Sequence[SampleRequest]) -> tuple[np.ndarray, np.ndarray]:
-        return self._actor.prompts(asks)
+    def prompts(self, requests: Sequence[SampleRequest]) -> tuple[np.ndarray, np.ndarray]:
+        return self._actor.prompts(requests)
 
     def write(
         self,
@@ -94,7 +96,7 @@ class StageActor(CountedActor):
 
     def draw(
         self,
-        asks: Sequence[SampleRequest],
+        requests: Sequence[SampleRequest],
         key: jax.Array,
         sampling: Mapping[str, Any] | None = None,
         constants: Any = None,
@@ -111,7 +113,7 @@ class StageActor(CountedActor):
                     f" {value!r:.80}; requests may set a temperature and a limit, and a stage with"
                     " at_grading samples without the draw"
                 )
-        return self._draw(asks, key)
+        return self._draw(requests, key)
 
     def grade(self, batch: Batch) -> Batch:
         return self._grade(batch)

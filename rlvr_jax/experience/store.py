@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from rlvr_jax.arguments import check_each
-from rlvr_jax.experience.asks import PLAIN, SampleRequest
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Actor, RunInfo
+from rlvr_jax.experience.requests import PLAIN, SampleRequest
 from rlvr_jax.tasks import Grade, Task
 from rlvr_jax.types.hyperparameters import Count
 
@@ -125,11 +125,11 @@ def repeatable(batch: Batch, setting: RunInfo) -> np.ndarray:
     unchanged train prompts, without given tokens."""
     train = setting.task.train
 
-    def plain(ask: SampleRequest) -> bool:
-        known = ask.number < len(train) and train[ask.number] is ask.prompt
-        return known and ask.view == PLAIN and not len(ask.given)
+    def plain(request: SampleRequest) -> bool:
+        known = request.number < len(train) and train[request.number] is request.prompt
+        return known and request.view == PLAIN and not len(request.given)
 
-    return np.array([plain(ask) for ask in batch.asks], bool)
+    return np.array([plain(request) for request in batch.requests], bool)
 
 
 def rewritten(actor: Actor, task: Task, rows: Rows) -> Batch:
@@ -138,9 +138,9 @@ def rewritten(actor: Actor, task: Task, rows: Rows) -> Batch:
     Args:
       rows: with number (of the train prompt), tokens and length.
     """
-    asks = [SampleRequest(task.train[number], int(number), 1) for number in rows["number"]]
+    requests = [SampleRequest(task.train[number], int(number), 1) for number in rows["number"]]
     answers = [ids[:end].tolist() for ids, end in zip(rows["tokens"], rows["length"], strict=True)]
-    return actor.written(asks, answers)
+    return actor.written(requests, answers)
 
 
 PER_TOKEN = ("behaviour_logp", "entropy", "temperature", "old_logp")
@@ -173,7 +173,7 @@ def records_of(batch: Batch, actor: Actor, *more: str) -> dict[str, np.ndarray]:
     batch = batch.with_rollouts(old_logp=actor.score(batch, ["logp"])["logp"])
     names = (*OTHER, *PER_TOKEN, *PER_ROW, *more)
     known = {name: batch.rollouts.get(name) for name in names}
-    return {"number": np.array([ask.number for ask in batch.asks], np.int32), **known}
+    return {"number": np.array([request.number for request in batch.requests], np.int32), **known}
 
 
 def replayed(actor: Actor, task: Task, rows: Rows) -> Batch:

@@ -5,8 +5,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from rlvr_jax.experience.asks import Shown, View
 from rlvr_jax.experience.prompts import encode_text
+from rlvr_jax.experience.requests import Shown, View
 from rlvr_jax.tasks import Prompt, Task
 from rlvr_jax.types.hyperparameters import Unit
 from rlvr_jax.types.parts import part

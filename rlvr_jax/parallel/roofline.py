@@ -133,8 +133,8 @@ def score_work(
     Args:
       flash: attention is its kernel's (`policy.flash`).
     """
-    piece = rows / micro_batches
-    one = _Pass(config, piece, prompt + response, prompt + response, response, parts)
+    chunk = rows / micro_batches
+    one = _Pass(config, chunk, prompt + response, prompt + response, response, parts)
     attention = one.flash() if flash else one.attention()
     return _times(micro_batches, one.layers() + attention + one.vocabulary())
 
@@ -160,8 +160,8 @@ def update_work(
       vocabulary: tokens meet the unembedding; those of a critic do not.
       flash: attention is its kernel's (`policy.flash`).
     """
-    piece = rows / micro_batches
-    one = _Pass(config, piece, prompt + response, prompt + response, response, parts)
+    chunk = rows / micro_batches
+    one = _Pass(config, chunk, prompt + response, prompt + response, response, parts)
     first = int(forward_first and micro_batches > 1)
     again = int(config.remat == "layers")
     # A backward pass costs two forward ones, and one below adapters, where weights get no gradient.

@@ -16,7 +16,7 @@ from rlvr_jax.policy.model import Model, Params
 from rlvr_jax.types import Rollouts, TokenStats
 from rlvr_jax.types.token_stats import derive, measured_for
 
-PIECE = 64
+CHUNK = 64
 """Rows that are scored at once where memory is to be bounded."""
 
 _GATHERED = 1024
@@ -213,8 +213,8 @@ def hidden_states(
     return jnp.concatenate([first, answers[:, :, : budget - 1]], axis=2).reshape(rows, budget, -1)
 
 
-def shared_prompts(rollouts: Rollouts, at_once: int = PIECE) -> int:
-    """Number of adjacent rows with one prompt in every chunk of `run_in_pieces`, a divisor of
+def shared_prompts(rollouts: Rollouts, at_once: int = CHUNK) -> int:
+    """Number of adjacent rows with one prompt in every chunk of `run_in_chunks`, a divisor of
     `at_once`: a valid `shared` of `score`."""
     prompts = np.column_stack([rollouts.prompt_length, rollouts.prompt_tokens])
     count = len(prompts)
@@ -223,7 +223,7 @@ def shared_prompts(rollouts: Rollouts, at_once: int = PIECE) -> int:
     return int(np.gcd.reduce([at_once, count, *changes.tolist()]))
 
 
-def run_in_pieces(run: Callable[[Rollouts], Any], rollouts: Rollouts, at_once: int = PIECE) -> Any:
+def run_in_chunks(run: Callable[[Rollouts], Any], rollouts: Rollouts, at_once: int = CHUNK) -> Any:
     """Results of a compiled function for all rows, on the host, in chunks, so that memory is
     bounded. The last chunk is filled up with earlier rows.
 

@@ -13,7 +13,7 @@ from rlvr_jax.policy.model import Model, Params
 from rlvr_jax.policy.scoring import score
 from rlvr_jax.types import Rollouts
 
-_PIECE = 64
+_CHUNK = 64
 """Texts are padded to a multiple of it, so that few lengths are compiled."""
 
 
@@ -77,7 +77,7 @@ def score_texts(
     for start in range(0, len(order), batch):
         places = order[start : start + batch]
         rows = [every[place] for place in places]
-        width = -(-(max(map(len, rows)) - 1) // _PIECE) * _PIECE
+        width = -(-(max(map(len, rows)) - 1) // _CHUNK) * _CHUNK
         width = min(width, model.config.max_positions - 1)
         padded = [*rows, *[rows[0]] * (batch - len(rows))]
         told = jax.device_get(program(model, top, params, *_arrays(padded, width)))

@@ -17,7 +17,7 @@ from rlvr_jax import methods, parallel, policy, tasks
 from rlvr_jax.analysis.policy_card import policy_card
 from rlvr_jax.analysis.run_directory import load_run
 from rlvr_jax.experience.prompts import shown_prompt, tokens_fingerprint
-from rlvr_jax.experience.told import Told
+from rlvr_jax.experience.reply_log import ReplyLog
 from rlvr_jax.runs.checkpoints import Checkpoints, latest_step
 from rlvr_jax.runs.checks.computed_with import check_computed_with, computed_with
 from rlvr_jax.runs.checks.forecast import check_forecast
@@ -51,7 +51,7 @@ class RunsFailed(RuntimeError):
         )
 
 
-TOLD = "replies.jsonl"
+REPLY_LOG = "replies.jsonl"
 """File of a run directory with the replies of environments since the last checkpoint."""
 
 
@@ -121,8 +121,8 @@ def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -
         write_json(directory / "config.json", card)
         (directory / "summary.json").unlink(missing_ok=True)
     parallel.barrier("made")
-    told = Told(directory / TOLD, parallel.is_first())
-    run = dataclasses.replace(run, setting=dataclasses.replace(run.setting, told=told))
+    reply_log = ReplyLog(directory / REPLY_LOG, parallel.is_first())
+    run = dataclasses.replace(run, setting=dataclasses.replace(run.setting, reply_log=reply_log))
     return _train(run, card, first_step, console, watch)
 
 

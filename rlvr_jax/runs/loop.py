@@ -183,8 +183,8 @@ def train_steps(
         )
         if due or ends or failure:
             checkpoints.save(step + 1, state)
-            if run.setting.told is not None:
-                run.setting.told.forget(step + 1)
+            if run.setting.reply_log is not None:
+                run.setting.reply_log.forget(step + 1)
             saved_at = time.perf_counter()
             if checkpoints.short and not (ends or failure):
                 failure = ValueError("memory ran out while the state was written")

@@ -37,7 +37,7 @@ from rlvr_jax.training.critic import initial_critic
 from rlvr_jax.training.layout import sampling_mesh, state_shardings
 from rlvr_jax.training.learning import Learner, Scorer
 from rlvr_jax.training.memory import least_bytes
-from rlvr_jax.training.pieces import usual_pieces
+from rlvr_jax.training.micro_batches import usual_micro_batches
 from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.training.programs import Optimizers, PolicyModels, Programs, make_programs
 from rlvr_jax.training.scorers import scorer_needs
@@ -298,7 +298,9 @@ def make_run(resolved: ResolvedRun) -> Run:
     config = config.replace(prompt_tokens=width)
     if not config.update.micro_batches:
         group = width + config.sampling.samples_per_prompt * start.sampler.response_tokens
-        config = config.replace(micro_batches=usual_pieces(config.plan, start.model.mesh, group))
+        config = config.replace(
+            micro_batches=usual_micro_batches(config.plan, start.model.mesh, group)
+        )
     evaluator = start.sampler
     if not chain.draw[1].of_policy:
         evaluator = evaluation_sampler(

@@ -75,8 +75,8 @@ class RunWriter:
         any filter; null if ungraded."""
         groups = [(batch, rows) for batch in seen for rows in batch.groups]
         line = {
-            "number": [batch.asks[rows[0]].number for batch, rows in groups],
-            "view": [batch.asks[rows[0]].view.label for batch, rows in groups],
+            "number": [batch.requests[rows[0]].number for batch, rows in groups],
+            "view": [batch.requests[rows[0]].view.label for batch, rows in groups],
             "outcome": [[batch.grades[row].outcome for row in rows] for batch, rows in groups],
         }
         self._append("outcomes", step, line)

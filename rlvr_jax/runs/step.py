@@ -74,7 +74,7 @@ def collect(run: Run, state: RunState, step: int) -> Collected:
     collected = run.experience.collect(actor, state.host.data, step, run.setting)
     if step == 0:
         check_first_step(run.task.name, collected.batch)
-    whole = concatenate([part for part in collected.seen if not part.asks[0].rating])
+    whole = concatenate([part for part in collected.seen if not part.requests[0].rating])
     rollouts = collected.batch.rollouts
     metrics = {"reward": _mean(rollouts.reward[rollouts.valid]), **_outcome_metrics(whole)}
     metrics["sampled_rollouts"] = float(sum(map(len, collected.seen)))

@@ -15,7 +15,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from rlvr_jax.policy.layout import ROWS
-from rlvr_jax.training.pieces import spread
+from rlvr_jax.training.micro_batches import spread
 from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.types import Rollouts, replace
 from rlvr_jax.types.rollouts import missing_number
@@ -84,12 +84,12 @@ def update_sizes(plan: BatchPlan, most: float, mesh: Mesh) -> list[int]:
     Args:
       most: as for `arrange`.
     """
-    piece = _piece(plan, mesh)
+    chunk = _chunk(plan, mesh)
     largest = most * plan.rows
-    return sorted({int(-(-largest // 2**n // piece) * piece) for n in range(_SIZES)})
+    return sorted({int(-(-largest // 2**n // chunk) * chunk) for n in range(_SIZES)})
 
 
-def _piece(plan: BatchPlan, mesh: Mesh | None) -> int:
+def _chunk(plan: BatchPlan, mesh: Mesh | None) -> int:
     """Rows of a micro-batch, over all devices."""
     parts = 1 if mesh is None else int(np.prod([mesh.shape[axis] for axis in ROWS]))
     return -(-(plan.rows // plan.micro_batches) // parts) * parts
@@ -154,8 +154,8 @@ def _dealt(plan, rollouts, several, mesh, shuffle, most) -> Arrangement:
             filling, free = free[: size - len(rows)], free[size - len(rows) :]
             orders.append(np.concatenate([rows, filling]))
     # To the model one row has one prompt of its own.
-    pieces = size // _piece(plan, mesh)
-    own = replace(plan, prompts=number * size, samples=1, micro_batches=pieces)
+    chunks = size // _chunk(plan, mesh)
+    own = replace(plan, prompts=number * size, samples=1, micro_batches=chunks)
     return Arrangement(_filled(rollouts, empty), orders, own, count, left_out)
 
 

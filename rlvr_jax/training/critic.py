@@ -20,7 +20,7 @@ from rlvr_jax.policy import Model, Params, hidden_states, products
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.training.kept import kept
 from rlvr_jax.training.layout import optimizer_shardings
-from rlvr_jax.training.pieces import in_pieces, joined, shared_rows
+from rlvr_jax.training.micro_batches import merge_rows, shared_rows, split_rows
 from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.training.scorers import CriticState, fit_scorer, head_shapes, initial_head, seen_by
 from rlvr_jax.training.update import step_where
@@ -84,12 +84,12 @@ def fit_critic(
         errors = value_loss(values, rows.records["values"], returns, critic.clip)
         return jnp.sum(jnp.where(rows.mask, weights * errors, 0)) / tokens
 
-    def add(carry, piece):
-        return jax.tree.map(jnp.add, carry, jax.value_and_grad(loss)(state.params, *piece)), None
+    def add(carry, chunk):
+        return jax.tree.map(jnp.add, carry, jax.value_and_grad(loss)(state.params, *chunk)), None
 
     nothing = jnp.zeros((), returns.dtype), jax.tree.map(jnp.zeros_like, state.params)
-    pieces = in_pieces((rollouts, returns, weights), micro_batches, model.mesh)
-    (total, grads), _ = jax.lax.scan(add, nothing, pieces)
+    chunks = split_rows((rollouts, returns, weights), micro_batches, model.mesh)
+    (total, grads), _ = jax.lax.scan(add, nothing, chunks)
     norm = optax.tree.norm(grads)
     usable = jnp.isfinite(total) & jnp.isfinite(norm) & (norm > 0)
     new = CriticState(*step_where(usable, optimizer, grads, state.optimizer_state, state.params))
@@ -180,20 +180,20 @@ def jitted_critic(
     if isinstance(critic, Scorer):
         name, fitted = critic.writes, partial(fit_scorer, trunk)
 
-        def of_piece(params, rows):
+        def of_chunk(params, rows):
             seen = seen_by(trunk, critic, params["trunk"], rows, shared, opening)
             return critic.score(params["head"], seen, rows)
 
     else:
         name, fitted = "values", partial(fit_critic, model)
 
-        def of_piece(params, rows):
+        def of_chunk(params, rows):
             return critic_values(trunk, params, rows, shared, opening)
 
     def values(params, rollouts):
-        pieces = in_pieces(rollouts, plan.micro_batches, model.mesh)
-        found = jax.lax.map(partial(of_piece, params), pieces)
-        return {name: joined(found, model.mesh)}
+        chunks = split_rows(rollouts, plan.micro_batches, model.mesh)
+        found = jax.lax.map(partial(of_chunk, params), chunks)
+        return {name: merge_rows(found, model.mesh)}
 
     def fit(state, rollouts, policy=None):
         return fitted(

@@ -22,7 +22,7 @@ from jaxtyping import Array, Bool
 
 from rlvr_jax.arguments import check_each
 from rlvr_jax.objectives import Objective
-from rlvr_jax.training.pieces import in_pieces, joined
+from rlvr_jax.training.micro_batches import merge_rows, split_rows
 from rlvr_jax.training.statistics import DIVERGENCES, measurable
 from rlvr_jax.types import Rollouts, TokenStats
 from rlvr_jax.types.hyperparameters import Count
@@ -125,7 +125,7 @@ def exact_gradient(
         (grads,) = pullback(dstats)
         return Gradient(loss, grads, stats, method_state, metrics)
 
-    pieces = in_pieces(rollouts, micro_batches, mesh)
+    chunks = split_rows(rollouts, micro_batches, mesh)
     zeros = jax.tree.map(jnp.zeros_like, params)
 
     def added(grads, pull, dstats):
@@ -138,18 +138,18 @@ def exact_gradient(
         )
 
     def piece_of(tree, index):
-        tree = in_pieces(tree, micro_batches, mesh)
+        tree = split_rows(tree, micro_batches, mesh)
         return jax.tree.map(lambda x: x[index], tree)
 
     if "batch_statistics" in objective.reads:
-        stats = joined(jax.lax.map(lambda piece: score(params, piece), pieces), mesh)
+        stats = merge_rows(jax.lax.map(lambda chunk: score(params, chunk), chunks), mesh)
         (loss, (method_state, metrics)), dstats = method(stats)
 
         def pull(grads, index):
-            piece = jax.tree.map(lambda x: x[index], pieces)
+            chunk = jax.tree.map(lambda x: x[index], chunks)
 
             def recompute(cotangents):
-                return jax.vjp(lambda p: score(p, piece), params)[1](cotangents)
+                return jax.vjp(lambda p: score(p, chunk), params)[1](cotangents)
 
             return added(grads, recompute, piece_of(dstats, index)), None
 
@@ -161,16 +161,16 @@ def exact_gradient(
 
     def score_and_pull(carry, index):
         grads, stats = carry
-        piece = jax.tree.map(lambda x: x[index], pieces)
-        own, pullback = jax.vjp(lambda p: score(p, piece), params)
+        chunk = jax.tree.map(lambda x: x[index], chunks)
+        own, pullback = jax.vjp(lambda p: score(p, chunk), params)
         stats = jax.tree.map(lambda whole, part: whole.at[index].set(part), stats, own)
         # The other rows' statistics are placeholders: these cotangents do not read them.
-        _, dstats = method(joined(stats, mesh))
+        _, dstats = method(merge_rows(stats, mesh))
         return (added(grads, pullback, piece_of(dstats, index)), stats), None
 
-    nothing = in_pieces(nothing, micro_batches, mesh)
+    nothing = split_rows(nothing, micro_batches, mesh)
     (grads, stats), _ = jax.lax.scan(score_and_pull, (zeros, nothing), jnp.arange(micro_batches))
-    stats = joined(stats, mesh)
+    stats = merge_rows(stats, mesh)
     whole = with_old_statistics(objective, rollouts, stats, fresh)
     loss, (method_state, metrics) = objective.loss(stats, whole, method_state, key)
     return Gradient(loss, grads, stats, method_state, metrics)

@@ -13,7 +13,7 @@ from jax.sharding import Mesh
 from rlvr_jax.objectives import Objective
 from rlvr_jax.parallel import fetch
 from rlvr_jax.policy import Params, lora
-from rlvr_jax.policy.scoring import run_in_pieces
+from rlvr_jax.policy.scoring import run_in_chunks
 from rlvr_jax.rollout import named_key
 from rlvr_jax.training.arrangement import Shuffle, arrange
 from rlvr_jax.training.critic import CriticState, critic_params
@@ -121,7 +121,7 @@ class Scorer:
         programs = self.learner.programs
         program = programs.measures[large.pop() if large else ""]
         size = self.learner.plan.rows
-        whole = run_in_pieces(lambda rows: fetch(program(params, rows)), rollouts, size)
+        whole = run_in_chunks(lambda rows: fetch(program(params, rows)), rollouts, size)
         return {name: whole[name] for name in needs}
 
 

@@ -16,7 +16,7 @@ from rlvr_jax.training.critic import CriticState, jitted_critic
 from rlvr_jax.training.gradient import old_statistics
 from rlvr_jax.training.kept import kept
 from rlvr_jax.training.layout import make_reshard, state_shardings
-from rlvr_jax.training.pieces import in_pieces, joined, shared_rows
+from rlvr_jax.training.micro_batches import merge_rows, shared_rows, split_rows
 from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.training.statistics import statistics
 from rlvr_jax.training.update import TrainState, scoring_options, update
@@ -135,12 +135,12 @@ def _jitted_measures(
 def _jitted_measure(model: Model, plan: BatchPlan, more: str) -> Any:
     """The program that measures log-probs and entropies of any rows, and one of `apart()`."""
 
-    def of_piece(params, rollouts):
+    def of_chunk(params, rollouts):
         return statistics(model, params, rollouts, {"logp", "entropy", more} - {""}).arrays
 
     def measure(params, rollouts):
-        pieces = in_pieces(rollouts, plan.micro_batches, model.mesh)
-        return joined(jax.lax.map(partial(of_piece, params), pieces), model.mesh)
+        chunks = split_rows(rollouts, plan.micro_batches, model.mesh)
+        return merge_rows(jax.lax.map(partial(of_chunk, params), chunks), model.mesh)
 
     options = products.compiler_options(model.config.compute_dtype, model.mesh)
     return jax.jit(measure, out_shardings=row_sharding(model.mesh), compiler_options=options)
@@ -152,11 +152,11 @@ def _jitted_prompts(model: Model, plan: BatchPlan) -> Any:
     shared = shared_rows(plan, model.mesh)
 
     def score(params, rollouts):
-        pieces = in_pieces(rollouts, plan.micro_batches, model.mesh)
+        chunks = split_rows(rollouts, plan.micro_batches, model.mesh)
         found = jax.lax.map(
-            lambda piece: policy.score_prompts(model, params, piece, shared), pieces
+            lambda chunk: policy.score_prompts(model, params, chunk, shared), chunks
         )
-        return {"prompt_logp": joined(found, model.mesh)}
+        return {"prompt_logp": merge_rows(found, model.mesh)}
 
     options = products.compiler_options(model.config.compute_dtype, model.mesh)
     return jax.jit(score, out_shardings=row_sharding(model.mesh), compiler_options=options)
@@ -180,7 +180,7 @@ def jitted(
     wanted, options = old_statistics(objective), scoring_options(objective)
     shared = shared_rows(plan, model.mesh)
 
-    def of_piece(params, rollouts):
+    def of_chunk(params, rollouts):
         # Held-out rollouts have no second prompt.
         beside = "second_tokens" in rollouts.records
         own = {f: n for f, n in wanted.items() if beside or n != "second_prompt_logp"}
@@ -192,9 +192,9 @@ def jitted(
 
     def score(params, rollouts):
         if plan.micro_batches == 1:
-            return of_piece(params, rollouts)
-        pieces = in_pieces(rollouts, plan.micro_batches, model.mesh)
-        return joined(jax.lax.map(partial(of_piece, params), pieces), model.mesh)
+            return of_chunk(params, rollouts)
+        chunks = split_rows(rollouts, plan.micro_batches, model.mesh)
+        return merge_rows(jax.lax.map(partial(of_chunk, params), chunks), model.mesh)
 
     def step(state, base, rollouts, key, fresh, other=None):
         return update(

@@ -17,7 +17,7 @@ from rlvr_jax.keys import plain_key
 from rlvr_jax.objectives import Critic, Scorer, masked_mean
 from rlvr_jax.parallel import replicated
 from rlvr_jax.policy import Model, Params, hidden_states, score
-from rlvr_jax.training.pieces import in_pieces
+from rlvr_jax.training.micro_batches import split_rows
 from rlvr_jax.training.update import step_where
 from rlvr_jax.types import Rollouts
 
@@ -115,8 +115,8 @@ def fit_scorer(
 
     nothing = jnp.zeros((), rollouts.reward.dtype)
     zeros = nothing, nothing, jax.tree.map(jnp.zeros_like, state.params)
-    pieces = in_pieces(rollouts, micro_batches, model.mesh)
-    (total, weight, grads), _ = jax.lax.scan(add, zeros, pieces)
+    chunks = split_rows(rollouts, micro_batches, model.mesh)
+    (total, weight, grads), _ = jax.lax.scan(add, zeros, chunks)
     weight = jnp.maximum(weight, jnp.finfo(weight.dtype).tiny)
     total = total / weight
     grads = jax.tree.map(lambda x: (x / weight).astype(x.dtype), grads)

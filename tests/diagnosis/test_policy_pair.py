@@ -16,7 +16,7 @@ from rlvr_jax.diagnosis.__main__ import main
 from rlvr_jax.diagnosis.held_out import evaluation_settings
 from rlvr_jax.diagnosis.kept_pair import load_answers, save_pair
 from rlvr_jax.diagnosis.policy_pair import changed_most, compare_policies, draw_pair, shown_rows
-from rlvr_jax.policy.scoring import run_in_pieces
+from rlvr_jax.policy.scoring import run_in_chunks
 from rlvr_jax.rollout import load_rollouts
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -48,7 +48,7 @@ def test_the_answers_that_ship_are_of_the_policies_that_ship():
             rollouts, stats, _ = load_rollouts(PAIR / method / "rollouts" / f"{name}.npz")
             for folder, logp in ((drew, rollouts.old_logp), (other, stats.logp)):
                 own = policy.load(folder)
-                found = run_in_pieces(lambda rows, own=own: score(*own, rows).logp, rollouts)
+                found = run_in_chunks(lambda rows, own=own: score(*own, rows).logp, rollouts)
                 np.testing.assert_allclose(found, logp, atol=ATOL, rtol=0)
 
 

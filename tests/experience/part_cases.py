@@ -91,7 +91,7 @@ from rlvr_jax.methods.exploration.reasoning_palette import soft_prefixes
 from rlvr_jax.methods.exploration.rep_exploration import novelty_bonus
 from rlvr_jax.methods.exploration.rorecomp import recompose
 from rlvr_jax.methods.exploration.soft_grpo import soft_thinking
-from rlvr_jax.methods.guidance.adcl_egsr import pieces_by_difficulty, replace_failures
+from rlvr_jax.methods.guidance.adcl_egsr import chunks_by_difficulty, replace_failures
 from rlvr_jax.methods.guidance.ampo import none_above, place_ranked_traces
 from rlvr_jax.methods.guidance.critique_ft import imitate_solutions
 from rlvr_jax.methods.guidance.flawed_prefix import begin_with_flaw, mix_views
@@ -334,7 +334,7 @@ CASES = {
     "imitate_turns": lambda: experience(stages=[imitate_turns(Counting())]),
     "begin_near_the_end": lambda: experience([shuffled_epochs(), begin_near_the_end()]),
     "begin_near_the_end(stages)": lambda: experience([shuffled_epochs(), begin_near_the_end(2)]),
-    "pieces_by_difficulty": lambda: experience(pieces_by_difficulty(number=5, samples=2)),
+    "chunks_by_difficulty": lambda: experience(chunks_by_difficulty(number=5, samples=2)),
     "climb_formats": lambda: experience([shuffled_epochs(), climb_formats(["choice"], 0.4)]),
     "mastery_pool": lambda: experience(mastery_pool(0.6, pending=0.5, discard=0.9, samples=3)),
     "one_level_at_a_time": lambda: experience(one_level_at_a_time(2)),

@@ -61,12 +61,12 @@ def test_a_stage_does_not_set_the_sampling_of_the_draw():
     for options in ({"sampling": {"top_k": 1}}, {"constants": 1}):
         (name,) = options
         with pytest.raises(ValueError, match=f"draw: {name} must be None in a stage"):
-            actor.draw(batch.asks[:1], jax.random.key(0), **options)
+            actor.draw(batch.requests[:1], jax.random.key(0), **options)
 
 
 def test_a_further_round_is_sampled_with_the_key_of_the_first_responses():
     actor, batch, turn = seen_by()
-    (first,) = {ask.number: ask for ask in batch.asks[:4]}.values()
+    (first,) = {request.number: request for request in batch.requests[:4]}.values()
     again = actor.draw([first], turn.setting.sampler_key(turn.step))
     assert again.rollouts.tokens.tolist() == batch.rollouts.tokens[:4].tolist()
 

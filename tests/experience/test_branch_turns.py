@@ -10,7 +10,7 @@ import training_runs
 from everyday import everyday
 from numpy.testing import assert_allclose, assert_array_equal
 from small_environments import PAYOFFS, Answering, Counting
-from test_told import Moody, Remembering
+from test_reply_log import Moody, Remembering
 
 from rlvr_jax.experience import (
     RunActor,
@@ -21,7 +21,7 @@ from rlvr_jax.experience import (
     turns,
 )
 from rlvr_jax.experience.laws import numpy_actor
-from rlvr_jax.experience.told import Told
+from rlvr_jax.experience.reply_log import ReplyLog
 from rlvr_jax.runs.loop import evaluate_run
 from rlvr_jax.runs.step import collect
 from rlvr_jax.tools import Reply, repeated_game
@@ -115,16 +115,16 @@ def test_a_reply_that_rows_share_is_asked_for_once():
         assert told["sampled_tokens"] == np.sum(rollouts.mask & ~inherited)
 
 
-def drawn(environment, told):
+def drawn(environment, log):
     chain = experience(draw=branch_turns(environment, **EAGER))
-    setting = replace(numpy_actor.setting(chain, prompts=12, samples=8), told=told)
+    setting = replace(numpy_actor.setting(chain, prompts=12, samples=8), reply_log=log)
     return chain.collect(numpy_actor.NumpyActor(), chain.init(setting), 3, setting).batch.rollouts
 
 
 def test_a_step_that_is_drawn_again_is_told_the_same(tmp_path):
     path = tmp_path / "told.jsonl"
-    first, again = drawn(Moody(), Told(path)), drawn(Moody(), Told(path))
-    other = drawn(Moody(), Told())
+    first, again = drawn(Moody(), ReplyLog(path)), drawn(Moody(), ReplyLog(path))
+    other = drawn(Moody(), ReplyLog())
     assert np.any(first.parent >= 0)
     for name in ("tokens", "length", "turn", "origin", "parent", "process_reward"):
         assert_array_equal(first.get(name), again.get(name))
@@ -134,12 +134,12 @@ def test_a_step_that_is_drawn_again_is_told_the_same(tmp_path):
 def test_states_of_forks_are_made_anew_where_only_the_words_are_known(tmp_path):
     whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
     # The reward is the number of answers so far: a fork without its parent's would differ.
-    first = drawn(Remembering(), Told(whole))
+    first = drawn(Remembering(), ReplyLog(whole))
     lines = whole.read_text().splitlines(keepends=True)
     kept = [line for line in lines if '/0", "step"' in line or '/1", "step"' in line]
     assert 0 < len(kept) < len(lines)
     cut.write_text("".join(kept))
-    again = drawn(Remembering(), Told(cut))
+    again = drawn(Remembering(), ReplyLog(cut))
     for found in (first, again):
         for row in np.flatnonzero(found.parent >= 0):
             ends = np.flatnonzero(np.diff(found.records["turn"][row]) == 1)
@@ -251,22 +251,22 @@ def test_a_turn_drawn_greedily_is_what_a_fresh_prompt_would_give(policy):
     state, own = run.initial_state(), run.start.sampler
     params, scorer = run.sampler_params(state.device), run.scorer(state.device)
     actor = RunActor(own, params, run.start.tables, 0, scorer)
-    asks = [
+    requests = [
         SampleRequest(prompt, n, 6, temperature=GREEDY)
         for n, prompt in enumerate(run.task.train[:4])
     ]
     turn = StepContext(0, jax.random.key(0), run.setting, None)
     draw = branch_turns(Inviting(stops=("=",)), base=1.0, top=5)
-    batch, _, told = draw.apply(asks, actor, (), turn)
+    batch, _, told = draw.apply(requests, actor, (), turn)
     assert told["forked_rows"] > 0
     checked = 0
-    for row, ask in enumerate(batch.asks):
+    for row, request in enumerate(batch.requests):
         length = int(batch.rollouts.length[row])
         shown = np.append(batch.rollouts.records["origin"][row, :length] == 2, True)
         tokens = batch.rollouts.tokens[row]
         for at in np.flatnonzero(shown[:-2] & ~shown[1:-1]) + 1:
             end = at + int(np.argmax(shown[at:]))
-            fresh = actor.draw([replace(ask, samples=1, given=tokens[:at].tolist())], turn.key)
+            fresh = actor.draw([replace(request, samples=1, given=tokens[:at].tolist())], turn.key)
             assert_array_equal(fresh.rollouts.tokens[0, at:end], tokens[at:end])
             checked += 1
     assert checked

@@ -43,7 +43,7 @@ def test_what_a_stage_draws_again_is_no_visit():
     assert len(found.seen) == 2
     visits = visits_of(found.seen, 12)
     assert [visit.number for visit in visits] == [
-        found.seen[0].asks[4 * g].number for g in range(4)
+        found.seen[0].requests[4 * g].number for g in range(4)
     ]
     assert all(visit.batch is found.seen[0] for visit in visits)
 
@@ -93,7 +93,7 @@ class SilentOnHalf(numpy_actor.NumpyActor):
     """No verdict on the first six prompts; the others are right."""
 
     def grade(self, batch):
-        grades = [Grade(None if ask.number < 6 else 1.0) for ask in batch.asks]
+        grades = [Grade(None if request.number < 6 else 1.0) for request in batch.requests]
         return batch.graded(grades)
 
 

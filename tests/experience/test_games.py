@@ -8,7 +8,7 @@ import pytest
 from rlvr_jax.experience import experience, turns
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numpy_actor import NumpyActor
-from rlvr_jax.experience.told import Told
+from rlvr_jax.experience.reply_log import ReplyLog
 from rlvr_jax.tools import Replies, Reply, repeated_game
 
 
@@ -80,9 +80,9 @@ def test_a_step_that_is_drawn_again_hears_the_same_without_the_game(tmp_path):
             raise AssertionError("the game was asked again")
 
     chain, again = experience(draw=turns(Sums())), experience(draw=turns(Silent()))
-    own = replace(numpy_actor.setting(chain), told=Told(tmp_path / "said"))
+    own = replace(numpy_actor.setting(chain), reply_log=ReplyLog(tmp_path / "said"))
     one = numpy_actor.walk(chain, steps=2, own=own)
-    own = replace(own, told=Told(tmp_path / "said"))
+    own = replace(own, reply_log=ReplyLog(tmp_path / "said"))
     two = numpy_actor.walk(again, steps=2, own=own)
     for (a, _, _), (b, _, _) in zip(one, two, strict=True):
         np.testing.assert_array_equal(a.batch.rollouts.tokens, b.batch.rollouts.tokens)

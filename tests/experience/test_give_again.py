@@ -18,10 +18,10 @@ class Stubborn(numpy_actor.NumpyActor):
 
     def grade(self, batch):
         grades = []
-        for ask, response in zip(batch.asks, batch.responses, strict=True):
-            shown = ask.view.show(ask.prompt, numbered_task()).text
+        for request, response in zip(batch.requests, batch.responses, strict=True):
+            shown = request.view.show(request.prompt, numbered_task()).text
             answer = None if response.truncated else (response.text.split() or [None])[0]
-            if shown != ask.prompt.text:
+            if shown != request.prompt.text:
                 before = shown.removesuffix(YOUR_TURN).split()[-1]
                 answer = before if before[-1] in "012345" else "another"
             grades.append(Grade(float(answer == "word3"), info={"ended": 1.0}, answer=answer))
@@ -41,8 +41,8 @@ def test_an_answer_that_is_given_again_earns_one_and_the_outcome_stays():
     np.testing.assert_array_equal(batch.rollouts.outcome, right)
     # Equal answers to one prompt are shown once, and what that draws is counted.
     known = {
-        (ask.number, grade.answer): again
-        for ask, grade, again in zip(batch.asks, batch.grades, told, strict=True)
+        (request.number, grade.answer): again
+        for request, grade, again in zip(batch.requests, batch.grades, told, strict=True)
         if grade.answer
     }
     assert found.metrics["shown_answers"] == len(known) < len(batch)

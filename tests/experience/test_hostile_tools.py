@@ -10,7 +10,7 @@ from small_environments import Counting
 
 from rlvr_jax.experience import branch_turns, experience, turns
 from rlvr_jax.experience.laws import numpy_actor
-from rlvr_jax.experience.told import Told
+from rlvr_jax.experience.reply_log import ReplyLog
 from rlvr_jax.methods.agents.supo import summarized_turns
 from rlvr_jax.tools import Lost, Tool, ToolError, between, named_toolbox, search, toolbox
 
@@ -40,9 +40,9 @@ def raises(error):
     return run
 
 
-def drawn(draw, world, told=None):
+def drawn(draw, world, log=None):
     chain = experience(draw=DRAWS[draw](world))
-    own = replace(numpy_actor.setting(chain, prompts=12, samples=6), told=told)
+    own = replace(numpy_actor.setting(chain, prompts=12, samples=6), reply_log=log)
     return chain.collect(numpy_actor.NumpyActor(), chain.init(own), 0, own)
 
 
@@ -98,10 +98,10 @@ class Locked(Counting):
 @pytest.mark.parametrize("draw", DRAWS)
 def test_a_state_that_cannot_be_pickled_is_made_anew_by_a_resumed_run(draw, tmp_path):
     path = tmp_path / "told.jsonl"
-    first = drawn(draw, Locked(), Told(path)).batch.rollouts
+    first = drawn(draw, Locked(), ReplyLog(path)).batch.rollouts
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[: len(lines) // 2]))
-    again = drawn(draw, Locked(), Told(path)).batch.rollouts
+    again = drawn(draw, Locked(), ReplyLog(path)).batch.rollouts
     assert np.any(first.records["turn"] > 2)
     for name in ("tokens", "turn", "origin", "process_reward"):
         np.testing.assert_array_equal(first.get(name), again.get(name))

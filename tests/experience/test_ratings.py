@@ -4,20 +4,20 @@ import numpy as np
 import pytest
 
 from rlvr_jax.experience import Curriculum, SampleRequest, experience, refill, uniform
-from rlvr_jax.experience.curricula.batches import asks_for
+from rlvr_jax.experience.curricula.batches import requests_for
 from rlvr_jax.experience.laws import numpy_actor
 
 
 def rating(trained=(0, 1), rated=(1, 2, 3)):
     """A curriculum that trains on some prompts and rates others, with two samples each."""
 
-    def propose(asks, state, turn):
-        del asks, state
+    def propose(requests, state, turn):
+        del requests, state
         task = turn.setting.task
         told = [
             SampleRequest(task.train[n], n, samples=2, round=turn.round, rating=True) for n in rated
         ]
-        return told + asks_for(turn, trained)
+        return told + requests_for(turn, trained)
 
     return Curriculum(propose)
 
@@ -29,10 +29,10 @@ def collected(chain, prompts=2):
 def test_ratings_are_seen_and_left_out_of_the_batch():
     found = collected(experience(rating()))
     ratings, trained = found.seen
-    assert [ask.number for ask in ratings.asks] == [1, 1, 2, 2, 3, 3]
-    assert all(ask.rating for ask in ratings.asks) and len(ratings.grades) == 6
-    assert {ask.number for ask in found.batch.asks} == {0, 1}
-    assert not any(ask.rating for ask in trained.asks + found.batch.asks)
+    assert [request.number for request in ratings.requests] == [1, 1, 2, 2, 3, 3]
+    assert all(request.rating for request in ratings.requests) and len(ratings.grades) == 6
+    assert {request.number for request in found.batch.requests} == {0, 1}
+    assert not any(request.rating for request in trained.requests + found.batch.requests)
     drawn = sum(float(part.rollouts.mask.sum()) for part in found.seen)
     assert found.metrics["sampled_tokens"] == drawn
 
@@ -40,7 +40,9 @@ def test_ratings_are_seen_and_left_out_of_the_batch():
 def test_a_prompt_that_is_rated_and_trained_is_answered_twice():
     found = collected(experience(rating()))
     rated, trained = (
-        part.take(np.flatnonzero([ask.number == 1 for ask in part.asks])).rollouts.tokens
+        part.take(
+            np.flatnonzero([request.number == 1 for request in part.requests])
+        ).rollouts.tokens
         for part in found.seen
     )
     assert np.any(rated != trained[: len(rated)])
@@ -49,7 +51,7 @@ def test_a_prompt_that_is_rated_and_trained_is_answered_twice():
 def test_further_rounds_rate_too():
     chain = experience(rating(), stages=[refill(uniform, rounds=2)])
     found = collected(chain, prompts=3)
-    assert [part.asks[0].rating for part in found.seen] == [True, False, True, False]
+    assert [part.requests[0].rating for part in found.seen] == [True, False, True, False]
 
 
 def test_a_curriculum_that_only_rates_is_refused():

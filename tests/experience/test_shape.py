@@ -96,7 +96,7 @@ def test_the_prompts_of_rows_and_a_state_are_told():
     chain = experience(stages=[shape(visits)])
     found = numpy_actor.walk(chain, steps=3)
     assert [collected.metrics["seen"] for collected, _, _ in found] == [16, 32, 48]
-    asked = [ask.number for collected, _, _ in found for ask in collected.batch.asks]
+    asked = [request.number for collected, _, _ in found for request in collected.batch.requests]
     (state,) = found[-1][2].values()
     np.testing.assert_array_equal(state, np.bincount(asked, minlength=12))
 

@@ -41,8 +41,8 @@ def byte_level(*tokens):
 
 def with_fallback(*tokens):
     """A tokenizer that writes what it does not know in bytes, as Llama's and Gemma's do."""
-    pieces = [token.replace(" ", "▁") for token in tokens]
-    every = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), *dict.fromkeys(pieces)]
+    segments = [token.replace(" ", "▁") for token in tokens]
+    every = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), *dict.fromkeys(segments)]
     steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
     model = BPE({token: number for number, token in enumerate(every)}, [], byte_fallback=True)
     return fast(model, decoders.Sequence(steps))
@@ -52,10 +52,12 @@ def words(*tokens):
     return fast(WordLevel({token: n for n, token in enumerate(["?", *tokens])}, unk_token="?"))
 
 
-def ids_of(tokenizer, pieces):
+def ids_of(tokenizer, segments):
     """The tokens with these bytes, one for each."""
     known = {text: number for number, text in enumerate(token_bytes(tokenizer))}
-    return [known[piece if isinstance(piece, bytes) else piece.encode()] for piece in pieces]
+    return [
+        known[segment if isinstance(segment, bytes) else segment.encode()] for segment in segments
+    ]
 
 
 def pauses(tokenizer, texts, ids):
@@ -104,11 +106,11 @@ WRITTEN = [
 ]
 
 
-@pytest.mark.parametrize(("style", "pieces", "at"), WRITTEN)
+@pytest.mark.parametrize(("style", "segments", "at"), WRITTEN)
 @pytest.mark.parametrize("made", [byte_level, with_fallback])
-def test_a_response_pauses_at_the_piece_that_completes_a_stop(made, style, pieces, at):
-    tokenizer, texts = made(*pieces), STYLES[style]
-    ids = ids_of(tokenizer, pieces)
+def test_a_response_pauses_at_the_piece_that_completes_a_stop(made, style, segments, at):
+    tokenizer, texts = made(*segments), STYLES[style]
+    ids = ids_of(tokenizer, segments)
     found = pauses(tokenizer, texts, ids)
     assert (found or [None])[0] == at
     by_text = [end for end in range(1, len(ids) + 1) if completes(tokenizer, ids[:end], texts)]
@@ -119,16 +121,16 @@ PARTS = "答案".encode()
 
 
 @pytest.mark.parametrize(
-    ("pieces", "at"),
+    ("segments", "at"),
     [
         (["答", "案！"], 2),
         ([PARTS[place : place + 1] for place in range(6)], 6),
         ([PARTS[:3].decode(), *(PARTS[place : place + 1] for place in range(3, 6))], 4),
     ],
 )
-def test_a_stop_is_found_in_parts_of_characters(pieces, at):
+def test_a_stop_is_found_in_parts_of_characters(segments, at):
     tokenizer = byte_level("答", "案！")
-    assert pauses(tokenizer, ("答案",), ids_of(tokenizer, pieces)) == [at]
+    assert pauses(tokenizer, ("答案",), ids_of(tokenizer, segments)) == [at]
 
 
 @pytest.mark.parametrize(
@@ -222,10 +224,10 @@ class Scripted(numpy_actor.NumpyActor):
     def encode(self, text):
         return list(map(ord, text))
 
-    def _row(self, ask, sample, key):
-        before = "".join(map(chr, ask.given))
+    def _row(self, request, sample, key):
+        before = "".join(map(chr, request.given))
         text = self.script[0] if not before else self._rest(before)
-        row = super()._row(ask, sample, key)
+        row = super()._row(request, sample, key)
         ids = [*map(ord, text), numpy_actor.STOP]
         row["tokens"][:] = 0
         row["tokens"][: len(ids)] = ids

@@ -16,7 +16,7 @@ from rlvr_jax.experience.draws.trees.nodes import (
     upper_confidence,
     with_nodes,
 )
-from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples, kinship
+from rlvr_jax.experience.draws.trees.segments import Segments, first_samples, kinship
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numbered_task import numbered_task
 
@@ -67,21 +67,21 @@ def test_a_row_branched_off_the_first_one_that_shares_most_with_it():
 
 def test_samples_of_a_prompt_that_is_asked_twice_are_numbered_on():
     task = numbered_task()
-    asks = [SampleRequest(task.train[n], n, samples) for n, samples in ((3, 2), (1, 4), (3, 5))]
-    assert_array_equal(first_samples(asks), [0, 0, 2])
+    requests = [SampleRequest(task.train[n], n, samples) for n, samples in ((3, 2), (1, 4), (3, 5))]
+    assert_array_equal(first_samples(requests), [0, 0, 2])
 
 
 def test_responses_have_the_records_of_the_pieces_that_drew_them():
     actor, task = numpy_actor.NumpyActor(), numbered_task()
-    ask = SampleRequest(task.train[0], 0, 3)
-    pieces = Pieces(actor, jax.random.key(3), {"record_top": 2})
-    first = pieces.draw([ask] * 2, [0, 1], [-1, -1], [0, 0], limit=3)
-    length = pieces.batch.rollouts.length[first]
+    request = SampleRequest(task.train[0], 0, 3)
+    segments = Segments(actor, jax.random.key(3), {"record_top": 2})
+    first = segments.draw([request] * 2, [0, 1], [-1, -1], [0, 0], limit=3)
+    length = segments.batch.rollouts.length[first]
     assert_array_equal(length, [3, 3])  # of this key neither ends
-    second = pieces.draw([ask] * 2, [0, 2], [0, 0], [3, 2], limit=None)
-    batch = pieces.responses([*second, 1], [ask])
-    rollouts, whole = batch.rollouts, pieces.batch.rollouts
-    assert "drawn_topk_logp" not in rollouts.records and len(batch.asks) == 3
+    second = segments.draw([request] * 2, [0, 2], [0, 0], [3, 2], limit=None)
+    batch = segments.responses([*second, 1], [request])
+    rollouts, whole = batch.rollouts, segments.batch.rollouts
+    assert "drawn_topk_logp" not in rollouts.records and len(batch.requests) == 3
     for name in ("tokens", "behaviour_logp", "entropy"):
         found, known = rollouts.get(name), whole.get(name)
         assert_array_equal(found[0, :3], known[0, :3])
@@ -92,7 +92,7 @@ def test_responses_have_the_records_of_the_pieces_that_drew_them():
     assert_array_equal(rollouts.mask, places < rollouts.length[:, None])
     assert_array_equal(rollouts.parent, [-1, 0, -1])
     assert_array_equal(rollouts.branch_position, [-1, 2, -1])
-    assert_array_equal(pieces.new_tokens(second), whole.mask[second])
+    assert_array_equal(segments.new_tokens(second), whole.mask[second])
 
 
 def test_an_entropy_is_a_sum_over_the_first_tokens():

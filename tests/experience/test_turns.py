@@ -351,13 +351,13 @@ def test_a_turn_drawn_greedily_is_what_a_fresh_prompt_would_give(run):
     turn = StepContext(0, jax.random.key(0), run.setting, None)
     batch, _, _ = run.experience.draw[1].apply(prompts, actor, (), turn)
     checked = 0
-    for row, ask in enumerate(batch.asks):
+    for row, request in enumerate(batch.requests):
         length = int(batch.rollouts.length[row])
         told = np.append(batch.rollouts.records["origin"][row, :length] == 2, True)
         tokens = batch.rollouts.tokens[row]
         for at in np.flatnonzero(told[:-2] & ~told[1:-1]) + 1:
             end = at + int(np.argmax(told[at:]))
-            fresh = actor.draw([replace(ask, samples=1, given=tokens[:at].tolist())], turn.key)
+            fresh = actor.draw([replace(request, samples=1, given=tokens[:at].tolist())], turn.key)
             np.testing.assert_array_equal(fresh.rollouts.tokens[0, at:end], tokens[at:end])
             checked += 1
     assert checked

@@ -24,8 +24,8 @@ WORDS = ["4", "x + 1 ; 3", "x * 2 ; 5", "x + 1", "x + 1 ; 1 2 3 4", "3", "x -"]
 class Speaker(numpy_actor.NumpyActor):
     """Says one of some texts by the first token of a row, and is graded by the world."""
 
-    def draw(self, asks, key, sampling=None, constants=None):
-        return replace(super().draw(asks, key, sampling, constants), tokenizer=Texts())
+    def draw(self, requests, key, sampling=None, constants=None):
+        return replace(super().draw(requests, key, sampling, constants), tokenizer=Texts())
 
     def grade(self, batch):
         grades = verify_in(EXPRESSIONS)(batch.prompts, batch.responses)
@@ -66,10 +66,10 @@ def test_asks_are_dealt_to_six_cells_and_valid_proposals_are_kept():
     for collected, told, state in found:
         batch, rollouts = collected.batch, collected.batch.rollouts
         assert [int((rollouts.records["cell"] == cell).sum()) for cell in range(6)] == [4] * 6
-        for row, ask in enumerate(batch.asks):
-            kind = KINDS.index(ask.prompt.answer["kind"])
-            assert rollouts.records["cell"][row] == cell_of(kind, int(is_proposal(ask.prompt)))
-            assert ask.number >= len(numbered_task().train)
+        for row, request in enumerate(batch.requests):
+            kind = KINDS.index(request.prompt.answer["kind"])
+            assert rollouts.records["cell"][row] == cell_of(kind, int(is_proposal(request.prompt)))
+            assert request.number >= len(numbered_task().train)
         for number, kind in enumerate(KINDS):
             known[number] += told[f"new/{kind}"]
             assert told[f"known/{kind}"] == state["propose_and_solve"][number].held
@@ -91,7 +91,7 @@ def test_proposals_earn_by_how_they_are_solved_and_answers_by_being_right():
     learnable = 0
     for collected, _, _ in walked(6, solver_samples=4):
         batch, rollouts = collected.batch, collected.batch.rollouts
-        proposed = np.array([is_proposal(ask.prompt) for ask in batch.asks])
+        proposed = np.array([is_proposal(request.prompt) for request in batch.requests])
         right = rollouts.outcome == 1
         readable = np.array([grade.info["readable"] for grade in batch.grades]) == 1
         assert (rollouts.reward[~proposed & right] == 1).all()

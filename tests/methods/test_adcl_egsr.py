@@ -17,21 +17,21 @@ def test_right_guided_rows_take_the_first_places_of_failed_groups():
     assert source.tolist() == [[1, 2, -1, -1], [-1, -1, -1, -1]]
 
 
-def test_pieces_are_trained_in_order_and_rated_just_before():
-    found = walked("adcl_egsr", 8, pieces=3, rating_samples=8)
-    orders = [state["pieces_by_difficulty"].order for _, _, state in found]
+def test_chunks_are_trained_in_order_and_rated_just_before():
+    found = walked("adcl_egsr", 8, chunks=3, rating_samples=8)
+    orders = [state["chunks_by_difficulty"].order for _, _, state in found]
     rated = [told["rated_prompts"] for _, told, _ in found]
-    # 12 prompts in 3 pieces of 4, which is a step each.
+    # 12 prompts in 3 chunks of 4, which is a step each.
     assert rated == [12] + [4] * 7
-    difficulty = found[0][2]["pieces_by_difficulty"].difficulty[orders[0]]
+    difficulty = found[0][2]["chunks_by_difficulty"].difficulty[orders[0]]
     assert (np.diff(difficulty) >= 0).all() and difficulty[0] < difficulty[-1]
     for step, (collected, told, _) in enumerate(found[1:]):
-        piece = step % 3
-        assert told["piece"] == piece
-        assert sorted(numbers(collected)) == sorted(orders[0][4 * piece : 4 * piece + 4])
-        section = orders[step][4 * piece : 4 * piece + 4]
+        chunk = step % 3
+        assert told["chunk"] == chunk
+        assert sorted(numbers(collected)) == sorted(orders[0][4 * chunk : 4 * chunk + 4])
+        section = orders[step][4 * chunk : 4 * chunk + 4]
         assert numbers(collected) == section.tolist()
-        assert (np.diff(found[step][2]["pieces_by_difficulty"].difficulty[section]) >= 0).all()
+        assert (np.diff(found[step][2]["chunks_by_difficulty"].difficulty[section]) >= 0).all()
 
 
 def test_failed_rows_give_way_to_what_was_right_with_help():
@@ -52,8 +52,8 @@ def test_failed_rows_give_way_to_what_was_right_with_help():
 
 
 @pytest.mark.slow
-def test_training_on_pieces_with_help_for_failures(tmp_path):
-    given = ("pieces=2", "rating_samples=1", "guided_samples=4")
+def test_training_on_chunks_with_help_for_failures(tmp_path):
+    given = ("chunks=2", "rating_samples=1", "guided_samples=4")
     steps = training_runs.on_brackets("adcl_egsr", tmp_path, steps=3, hyperparameters=given)
     assert max(training_runs.values(steps, "experience/replaced_rows")) > 0
     assert training_runs.values(steps, "experience/rated_prompts")[0] == 64

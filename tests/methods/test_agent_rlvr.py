@@ -91,10 +91,10 @@ def test_one_more_attempt_with_guidance_is_scored_under_the_plain_prompt():
         first = collected.seen[0].outcomes()
         sizes = [len(rows) for rows in batch.groups]
         assert sizes == [4 + (not row.any()) for row in first]
-        views = np.array([ask.view.label for ask in batch.asks])
+        views = np.array([request.view.label for request in batch.requests])
         np.testing.assert_array_equal(rollouts.records["off_policy"], views != "plain")
         plain, _ = actor.prompts(
-            [dataclasses.replace(a, view=batch.asks[0].view) for a in batch.asks]
+            [dataclasses.replace(a, view=batch.requests[0].view) for a in batch.requests]
         )
         np.testing.assert_array_equal(rollouts.prompt_tokens, plain)
         guided += int(rollouts.records["off_policy"].sum())

@@ -13,7 +13,7 @@ from small_environments import Counters, Ending
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numpy_actor import NumpyActor
-from rlvr_jax.experience.told import Told
+from rlvr_jax.experience.reply_log import ReplyLog
 from rlvr_jax.methods.trees.bfs_prover_v2 import (
     ERROR,
     PROVED,
@@ -42,7 +42,7 @@ def test_the_tactics_of_proofs_are_imitated_behind_their_states():
                 # The last tactic of a proof ends it, those before it do not; there is room for 4.
                 ends = sum(batch.responses[row].text.endswith("5") for row in rows)
                 assert ends == 1 or (ends == 0 and len(rows) == 4)
-                states = {batch.asks[row].view.label for row in rows}
+                states = {batch.requests[row].view.label for row in rows}
                 assert len(states) == len(rows)
             unproved += outcome == {0.0}
         trained += rollouts.records["supervised"].sum()
@@ -97,21 +97,21 @@ class Moody(Ending):
 
 
 def test_a_search_that_is_done_again_is_told_the_same(tmp_path):
-    def drawn(told):
+    def drawn(log):
         draw = prove_statements(Moody(), tactics=4, expansions=6, low=0.0, high=1.0)
         chain = experience(draw=draw)
-        own = replace(numpy_actor.setting(chain), told=told)
+        own = replace(numpy_actor.setting(chain), reply_log=log)
         return chain.collect(numpy_actor.NumpyActor(), chain.init(own), 0, own).batch
 
     path = tmp_path / "told.jsonl"
-    first = drawn(Told(path))
+    first = drawn(ReplyLog(path))
     lines = path.read_text().splitlines(keepends=True)
-    again, other = drawn(Told(path)), drawn(Told())
-    assert again.asks == first.asks != other.asks
+    again, other = drawn(ReplyLog(path)), drawn(ReplyLog())
+    assert again.requests == first.requests != other.requests
     np.testing.assert_array_equal(again.rollouts.tokens, first.rollouts.tokens)
     # Killed in the middle: what was said is said again, what was not is asked from its state.
     path.write_text("".join(lines[: len(lines) // 2]))
-    drawn(Told(path))
+    drawn(ReplyLog(path))
     assert path.read_text().startswith("".join(lines[: len(lines) // 2]))
 
 

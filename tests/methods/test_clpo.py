@@ -9,7 +9,7 @@ from rlvr_jax.experience.laws import numpy_actor
 
 def asked(batch):
     """The ask of each group."""
-    return [batch.asks[rows[0]] for rows in batch.groups]
+    return [batch.requests[rows[0]] for rows in batch.groups]
 
 
 def test_hard_prompts_are_rewritten_and_asked_in_the_same_step():
@@ -18,17 +18,17 @@ def test_hard_prompts_are_rewritten_and_asked_in_the_same_step():
         batch, told = collected.batch, collected.metrics
         if not batch.rollouts.mask.any():
             continue
-        for ask, rows in zip(asked(batch), batch.groups, strict=True):
+        for request, rows in zip(asked(batch), batch.groups, strict=True):
             outcomes = batch.rollouts.outcome[rows]
             assert (
                 0 < outcomes.mean() < 1
                 and len({*batch.rollouts.records["cell"][rows].tolist()}) == 1
             )
-            new = ask.number >= 12
+            new = request.number >= 12
             rewritten += new
-            assert new == ask.prompt.text.startswith("about ")
+            assert new == request.prompt.text.startswith("about ")
             assert not new or batch.rollouts.records["cell"][rows[0]] in (0, 1)
-        news = [ask.number >= 12 for ask in asked(batch)]
+        news = [request.number >= 12 for request in asked(batch)]
         # What was made of hard prompts comes first, then of medium ones, then the prompts.
         assert news == sorted(news, reverse=True)
         assert (

@@ -93,10 +93,10 @@ def test_a_prompt_is_asked_in_the_form_that_it_has_reached():
     before = None
     for collected, told, state in walked("cog_drift", 8, actor, **given):
         levels = before
-        for ask in collected.batch.asks if levels is not None else []:
-            easier = "variants" not in ask.prompt.meta and ask.number % 2 == 0
-            assert easier == (levels[ask.number] == 0)
-            assert not easier or ask.prompt.answer in "ABC"
+        for request in collected.batch.requests if levels is not None else []:
+            easier = "variants" not in request.prompt.meta and request.number % 2 == 0
+            assert easier == (levels[request.number] == 0)
+            assert not easier or request.prompt.answer in "ABC"
         before = state["climb_formats"].level
         climbed_once |= told["formats_climbed"] > 0
     assert climbed_once and before.max() == 1

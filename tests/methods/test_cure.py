@@ -78,10 +78,10 @@ def test_an_opening_is_not_given_twice():
     actor = numpy_actor.NumpyActor()
     chain = experience(stages=[branch(critical_token(top_k=2), samples=1)])
     own = numpy_actor.setting(chain)
-    asks = [
+    requests = [
         SampleRequest(prompt, number, 2, opened) for number, prompt in enumerate(own.task.train)
     ]
-    batch = actor.grade(actor.draw(asks, jax.random.key(0)))
+    batch = actor.grade(actor.draw(requests, jax.random.key(0)))
     turn = StepContext(0, jax.random.key(1), own, list)
     joined, _, _ = chain.stages["branch"].apply(batch, actor, (), turn)
     rollouts = joined.rollouts

@@ -10,9 +10,9 @@ import pytest
 import training_runs
 
 from rlvr_jax.experience import experience, plain, redraw
-from rlvr_jax.experience.asks import PLAIN
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numpy_actor import NumpyActor
+from rlvr_jax.experience.requests import PLAIN
 from rlvr_jax.experience.samples import sample_rows
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.credit.delethink import carried_over, chunks
@@ -35,9 +35,9 @@ CARRY, HEAD, MOST = 4, 2, 3
 class Lengthy(NumpyActor):
     """Whose responses end within the budget in one case of two or three."""
 
-    def _row(self, ask, sample, key):
-        row = super()._row(ask, sample, key)
-        again = replace(ask, number=ask.number + 1000)
+    def _row(self, request, sample, key):
+        row = super()._row(request, sample, key)
+        again = replace(request, number=request.number + 1000)
         return row if row["truncated"] else super()._row(again, sample, key)
 
 
@@ -97,7 +97,7 @@ def test_a_group_has_all_answers_to_its_prompt():
     batch = found.batch
     for rows in batch.groups:
         assert len(np.unique(batch.rollouts.records["trace"][rows])) == 4
-        assert len({batch.asks[row].number for row in rows}) == 1
+        assert len({batch.requests[row].number for row in rows}) == 1
     assert found.metrics["answers"] == 16 and found.metrics["chunks"] == len(batch)
     assert found.metrics["sampled_tokens"] == batch.rollouts.mask.sum()
 

@@ -32,7 +32,9 @@ def test_hard_groups_grow_by_what_their_first_rows_say():
         for before, rows in zip(first.groups, batch.groups, strict=True):
             tokens = batch.rollouts.tokens[rows]
             np.testing.assert_array_equal(tokens[:4], first.rollouts.tokens[before])
-            assert {batch.asks[row].number for row in rows} == {first.asks[before[0]].number}
+            assert {batch.requests[row].number for row in rows} == {
+                first.requests[before[0]].number
+            }
             assert len({float(x) for x in batch.rollouts.entropy[rows, 0]}) == len(rows)
         assert found.metrics["extra_rows"] == (len(batch) - len(first)) / len(first)
     assert added > 0

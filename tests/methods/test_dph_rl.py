@@ -28,10 +28,10 @@ class Knowing(numpy_actor.NumpyActor):
 
     def grade(self, batch):
         graded = super().grade(batch)
-        outcome = np.array([1 - ask.number % 2 for ask in batch.asks], np.float32)
+        outcome = np.array([1 - request.number % 2 for request in batch.requests], np.float32)
         grades = [type(grade)(float(x)) for grade, x in zip(graded.grades, outcome, strict=True)]
         rows = graded.with_rollouts(outcome=outcome, reward=outcome)
-        return type(graded)(rows.rollouts, rows.asks, grades)
+        return type(graded)(rows.rollouts, rows.requests, grades)
 
 
 def walked(steps=4, fraction=0.25):
@@ -42,14 +42,20 @@ def walked(steps=4, fraction=0.25):
 def test_solved_prompts_are_found_before_training_and_asked_no_more():
     found = walked(fraction=1.0)
     solved = found[0][2]["set_solved_aside"]
-    rated = {ask.number for batch in found[0][0].seen for ask in batch.asks if ask.rating}
+    rated = {
+        request.number for batch in found[0][0].seen for request in batch.requests if request.rating
+    }
     assert len(rated) == RATED
     assert set(np.flatnonzero(solved)) == {number for number in rated if number % 2 == 0}
     for collected, _, _ in found[1:]:
         own = ~collected.batch.rollouts.records["off_policy"]
-        asked = {ask.number for ask, there in zip(collected.batch.asks, own, strict=True) if there}
+        asked = {
+            request.number
+            for request, there in zip(collected.batch.requests, own, strict=True)
+            if there
+        }
         assert not asked & set(np.flatnonzero(solved)) and len(asked) == 4
-        assert not any(ask.rating for batch in collected.seen for ask in batch.asks)
+        assert not any(request.rating for batch in collected.seen for request in batch.requests)
 
 
 def test_answers_of_the_first_policy_join_every_later_batch():
@@ -67,7 +73,7 @@ def test_answers_of_the_first_policy_join_every_later_batch():
         rows = np.flatnonzero(batch.rollouts.records["off_policy"])
         assert len(rows) == min(len(kept), 4) == collected.metrics["rehearsed"]
         assert rows.tolist() == list(range(len(batch) - len(rows), len(batch)))
-        told = {(batch.asks[r].number, batch.rollouts.tokens[r].tobytes()) for r in rows}
+        told = {(batch.requests[r].number, batch.rollouts.tokens[r].tobytes()) for r in rows}
         assert told <= kept and len(told) == len(rows)
         assert batch.rollouts.mask[rows].any(axis=1).all()
         groups = batch.rollouts.group

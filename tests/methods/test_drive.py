@@ -32,7 +32,7 @@ def test_a_run_ends_on_its_hardest_prompts():
     twice = [
         rows
         for rows in last.groups
-        if numbers_of(found[-1][0]).count(last.asks[rows[0]].number) > 12
+        if numbers_of(found[-1][0]).count(last.requests[rows[0]].number) > 12
     ]
     assert len(twice) == 2
     assert np.any(last.rollouts.tokens[twice[0]] != last.rollouts.tokens[twice[1]])

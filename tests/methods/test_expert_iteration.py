@@ -13,8 +13,8 @@ from rlvr_jax.methods.baselines.expert_iteration import weighted_places
 class Repeating(numpy_actor.NumpyActor):
     """Draws one of two answers, both right."""
 
-    def draw(self, asks, key, sampling=None, constants=None):
-        batch = super().draw(asks, key, sampling, constants)
+    def draw(self, requests, key, sampling=None, constants=None):
+        batch = super().draw(requests, key, sampling, constants)
         tokens = np.zeros_like(batch.rollouts.tokens)
         tokens[:, 0] = 1 + batch.rollouts.tokens[:, 0] % 2
         length = np.ones_like(batch.rollouts.length)
@@ -42,8 +42,8 @@ def test_the_first_round_draws_and_later_ones_imitate_what_was_kept_before():
                 for place in oldest(store)
             }
             answers = {
-                (ask.number, tokens.tobytes())
-                for ask, tokens in zip(collected.batch.asks, rollouts.tokens, strict=True)
+                (request.number, tokens.tobytes())
+                for request, tokens in zip(collected.batch.requests, rollouts.tokens, strict=True)
             }
             assert answers <= kept and len(answers) == len(collected.batch)
 

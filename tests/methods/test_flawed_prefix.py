@@ -41,7 +41,7 @@ def test_prompts_of_partial_sums_bring_a_flaw_of_each_kind():
 def test_what_was_planted_is_not_learned_from():
     for collected, told, _ in walked("flawed_prefix", 6, kinds=["slip"], fractions=[0.5]):
         batch, rollouts = collected.batch, collected.batch.rollouts
-        begun = np.array([ask.view.label != "plain" for ask in batch.asks])
+        begun = np.array([request.view.label != "plain" for request in batch.requests])
         assert batch.by_group(begun, False).all(axis=1).sum() == 2
         given = rollouts.records["origin"] == GIVEN
         assert given[begun].any(axis=1).all() and not given[~begun].any()

@@ -14,10 +14,10 @@ def test_all_statements_of_a_step_are_compared_and_only_hard_ones_train_the_prov
         batch, rollouts = collected.batch, collected.batch.rollouts
         first = batch.groups[0]
         assert (rollouts.records["cell"][first] == WRITE).all() and len(first) == 4
-        assert len({batch.asks[row].number for row in first}) == 4
+        assert len({batch.requests[row].number for row in first}) == 4
         for rows in batch.groups[1:]:
             assert 0 < rollouts.outcome[rows].mean() <= 0.5
-            assert batch.asks[rows[0]].number >= 12 and len(rows) == 4
+            assert batch.requests[rows[0]].number >= 12 and len(rows) == 4
             proved += 1
         assert ((rollouts.reward[first] >= 0) & (rollouts.reward[first] < 1)).all()
     assert proved > 0

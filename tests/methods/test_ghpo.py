@@ -16,14 +16,16 @@ class RightAt(numpy_actor.NumpyActor):
     def grade(self, batch):
         labels = ["plain", *(view.label for view in recipe("ghpo").experience.views)]
         batch = super().grade(batch)
-        right = [labels.index(ask.view.label) >= ask.number % 6 for ask in batch.asks]
+        right = [
+            labels.index(request.view.label) >= request.number % 6 for request in batch.requests
+        ]
         grades = [
             type(grade)(float(found), info=grade.info)
             for grade, found in zip(batch.grades, right, strict=True)
         ]
         outcome = np.array(right, np.float32)
         batch = batch.with_rollouts(outcome=outcome, reward=outcome)
-        return type(batch)(batch.rollouts, batch.asks, grades, batch.tokenizer)
+        return type(batch)(batch.rollouts, batch.requests, grades, batch.tokenizer)
 
 
 def test_a_group_keeps_the_first_hint_that_helps():
@@ -33,10 +35,14 @@ def test_a_group_keeps_the_first_hint_that_helps():
         chain, RightAt(), steps=1, own=numpy_actor.setting(chain, prompts=12)
     )
     labels = ["plain", *(view.label for view in chain.views)]
-    shown = {ask.number: labels.index(ask.view.label) for ask in collected.batch.asks}
+    shown = {
+        request.number: labels.index(request.view.label) for request in collected.batch.requests
+    }
     assert shown == {number: min(number % 6, len(FRACTIONS)) for number in range(12)}
     wrong = all_wrong(collected.batch.outcomes())
-    numbers = np.array([ask.number for ask in collected.batch.asks_of(np.ones(12, bool))])
+    numbers = np.array(
+        [request.number for request in collected.batch.requests_of(np.ones(12, bool))]
+    )
     np.testing.assert_array_equal(wrong, numbers % 6 > len(FRACTIONS))
     assert len(collected.seen) == 1 + len(FRACTIONS)
     found = collected.metrics

@@ -13,13 +13,15 @@ def test_hinted_rows_are_trained_under_the_plain_prompt():
     actor, hinted = numpy_actor.NumpyActor(chance=0.1), 0
     for collected, _, _ in numpy_actor.walk(chain, actor):
         batch, rollouts = collected.batch, collected.batch.rollouts
-        plain, _ = actor.prompts([ask.__class__(ask.prompt, ask.number, 1) for ask in batch.asks])
+        plain, _ = actor.prompts(
+            [request.__class__(request.prompt, request.number, 1) for request in batch.requests]
+        )
         np.testing.assert_array_equal(rollouts.prompt_tokens, plain)
-        shown, _ = actor.prompts(batch.asks)
+        shown, _ = actor.prompts(batch.requests)
         rows = rollouts.records["off_policy"]
         np.testing.assert_array_equal(rollouts.records["shown_tokens"][rows], shown[rows])
         assert not rollouts.records["shown_length"][~rows].any()
-        views = np.array([ask.view.label != "plain" for ask in batch.asks])
+        views = np.array([request.view.label != "plain" for request in batch.requests])
         np.testing.assert_array_equal(rows, views)
         hinted += int(rows.sum())
     assert hinted > 0
@@ -29,7 +31,7 @@ def test_groups_of_every_round_are_asked_again_with_a_hint():
     chain = recipe("guide", max_rounds=3).experience
     (found,) = numpy_actor.walk(chain, numpy_actor.NumpyActor(chance=-1.0), steps=1)
     collected = found[0]
-    views = [batch.asks[0].view.label for batch in collected.seen]
+    views = [batch.requests[0].view.label for batch in collected.seen]
     assert views == ["plain", "hint(fraction=0.5)"] * 3
     assert collected.metrics["redrawn_fraction"] == 1.0
 

@@ -17,7 +17,7 @@ def test_interventions_are_imitated_under_the_prompt_as_it_is():
         assert not rollouts.mask.any()
         if collected.metrics["accepted_interventions"]:
             assert rollouts.records["supervised"].all()
-            assert {ask.view.label for ask in collected.batch.asks} == {"plain"}
+            assert {request.view.label for request in collected.batch.requests} == {"plain"}
             assert (rollouts.length > 0).all()
             imitated += len(rollouts.length)
     assert imitated > 0

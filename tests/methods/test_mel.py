@@ -17,7 +17,7 @@ def test_what_helps_is_imitated_behind_the_prompt_it_was_written_to():
         said = rollouts.records["supervised"]
         kept += int(said.sum())
         assert not rollouts.mask[said].any() and rollouts.mask[~said].any(axis=1).all()
-        assert all(batch.asks[row].view.label != "plain" for row in np.flatnonzero(said))
+        assert all(batch.requests[row].view.label != "plain" for row in np.flatnonzero(said))
         # Each is a group of its own.
         assert [len(rows) for rows in batch.groups] == [4] * 4 + [1] * int(said.sum())
         assert len(collected.seen) == 1 + (collected.metrics["mixed_groups"] > 0)

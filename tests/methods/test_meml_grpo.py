@@ -41,7 +41,7 @@ def test_a_group_holds_the_answers_of_all_experts():
         assert [len(rows) for rows in batch.groups] == [4] * 4
         for rows in batch.groups:
             assert rollouts.records["cell"][rows].tolist() == [0, 0, 1, 1]
-            assert len({batch.asks[row].number for row in rows}) == 1
+            assert len({batch.requests[row].number for row in rows}) == 1
         teaching = teaching_rows(
             rollouts.reward, rollouts.outcome, rollouts.group, rollouts.records["cell"]
         )

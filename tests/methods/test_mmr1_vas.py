@@ -29,9 +29,9 @@ def test_ratings_and_training_score_prompts_and_weights_change_at_a_refresh_alon
     changed = [np.any(one != two) for one, two in itertools.pairwise(weights)]
     assert changed[2] and not np.any([changed[step] for step in (0, 1, 3, 4)])
     for collected, _, state in found:
-        rated = [part for part in collected.seen if part.asks[0].rating]
+        rated = [part for part in collected.seen if part.requests[0].rating]
         assert all(len(rows) == 2 for part in rated for rows in part.groups)
-        assert len(collected.batch) == 16 and not any(a.rating for a in collected.batch.asks)
+        assert len(collected.batch) == 16 and not any(a.rating for a in collected.batch.requests)
         score = state["variance_promotion"].score
         known = ~np.isnan(score)
         # P (1 - P) is a quarter for odd prompts and 0 for even ones.

@@ -48,8 +48,8 @@ def test_a_step_asks_prompts_of_its_level_alone():
 
 def test_the_level_of_a_step_is_told_where_a_stage_makes_up_prompts():
     def made_up(batch, actor, state, turn):
-        asks = [replace(ask, prompt=Prompt("made up")) for ask in batch.asks]
-        return dataclasses.replace(batch, asks=asks), state, {}
+        requests = [replace(request, prompt=Prompt("made up")) for request in batch.requests]
+        return dataclasses.replace(batch, requests=requests), state, {}
 
     chain = experience(one_level_at_a_time(2), stages=[Stage(made_up)])
     assert [told["level"] for _, told, _ in numpy_actor.walk(chain)] == [0, 0, 1, 1]

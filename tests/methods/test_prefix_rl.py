@@ -32,7 +32,7 @@ def test_prefixes_are_context_and_their_lengths_stay():
         )
         assert not (rollouts.mask & given).any()
         for rows in collected.batch.groups:
-            assert len({collected.batch.asks[row].view for row in rows}) == 1
+            assert len({collected.batch.requests[row].view for row in rows}) == 1
         prefixed += told["prefixed_fraction"]
     assert 0 < prefixed < 4
 

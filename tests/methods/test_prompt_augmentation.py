@@ -45,17 +45,19 @@ def test_a_group_shares_its_template_which_changes_from_visit_to_visit():
     for collected, _, _ in walked("prompt_augmentation", 9, actor):
         batch = collected.batch
         for rows in batch.groups:
-            (label,) = {batch.asks[row].view.label for row in rows}
-            views.setdefault(batch.asks[rows[0]].number, []).append(label)
+            (label,) = {batch.requests[row].view.label for row in rows}
+            views.setdefault(batch.requests[rows[0]].number, []).append(label)
         extra = batch.rollouts.reward - batch.rollouts.outcome
         assert (extra >= 0).all() and (extra <= 1).all()
         free = [
-            ask.view.label
+            request.view.label
             in ("template_view(template=box_behind)", "template_view(template=begun)")
-            for ask in batch.asks
+            for request in batch.requests
         ]
         assert (extra[free] == 1).all()
-        begun = [ask.view.label == "template_view(template=tags_begun)" for ask in batch.asks]
+        begun = [
+            request.view.label == "template_view(template=tags_begun)" for request in batch.requests
+        ]
         if any(begun):
             assert (batch.rollouts.records["origin"][begun] == GIVEN).any(axis=1).all()
             assert not batch.rollouts.mask[begun][:, 0].any()

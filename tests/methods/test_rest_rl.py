@@ -12,18 +12,18 @@ def test_starts_wait_in_a_queue_and_begin_as_the_best_answers_did():
     for collected, told, state in walked("rest_rl", 8, **given):
         batch, rollouts = collected.batch, collected.batch.rollouts
         for rows in batch.groups:
-            ask = batch.asks[rows[0]]
-            if len(ask.given):
+            request = batch.requests[rows[0]]
+            if len(request.given):
                 asked += 1
-                length = len(ask.given)
-                assert (rollouts.tokens[rows, :length] == ask.given).all()
+                length = len(request.given)
+                assert (rollouts.tokens[rows, :length] == request.given).all()
                 assert not rollouts.mask[rows, :length].any()
-                assert tuple(ask.given) in best[ask.number]
-        (rated,) = [b for b in collected.seen if b.asks[0].rating]
+                assert tuple(request.given) in best[request.number]
+        (rated,) = [b for b in collected.seen if b.requests[0].rating]
         for rows, outcomes in zip(rated.groups, rated.outcomes(), strict=True):
             row = rows[np.argmax(outcomes)]
             ids = rated.rollouts.tokens[row].tolist()
-            known = best.setdefault(rated.asks[row].number, set())
+            known = best.setdefault(rated.requests[row].number, set())
             if outcomes.max() == 1:
                 known |= {tuple(ids[:end]) for end in range(1, len(ids))}
         assert told["queue"] == state["start_from_prefixes"].held

@@ -19,7 +19,7 @@ def test_routes_are_scored_and_kinds_come_in_order(model, tmp_path):
 def test_every_prompt_of_a_kind_comes_before_the_next_kind():
     chain = experience(kinds_in_order(["odd"]))
     found = [
-        [ask.number for ask in collected.batch.asks[::4]]
+        [request.number for request in collected.batch.requests[::4]]
         for collected, _, _ in numpy_actor.walk(chain, steps=6)
     ]
     numbers = np.array(found).reshape(-1)

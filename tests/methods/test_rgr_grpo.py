@@ -28,13 +28,13 @@ def asked_to_revise(rubric, **task):
     found = []
 
     class Watching(numpy_actor.NumpyActor):
-        def draw(self, asks, key, sampling=None, constants=None):
+        def draw(self, requests, key, sampling=None, constants=None):
             found.extend(
-                ask.view.show(ask.prompt, own.task).text
-                for ask in asks
-                if ask.view.label.startswith("showing")
+                request.view.show(request.prompt, own.task).text
+                for request in requests
+                if request.view.label.startswith("showing")
             )
-            return super().draw(asks, key, sampling, constants)
+            return super().draw(requests, key, sampling, constants)
 
     chain = experience(stages=[refine(rubric, by_rubric(rubric))])
     own = numpy_actor.setting(chain, dataclasses.replace(numbered_task(), **task), samples=3)

@@ -29,9 +29,9 @@ def test_each_kind_climbs_by_its_own_answers():
     assert found[-1][1]["level/odd"] == 2 and found[-1][1]["level/even"] == 0
     high = [0]
     for collected, told, _ in found:
-        for ask in collected.batch.asks:
-            level = ask.prompt.meta["level"]  # 0, 1 or 2 in this task
-            limit = high[-1] if ask.prompt.kind == "odd" else 0
+        for request in collected.batch.requests:
+            level = request.prompt.meta["level"]  # 0, 1 or 2 in this task
+            limit = high[-1] if request.prompt.kind == "odd" else 0
             assert max(0, limit - 1) <= level <= limit
         high.append(int(told["level/odd"]))
     assert high[1] == 1 and sum(told["levels_raised"] for _, told, _ in found) == 2

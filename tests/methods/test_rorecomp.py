@@ -34,7 +34,7 @@ def test_short_right_and_long_wrong_rows_go_first_and_ties_stay_in_order():
 
 
 def key_of(batch, row):
-    return batch.asks[row].number, batch.rollouts.tokens[row].tobytes()
+    return batch.requests[row].number, batch.rollouts.tokens[row].tobytes()
 
 
 def test_every_row_is_learned_from_once_in_the_order_it_was_drawn():

@@ -7,11 +7,11 @@ import pytest
 import training_runs
 from numpy.testing import assert_allclose, assert_array_equal
 from small_environments import PAYOFFS, Answering, Counting
-from test_told import Moody
+from test_reply_log import Moody
 
 from rlvr_jax.experience import experience, turns
 from rlvr_jax.experience.laws import numpy_actor
-from rlvr_jax.experience.told import Told
+from rlvr_jax.experience.reply_log import ReplyLog
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.trees.rstar_math import rejection_sampling, step_tree
 from rlvr_jax.objectives import GIVEN, TOOL
@@ -30,9 +30,9 @@ def chain_of(environment, **changes):
     return experience(draw=step_tree(**how, environment=environment))
 
 
-def collected(environment=None, steps=4, told=None, actor=None, **changes):
+def collected(environment=None, steps=4, reply_log=None, actor=None, **changes):
     chain = chain_of(environment or Counting(), **changes)
-    own = replace(numpy_actor.setting(chain, prompts=8), told=told)
+    own = replace(numpy_actor.setting(chain, prompts=8), reply_log=reply_log)
     return [found for found, _, _ in numpy_actor.walk(chain, actor, own=own, steps=steps)]
 
 
@@ -115,19 +115,19 @@ def test_a_lost_step_is_taken_out_of_the_tree():
 def test_a_search_that_is_done_again_is_told_the_same(tmp_path):
     path = tmp_path / "told.jsonl"
 
-    def drawn(told):
-        return collected(Moody(), steps=1, told=told)[0].batch.rollouts
+    def drawn(log):
+        return collected(Moody(), steps=1, reply_log=log)[0].batch.rollouts
 
-    first = drawn(Told(path))
+    first = drawn(ReplyLog(path))
     lines = path.read_text().splitlines(keepends=True)
-    again, other = drawn(Told(path)), drawn(Told())
+    again, other = drawn(ReplyLog(path)), drawn(ReplyLog())
     assert path.read_text() == "".join(lines)
     for name in ("tokens", "length", "turn", "origin"):
         assert_array_equal(first.get(name), again.get(name))
     assert first.tokens.shape != other.tokens.shape or np.any(first.tokens != other.tokens)
     # Killed in the middle: what was said is said again, what was not is asked from its state.
     path.write_text("".join(lines[: len(lines) // 2]))
-    drawn(Told(path))
+    drawn(ReplyLog(path))
     assert path.read_text().startswith("".join(lines[: len(lines) // 2]))
 
 
@@ -182,10 +182,10 @@ class Scripted(numpy_actor.NumpyActor):
     def encode(self, text):
         return list(map(ord, text))
 
-    def _row(self, ask, sample, key):
-        written = "".join(map(chr, ask.given))
-        ids = [*map(ord, self.script(written, ask.first_sample + sample)), numpy_actor.STOP]
-        row = super()._row(ask, sample, key)
+    def _row(self, request, sample, key):
+        written = "".join(map(chr, request.given))
+        ids = [*map(ord, self.script(written, request.first_sample + sample)), numpy_actor.STOP]
+        row = super()._row(request, sample, key)
         on = np.arange(ROOM) < len(ids)
         row["tokens"][:] = 0
         row["tokens"][: len(ids)] = ids

@@ -10,9 +10,9 @@ def test_the_teacher_is_shown_a_right_answer_of_the_group_never_the_rows_own():
     shown = []
 
     class Showing(numpy_actor.NumpyActor):
-        def prompts(self, asks):
-            shown.append([ask.view.label for ask in asks])
-            return super().prompts(asks)
+        def prompts(self, requests):
+            shown.append([request.view.label for request in requests])
+            return super().prompts(requests)
 
     found = numpy_actor.walk(recipe("sdpo").experience, Showing(chance=0.3))
     # A step asks for the prompts twice: to draw from, and to be taught by.

@@ -45,16 +45,18 @@ def test_a_group_is_drawn_in_rounds_with_hints_of_its_own():
         batch = collected.batch
         assert [len(rows) for rows in batch.groups] == [4] * 4
         first, last = collected.seen
-        assert all(ask.samples == 2 for ask in batch.asks)
+        assert all(request.samples == 2 for request in batch.requests)
         if step == 0:  # all steps but the last
-            assert {ask.view.fraction for ask in first.asks} == {0.75}
+            assert {request.view.fraction for request in first.requests} == {0.75}
         for rows in last.groups:
-            ask = last.asks[rows[0]]
-            assert state["remember_hints"][ask.number] == ask.view.fraction
-        assert told["remembered_hint"] == np.mean([ask.view.fraction for ask in last.asks])
+            request = last.requests[rows[0]]
+            assert state["remember_hints"][request.number] == request.view.fraction
+        assert told["remembered_hint"] == np.mean(
+            [request.view.fraction for request in last.requests]
+        )
         # Given tokens of hints are on the mask.
         given = batch.rollouts.records["origin"] == GIVEN
         assert batch.rollouts.mask[given].all() and given.any()
-    asked = [{a.number: a.view.fraction for a in c.seen[0].asks} for c, _, _ in found]
+    asked = [{a.number: a.view.fraction for a in c.seen[0].requests} for c, _, _ in found]
     again = [n for n in asked[4] if n in asked[0]] or [n for n in asked[5] if n in asked[0]]
     assert again  # the second epoch begins with what the first one ended with

@@ -11,11 +11,13 @@ def test_prompts_that_are_solved_greedily_are_left_out():
         first = collected.seen[0]
         assert first.rollouts.temperature.max() < 1e-3 and len(first) == 4
         open_ = [
-            first.asks[rows[0]].number for rows in first.groups if first.rollouts.outcome[rows] < 1
+            first.requests[rows[0]].number
+            for rows in first.groups
+            if first.rollouts.outcome[rows] < 1
         ]
         batch = collected.batch
         if open_:
-            assert [batch.asks[rows[0]].number for rows in batch.groups] == open_
+            assert [batch.requests[rows[0]].number for rows in batch.groups] == open_
             assert [len(rows) for rows in batch.groups] == [4] * len(open_)
             assert batch.rollouts.temperature.min() == 1
         else:

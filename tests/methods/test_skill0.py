@@ -22,11 +22,16 @@ def test_skills_are_shown_rated_and_taken_away():
     found = walked("skill0", 10, **given, rated=6)
     shown = []
     for collected, told, _ in found:
-        labels = {ask.view.label for ask in collected.batch.asks}
+        labels = {request.view.label for request in collected.batch.requests}
         assert len(labels) == 1
         shown.append(told["active_skills"])
         assert ("plain" in labels) == (told["active_skills"] == 0)
-        rated = {ask.view.label for batch in collected.seen for ask in batch.asks if ask.rating}
+        rated = {
+            request.view.label
+            for batch in collected.seen
+            for request in batch.requests
+            if request.rating
+        }
         assert len(rated) == (2 if told["active_skills"] else 0)
     # Ten steps of three phases: three each, the rest of the last.
     assert shown[0] == 3 and max(shown[3:6]) <= 1 and shown[6:] == [0] * 4

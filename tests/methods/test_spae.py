@@ -33,7 +33,7 @@ def test_a_probe_scores_the_answer_behind_the_opening():
     actor, rollouts = numpy_actor.NumpyActor(), batch.rollouts
     opening, checked = actor.encode("so"), 0
     for row, own in enumerate(steps_of(batch, " ")):
-        answer = actor.encode(str(batch.asks[row].prompt.answer))
+        answer = actor.encode(str(batch.requests[row].prompt.answer))
         first = 0
         for number, end in enumerate(own):
             tokens = np.array([*opening, *answer])[-len(answer) :]

@@ -9,10 +9,10 @@ import training_runs
 from everyday import everyday
 
 from rlvr_jax.experience import StepContext, experience, plain, redraw
-from rlvr_jax.experience.asks import PLAIN, SampleRequest
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.experience.laws.numpy_actor import NumpyActor
+from rlvr_jax.experience.requests import PLAIN, SampleRequest
 from rlvr_jax.methods.off_policy.spec_rl import (
     accepted_prefix,
     from_drafts,
@@ -48,7 +48,7 @@ def two_visits(actor, lenience=0.0):
 
 def by_prompt(batch):
     """Rows of a batch by prompt and sample."""
-    order = np.argsort([ask.number for ask in batch.asks], kind="stable")
+    order = np.argsort([request.number for request in batch.requests], kind="stable")
     return batch.take(order).rollouts
 
 
@@ -154,9 +154,11 @@ class Tabled(NumpyActor):
     def __init__(self, *chances):
         super().__init__(response_tokens=3)
 
-    def _row(self, ask, sample, key):
+    def _row(self, request, sample, key):
         seed = np.asarray(jax.random.key_data(key)).tolist()
-        random = np.random.default_rng([*seed, ask.round, ask.number, ask.first_sample + sample])
+        random = np.random.default_rng(
+            [*seed, request.round, request.number, request.first_sample + sample]
+        )
         tokens = random.choice(numpy_actor.WORDS, 3, p=self.chances)
         ends = np.flatnonzero(tokens == 0)
         length = int(ends[0]) + 1 if len(ends) else 3
@@ -208,14 +210,16 @@ def test_exact_responses_have_the_distribution_of_the_current_policy(selects):
         own = replace(numpy_actor.setting(chain, task, 3, SAMPLES), response_tokens=3)
         turn = StepContext(0, jax.random.key(3), own, lambda count: [])
         draw = chain.draw[1]
-        asks = [SampleRequest(prompt, number, SAMPLES) for number, prompt in enumerate(task.train)]
-        first, state, _ = draw.apply(asks, before, draw.init(own), turn)
+        requests = [
+            SampleRequest(prompt, number, SAMPLES) for number, prompt in enumerate(task.train)
+        ]
+        first, state, _ = draw.apply(requests, before, draw.init(own), turn)
         learned = first.with_rollouts(old_logp=before.score(first, ["logp"])["logp"])
         if selects:
             learned = learned.without(learned.rollouts.length > 1)
         state, _ = draw.observe(state, turn, [first], learned)
         again = turn._replace(step=1, key=jax.random.key(4))
-        return draw.apply(asks, now, state, again)
+        return draw.apply(requests, now, state, again)
 
     def furthest(found):
         wanted = expected(now.chances)
@@ -270,7 +274,7 @@ def test_a_response_goes_on_from_its_draft_as_the_policy_would_have_written_it(r
     drafts = data["from_drafts"]["length"]
     found = collect(run, replace(state, host=replace(state.host, data=data)), 1)
     rollouts = found.batch.rollouts
-    order = [(ask.number, row % 4) for row, ask in enumerate(found.batch.asks)]
+    order = [(request.number, row % 4) for row, request in enumerate(found.batch.requests)]
     before = np.array([drafts[place] for place in order])
     np.testing.assert_array_equal(rollouts.branch_position, np.where(before > 2, 2, before))
     assert 0 < found.metrics["experience/reused_responses"] < len(order)

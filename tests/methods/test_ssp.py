@@ -86,8 +86,8 @@ class Scripted(numpy_actor.Words):
 class Asking(numpy_actor.NumpyActor):
     """Its answers are read as what was written."""
 
-    def draw(self, asks, key, sampling=None, constants=None):
-        drawn = super().draw(asks, key, sampling, constants)
+    def draw(self, requests, key, sampling=None, constants=None):
+        drawn = super().draw(requests, key, sampling, constants)
         return dataclasses.replace(drawn, tokenizer=Scripted())
 
 

@@ -10,11 +10,11 @@ import pytest
 import training_runs
 from numpy.testing import assert_allclose, assert_array_equal
 from small_environments import PAYOFFS, Answering, Counting
-from test_told import Moody, Remembering
+from test_reply_log import Moody, Remembering
 
 from rlvr_jax.experience import RunActor, SampleRequest, StepContext, experience, turns
 from rlvr_jax.experience.laws import numpy_actor
-from rlvr_jax.experience.told import Told
+from rlvr_jax.experience.reply_log import ReplyLog
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.agents.supo import summaries, summarized_turns
 from rlvr_jax.objectives import GIVEN, TOOL
@@ -176,24 +176,24 @@ def test_a_lost_reply_is_no_verdict_of_all_segments():
     assert lost
 
 
-def drawn(environment, told):
+def drawn(environment, log):
     chain = experience(draw=summarized_turns(environment, **SHORT))
-    setting = replace(numpy_actor.setting(chain, prompts=12, samples=8), told=told)
+    setting = replace(numpy_actor.setting(chain, prompts=12, samples=8), reply_log=log)
     return chain.collect(numpy_actor.NumpyActor(), chain.init(setting), 3, setting).batch.rollouts
 
 
 @pytest.mark.parametrize("environment", [Moody, Remembering])
 def test_a_step_that_is_drawn_again_is_told_the_same(environment, tmp_path):
     path = tmp_path / "told.jsonl"
-    first = drawn(environment(), Told(path))
+    first = drawn(environment(), ReplyLog(path))
     lines = path.read_text().splitlines(keepends=True)
-    whole = drawn(environment(), Told(path))
+    whole = drawn(environment(), ReplyLog(path))
     assert path.read_text() == "".join(lines)
     # Killed in the middle: of what was not said any more, the state is made anew.
     first_replies = [line for line in lines if '/0", "step"' in line]
     assert 0 < len(first_replies) < len(lines)
     path.write_text("".join(first_replies))
-    again = drawn(environment(), Told(path))
+    again = drawn(environment(), ReplyLog(path))
     for name in ("tokens", "length", "turn", "origin", "trace", "process_reward"):
         assert_array_equal(first.get(name), whole.get(name))
     if environment is Remembering:
@@ -276,9 +276,11 @@ def drawn_by_policy(run, draw, **changes):
     state = run.initial_state()
     params, scorer = run.sampler_params(state.device), run.scorer(state.device)
     actor = RunActor(run.start.sampler, params, run.start.tables, 0, scorer)
-    asks = [SampleRequest(prompt, n, 6, **changes) for n, prompt in enumerate(run.task.train[:4])]
+    requests = [
+        SampleRequest(prompt, n, 6, **changes) for n, prompt in enumerate(run.task.train[:4])
+    ]
     turn = StepContext(0, jax.random.key(0), run.setting, None)
-    return draw.apply(asks, actor, (), turn)[0], actor, turn
+    return draw.apply(requests, actor, (), turn)[0], actor, turn
 
 
 @pytest.mark.slow
@@ -286,13 +288,13 @@ def test_a_segment_drawn_greedily_is_what_fresh_prompts_would_give(run):
     draw = summarized_turns(Answering(stops=("=",)), 8, 3, 2, "+", 5, 2)
     batch, actor, turn = drawn_by_policy(run, draw, temperature=GREEDY)
     checked = 0
-    for row, ask in enumerate(batch.asks):
+    for row, request in enumerate(batch.requests):
         length = int(batch.rollouts.length[row])
         given = np.append(batch.rollouts.records["origin"][row, :length] != 0, True)
         tokens = batch.rollouts.tokens[row]
         for at in np.flatnonzero(given[:-2] & ~given[1:-1]) + 1:
             end = at + int(np.argmax(given[at:]))
-            fresh = actor.draw([replace(ask, samples=1, given=tokens[:at].tolist())], turn.key)
+            fresh = actor.draw([replace(request, samples=1, given=tokens[:at].tolist())], turn.key)
             assert_array_equal(fresh.rollouts.tokens[0, at:end], tokens[at:end])
             checked += 1
     assert checked > 10

@@ -35,10 +35,12 @@ def test_problems_are_written_from_right_answers_and_earn_by_their_pass_rate():
             if cell == WRITE:
                 wrote += 1
                 assert outcomes.max() == 1 and set(outcomes.tolist()) <= {0.0, 1.0}
-                assert all(batch.asks[row].view.label.startswith("with_request") for row in rows)
+                assert all(
+                    batch.requests[row].view.label.startswith("with_request") for row in rows
+                )
             else:
                 assert 0 < outcomes.mean() < 1
-                assert (cell == SOLVE_WRITTEN) == (batch.asks[rows[0]].number >= 12)
+                assert (cell == SOLVE_WRITTEN) == (batch.requests[rows[0]].number >= 12)
                 solved += cell == SOLVE_WRITTEN
         np.testing.assert_array_equal(rollouts.reward, rollouts.outcome)
     assert wrote > 0 and solved > 0
@@ -49,8 +51,8 @@ def test_a_written_problem_keeps_the_answer_of_its_prompt():
     for collected, _, _ in walked("svs", 6, numpy_actor.NumpyActor(chance=0.4), **given):
         answers = {prompt.answer for prompt in numbered_task().train}
         for batch in collected.seen[1:]:
-            assert {ask.prompt.answer for ask in batch.asks} <= answers
-            assert all(ask.prompt.text.startswith("about ") for ask in batch.asks)
+            assert {request.prompt.answer for request in batch.requests} <= answers
+            assert all(request.prompt.text.startswith("about ") for request in batch.requests)
 
 
 @pytest.mark.slow

@@ -95,14 +95,17 @@ def test_what_goes_on_begins_with_what_was_written():
     for before, after in pairwise(steps):
         one, other = before.batch, after.batch
         left = {
-            (one.asks[row].number, one.rollouts.tokens[row, : one.rollouts.length[row]].tobytes())
+            (
+                one.requests[row].number,
+                one.rollouts.tokens[row, : one.rollouts.length[row]].tobytes(),
+            )
             for row in np.flatnonzero(one.rollouts.truncated)
         }
         found = set()
         for row in range(int(after.metrics["carried_rows"])):
             given = (other.rollouts.records["origin"][row] == GIVEN).sum()
             tokens = other.rollouts.tokens[row, :given]
-            found.add((other.asks[row].number, tokens.tobytes()))
+            found.add((other.requests[row].number, tokens.tobytes()))
         assert found == left
         carried += len(found)
     assert carried > 10
@@ -114,10 +117,10 @@ def test_a_step_has_as_many_rows_as_it_asks_for_up_to_a_group():
         assert told["carried_rows"] + told["new_rows"] == len(found.batch)
         assert 16 - 4 < len(found.batch) <= 16
         assert told["passed_over"] == 4 - told["new_rows"] / 4
-        numbers = [ask.number for ask in found.batch.asks]
+        numbers = [request.number for request in found.batch.requests]
         for rows in found.batch.groups:
             assert len({numbers[row] for row in rows}) == 1
-            assert all(found.batch.asks[row].samples == len(rows) for row in rows)
+            assert all(found.batch.requests[row].samples == len(rows) for row in rows)
 
 
 def test_the_end_of_the_budget_is_no_cut():

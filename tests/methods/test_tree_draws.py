@@ -85,10 +85,13 @@ def test_greedy_rows_are_what_the_policy_writes_from_the_prompt(method, policy):
     run, plainly = (prepared(policy, name, temperature=GREEDY) for name in (method, "grpo"))
     state = run.initial_state()
     batch, other = collect(run, state, 0).batch, collect(plainly, state, 0).batch
-    wanted = {ask.number: row for ask, row in zip(other.asks, other.rollouts.tokens, strict=True)}
+    wanted = {
+        request.number: row
+        for request, row in zip(other.requests, other.rollouts.tokens, strict=True)
+    }
     assert len(batch) > 0
-    for ask, tokens in zip(batch.asks, batch.rollouts.tokens, strict=True):
-        assert_array_equal(tokens, wanted[ask.number])
+    for request, tokens in zip(batch.requests, batch.rollouts.tokens, strict=True):
+        assert_array_equal(tokens, wanted[request.number])
 
 
 def test_without_pruning_rows_are_those_of_plain_sampling(policy):

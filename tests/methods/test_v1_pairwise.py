@@ -47,7 +47,7 @@ def test_pairs_have_a_right_answer_and_are_groups_of_their_own():
         groups = [rows for rows in batch.groups if ratings[rows].any()]
         assert len(groups) == wanted and all(ratings[rows].all() for rows in groups)
         assert all(len(rows) == 4 for rows in groups)
-        labels = {batch.asks[rows[0]].view.label for rows in groups}
+        labels = {batch.requests[rows[0]].view.label for rows in groups}
         assert len(labels) == len(groups)
         total += wanted
         assert collected.metrics["rated_pairs"] == wanted / 4

@@ -34,10 +34,10 @@ def test_a_run_trains_on_its_pair_once_it_is_found():
     chosen = next(step for step, (_, told, _) in enumerate(found) if "pair/hard" in told)
     assert chosen < 4
     for step, (collected, told, _) in enumerate(found):
-        rated = [part for part in collected.seen if part.asks[0].rating]
+        rated = [part for part in collected.seen if part.requests[0].rating]
         assert bool(rated) == (step <= chosen)
         if step > chosen:
-            assert [collected.batch.asks[rows[0]].number for rows in collected.batch.groups] == [
-                *(10, 11, 10, 11)
-            ]
+            assert [
+                collected.batch.requests[rows[0]].number for rows in collected.batch.groups
+            ] == [*(10, 11, 10, 11)]
             assert (told["pair/hard_rate"], told["pair/easy_rate"]) == (0.25, 0.75)

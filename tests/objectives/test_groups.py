@@ -67,9 +67,9 @@ def test_weighted_means_agree_with_numpy():
 @pytest.mark.parametrize("number", [1, 3])
 def test_virtual_entries_join_every_group(number):
     mean, std = mean_with_virtual(1.0, number), std_with_virtual(1.0, number)
-    joined = [1.0] * number
-    check(mean(jnp.asarray(VALUES), GROUP), lambda i: np.mean([*VALUES[i], *joined]))
-    check(std(jnp.asarray(VALUES), GROUP), lambda i: np.std([*VALUES[i], *joined], ddof=1))
+    merge_rows = [1.0] * number
+    check(mean(jnp.asarray(VALUES), GROUP), lambda i: np.mean([*VALUES[i], *merge_rows]))
+    check(std(jnp.asarray(VALUES), GROUP), lambda i: np.std([*VALUES[i], *merge_rows], ddof=1))
 
 
 def test_the_batch_is_one_group():

@@ -84,16 +84,16 @@ def part_with(kind, start, change):
         return {"stages": [Stage(staged, init)]}
     if kind == "draw":
 
-        def drawn(asks, actor, state, turn):
-            return actor.draw(asks, turn.key), new(state), {}
+        def drawn(requests, actor, state, turn):
+            return actor.draw(requests, turn.key), new(state), {}
 
         return {"draw": Draw(drawn, init)}
 
     def observed(state, turn, seen, learned):
         return new(state), {}
 
-    def propose(asks, state, turn):
-        return experience().curricula["shuffled_epochs"].propose(asks, state, turn)
+    def propose(requests, state, turn):
+        return experience().curricula["shuffled_epochs"].propose(requests, state, turn)
 
     return {"curriculum": Curriculum(propose, init, observed)}
 

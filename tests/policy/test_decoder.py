@@ -202,14 +202,14 @@ def test_logits_agree_with_a_decoder_in_numpy(family, dtype, tolerance, tmp_path
 def test_extending_a_cache_in_pieces_is_one_full_pass(name):
     model, params = policy(name)
     full = to_hidden(model, params, tokens())
-    for pieces in [(1,) * LENGTH, (3, 4), (4, 3), (1, 3, 3)]:
+    for chunks in [(1,) * LENGTH, (3, 4), (4, 3), (1, 3, 3)]:
         caches, seen, hidden = model.empty_caches(3, LENGTH + 2), 0, []
-        for piece in pieces:
-            part = slice(seen, seen + piece)
-            positions = jnp.broadcast_to(jnp.arange(LENGTH)[part], (3, piece))
+        for chunk in chunks:
+            part = slice(seen, seen + chunk)
+            positions = jnp.broadcast_to(jnp.arange(LENGTH)[part], (3, chunk))
             states, caches = extend(model, params, caches, tokens()[:, part], positions)
             hidden.append(states)
-            seen += piece
+            seen += chunk
         assert_allclose(jnp.concatenate(hidden, axis=1), full, **EXACT)
 
 

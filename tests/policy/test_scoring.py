@@ -314,7 +314,7 @@ def test_pieces_whose_rows_share_prompts_score_as_each_row_would():
         lambda own, shared: score(model, params, own, shared=shared).logp, static_argnums=1
     )
     once, each = (
-        scoring.run_in_pieces(lambda own, shared=shared: logp(own, shared), rows, 6)
+        scoring.run_in_chunks(lambda own, shared=shared: logp(own, shared), rows, 6)
         for shared in (3, 1)
     )
     assert_allclose(once, each, **EXACT)

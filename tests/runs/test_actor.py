@@ -27,14 +27,16 @@ def test_a_row_is_the_same_whatever_else_is_asked(run, actor):
     prompt, key = run.task.train[2], jax.random.key(3)
     whole = actor.draw([SampleRequest(prompt, 2, 4)], key).rollouts
     one_by_one = [SampleRequest(prompt, 2, 1, first_sample=sample) for sample in range(4)]
-    for asks in (one_by_one, [SampleRequest(run.task.train[0], 0, 1), *one_by_one]):
-        rows = actor.draw(asks, key).rollouts.tokens[-4:]
+    for requests in (one_by_one, [SampleRequest(run.task.train[0], 0, 1), *one_by_one]):
+        rows = actor.draw(requests, key).rollouts.tokens[-4:]
         np.testing.assert_array_equal(rows, whole.tokens)
 
 
 def test_a_prompt_that_is_asked_twice_is_not_answered_alike(run, actor):
-    ask = SampleRequest(run.task.train[2], 2, 4)
-    first, second = actor.draw([ask, ask], jax.random.key(3)).rollouts.tokens.reshape(2, 4, -1)
+    request = SampleRequest(run.task.train[2], 2, 4)
+    first, second = actor.draw([request, request], jax.random.key(3)).rollouts.tokens.reshape(
+        2, 4, -1
+    )
     assert np.any(first != second)
 
 

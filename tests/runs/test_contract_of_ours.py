@@ -91,7 +91,7 @@ def test_a_part_asks_and_learns_alike_on_one_device_and_on_eight(name):
         np.testing.assert_allclose(known[on], scored[on], atol=LOGP)
         if [grade.outcome for grade in batch.grades] != [g.outcome for g in other.batch.grades]:
             return
-        assert batch.asks == other.batch.asks
+        assert batch.requests == other.batch.requests
         same = functools.partial(np.testing.assert_allclose, atol=LOGP)
         told = batch.rollouts.behaviour_logp, other.batch.rollouts.behaviour_logp
         same(*(np.where(on, logp, 0) for logp in told))

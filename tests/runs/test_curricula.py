@@ -62,7 +62,7 @@ def test_rows_are_drawn_and_scored_at_the_temperature_of_their_prompt(model):
     streak = np.arange(len(run.task.train), dtype=np.int32) % 3
     state = replace(state, host=replace(state.host, data={"heat_solved": streak}))
     batch = collect(run, state, 0).batch
-    rollouts, asked = batch.rollouts, np.array([ask.number for ask in batch.asks])
+    rollouts, asked = batch.rollouts, np.array([request.number for request in batch.requests])
     wanted = np.broadcast_to(1 + 0.1 * streak[asked][:, None], rollouts.mask.shape)
     on = rollouts.mask
     assert len(np.unique(wanted[on])) > 1

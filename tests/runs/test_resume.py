@@ -142,8 +142,8 @@ def test_a_signal_ends_the_step_saves_and_exits_with_130(
     model, tmp_path, uninterrupted, capsys, number
 ):
     config = settings_of(model, tmp_path / "run", checkpoint_every=0)
-    ask = training_runs.at_call(IN_STEP_2, lambda: os.kill(os.getpid(), number))
-    with training_runs.watched(ask), pytest.raises(SystemExit) as stopped:
+    request = training_runs.at_call(IN_STEP_2, lambda: os.kill(os.getpid(), number))
+    with training_runs.watched(request), pytest.raises(SystemExit) as stopped:
         guarded(lambda _: training_runs.quietly(config))
     assert stopped.value.code == 130
     assert capsys.readouterr().err == "stopped after step 2; go on with --resume\n"
@@ -452,7 +452,7 @@ def test_a_failure_behind_the_updates_saves_no_state(model, tmp_path, uninterrup
 
 
 def test_an_error_is_told_where_its_state_cannot_be_saved(model, tmp_path, monkeypatch):
-    def failing(self, asks, key, *others):
+    def failing(self, requests, key, *others):
         monkeypatch.setattr(Checkpoints, "save", full)
         raise ValueError("no such thing")
 

@@ -174,8 +174,8 @@ def test_pieces_change_nothing(own, scorer):
     batch = rows(own)
     optimizer, state = begun(own, scorer)
     found = []
-    for pieces in (1, 4):
-        fit = partial(fitted, own, scorer, optimizer, micro_batches=pieces)
+    for chunks in (1, 4):
+        fit = partial(fitted, own, scorer, optimizer, micro_batches=chunks)
         found.append(jax.jit(fit)(state, batch)[1])
     for name in found[0]:
         np.testing.assert_allclose(found[0][name], found[1][name], rtol=1e-4)

@@ -22,11 +22,11 @@ from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.run import make_run
 from rlvr_jax.runs.screen import differences, run_lines
 
-TOLD: list = []
+REPLY_LOG: list = []
 
 
 def keep(metrics, step):
-    TOLD.append((step, metrics))
+    REPLY_LOG.append((step, metrics))
 
 
 def fail(metrics, step):
@@ -43,7 +43,7 @@ def screen_of(config, watch=None):
 @pytest.fixture(scope="module")
 def finished(model, tmp_path_factory):
     """A run whose numbers went to a function; its directory and its screen."""
-    TOLD.clear()
+    REPLY_LOG.clear()
     run_dir = tmp_path_factory.mktemp("screen") / "run"
     config = training_runs.settings(
         model,
@@ -167,8 +167,8 @@ def test_hyperparameters_that_are_not_the_method_s_own_are_named():
 
 def test_a_function_of_ones_own_gets_the_numbers_of_the_file(finished):
     rows = training_runs.metrics(finished[0])
-    assert [step for step, _ in TOLD] == [row.pop("step") for row in rows]
-    for (_, told), row in zip(TOLD, rows, strict=True):
+    assert [step for step, _ in REPLY_LOG] == [row.pop("step") for row in rows]
+    for (_, told), row in zip(REPLY_LOG, rows, strict=True):
         assert told == {name: value for name, value in row.items() if value is not None}
 
 
@@ -176,10 +176,10 @@ def test_a_tracker_that_fails_is_left_and_the_run_goes_on(model, tmp_path):
     config = training_runs.settings(
         model, tmp_path / "run", steps=1, log_to=(f"{__name__}:fail", f"{__name__}:keep")
     )
-    TOLD.clear()
+    REPLY_LOG.clear()
     with pytest.warns(UserWarning, match="a tracker failed and is left: no server at step 0"):
         training_runs.quietly(config)
-    assert [step for step, _ in TOLD] == [0, 1]
+    assert [step for step, _ in REPLY_LOG] == [0, 1]
 
 
 @pytest.mark.parametrize("package", ["wandb", "trackio"])

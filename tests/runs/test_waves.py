@@ -83,7 +83,7 @@ def test_rows_that_make_room_for_others_are_those_of_one_call(model, at_once, ro
 
 @pytest.mark.slow  # ten seconds
 def test_a_step_of_turns_and_branches_is_the_same_whatever_the_seats(model):
-    """Pieces are drawn in calls of many sizes; their rows have other seats in each."""
+    """Segments are sampled in calls of many sizes; their rows have other seats in each."""
 
     def stepped(rows):
         config = training_runs.settings(

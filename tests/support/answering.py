@@ -6,7 +6,7 @@ from rlvr_jax.experience.laws import numpy_actor
 
 
 def numbers_of(found):
-    return [ask.number for ask in found.batch.asks]
+    return [request.number for request in found.batch.requests]
 
 
 class Right(numpy_actor.NumpyActor):
@@ -20,7 +20,7 @@ class Right(numpy_actor.NumpyActor):
         graded = super().grade(batch)
         outcome = graded.rollouts.outcome.copy()
         for rows in graded.groups:
-            right = round(self.fraction(graded.asks[rows[0]].number) * len(rows))
+            right = round(self.fraction(graded.requests[rows[0]].number) * len(rows))
             outcome[rows] = np.arange(len(rows)) < right
         told = [type(grade)(float(x)) for grade, x in zip(graded.grades, outcome, strict=True)]
         return graded.graded(told)

@@ -371,7 +371,7 @@ def experience_batch(batch):
     rows = jax.tree.map(np.asarray, batch)
     size = np.bincount(rows.group)
     place = np.arange(len(rows.group)) - np.searchsorted(rows.group, rows.group)
-    asks = [
+    requests = [
         SampleRequest(
             Prompt(f"prompt {g}", "4", solution=("a", "b")),
             int(g),
@@ -380,7 +380,7 @@ def experience_batch(batch):
         )
         for g, first in zip(rows.group, place, strict=True)
     ]
-    return Batch(rows, asks, [Grade(float(outcome)) for outcome in rows.outcome], _Letters())
+    return Batch(rows, requests, [Grade(float(outcome)) for outcome in rows.outcome], _Letters())
 
 
 class _Letters:
@@ -444,8 +444,10 @@ def _prepare(experience, batch, samples=None):
         return batch
     before = experience_batch(batch)
     found = staged(experience, batch, samples)
-    place = {(ask.number, ask.first_sample): row for row, ask in enumerate(before.asks)}
-    rows = np.array([place[ask.number, ask.first_sample] for ask in found.asks])
+    place = {
+        (request.number, request.first_sample): row for row, request in enumerate(before.requests)
+    }
+    rows = np.array([place[request.number, request.first_sample] for request in found.requests])
 
     def back(new, old):
         whole = np.zeros((len(before), *new.shape[1:]), new.dtype) if old is None else old.copy()

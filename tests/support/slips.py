@@ -97,8 +97,8 @@ def draw_raises():
 
 
 def draw_alone():
-    def drawn(asks, actor, state, turn):
-        return actor.draw(asks, turn.key)
+    def drawn(requests, actor, state, turn):
+        return actor.draw(requests, turn.key)
 
     return _grpo(draw=_slip(Draw, drawn))
 
@@ -108,7 +108,7 @@ def curriculum_raises():
 
 
 def curriculum_gives_prompts():
-    def propose(asks, state, turn):
+    def propose(requests, state, turn):
         return list(turn.setting.task.train[:4])
 
     return _grpo(curriculum=_slip(Curriculum, propose))

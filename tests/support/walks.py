@@ -13,7 +13,7 @@ def walked(name, steps, actor=None, **hyperparameters):
 
 def numbers(collected):
     """The prompts of the groups, by their numbers."""
-    return [collected.batch.asks[rows[0]].number for rows in collected.batch.groups]
+    return [collected.batch.requests[rows[0]].number for rows in collected.batch.groups]
 
 
 def of_cell(batch, cell):

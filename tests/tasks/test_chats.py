@@ -13,7 +13,7 @@ CALL = {
     "function": {"name": "times", "arguments": {"a": 6, "b": 7}},
 }
 ASKED = {"role": "user", "content": "6*7?"}
-TOLD = {"role": "tool", "tool_call_id": "c1", "name": "times", "content": "42"}
+REPLY_LOG = {"role": "tool", "tool_call_id": "c1", "name": "times", "content": "42"}
 LAST = {"role": "user", "content": "plus one?"}
 
 
@@ -29,11 +29,11 @@ def read(messages, column="prompt"):
 
 
 CALLS = [
-    [ASKED, calls(), TOLD, LAST],
-    [ASKED, calls(function={**CALL["function"], "arguments": '{"a": 6, "b": 7}'}), TOLD, LAST],
-    [ASKED, {"role": "assistant", "tool_calls": [CALL]}, TOLD, LAST],
-    [ASKED, {"from": "gpt", "value": "", "tool_calls": [CALL]}, TOLD, LAST],
-    json.dumps([ASKED, calls(), TOLD, LAST]),
+    [ASKED, calls(), REPLY_LOG, LAST],
+    [ASKED, calls(function={**CALL["function"], "arguments": '{"a": 6, "b": 7}'}), REPLY_LOG, LAST],
+    [ASKED, {"role": "assistant", "tool_calls": [CALL]}, REPLY_LOG, LAST],
+    [ASKED, {"from": "gpt", "value": "", "tool_calls": [CALL]}, REPLY_LOG, LAST],
+    json.dumps([ASKED, calls(), REPLY_LOG, LAST]),
 ]
 
 
@@ -41,7 +41,7 @@ CALLS = [
 def test_calls_of_tools_in_a_history_stay(messages):
     prompt, _ = read(messages)
     asked, called, told = prompt.messages
-    assert (prompt.text, asked["content"], told) == ("plus one?", "6*7?", TOLD)
+    assert (prompt.text, asked["content"], told) == ("plus one?", "6*7?", REPLY_LOG)
     assert (called["content"], called["tool_calls"]) == ("", [CALL])
 
 
@@ -86,7 +86,7 @@ PREFILLS = [
         ],
         "So",
     ),
-    ([ASKED, calls(), TOLD, {"role": "assistant", "content": "So"}], "So"),
+    ([ASKED, calls(), REPLY_LOG, {"role": "assistant", "content": "So"}], "So"),
     (
         [{"role": "system", "content": "Be brief."}, ASKED, {"role": "assistant", "content": "A:"}],
         "A:",
@@ -105,7 +105,7 @@ def test_a_prompt_that_ends_with_the_assistant_is_continued(messages, prefill):
 
 
 def test_a_prompt_that_ends_with_a_tool_is_answered_after_it():
-    prompt, _ = read([ASKED, calls(), TOLD])
+    prompt, _ = read([ASKED, calls(), REPLY_LOG])
     assert prompt.prefill == "" and prompt.text == "6*7?"
     assert [turn["role"] for turn in prompt.chat] == ["user", "assistant", "tool"]
     assert continued(prompt, Response("43")) == Response("43")

@@ -341,7 +341,7 @@ def test_each_of_several_answers_is_right_and_the_gold_is_one_that_can_be_read(t
 
 def schema(name, count=6):
     """Rows of published data sets, of which the i-th has the answer i."""
-    asks = "The last line should be of the form Answer: $Answer (without quotes).\n\nQ{i}"
+    requests = "The last line should be of the form Answer: $Answer (without quotes).\n\nQ{i}"
     shapes = {
         "verl": lambda i: {
             "data_source": "lab/set",
@@ -355,7 +355,7 @@ def schema(name, count=6):
         },
         "DAPO-Math": lambda i: {
             "data_source": "math_dapo",
-            "prompt": [{"role": "user", "content": asks.format(i=i)}],
+            "prompt": [{"role": "user", "content": requests.format(i=i)}],
             "reward_model": {"ground_truth": str(i), "style": "rule-lighteval/MATH_v2"},
         },
         "TRL": lambda i: {"prompt": f"Q{i}", "solution": f"$\\boxed{{{i}}}$"},

@@ -3,8 +3,8 @@
 import functools
 from collections.abc import Iterable
 
-from rlvr_jax.experience.asks import SampleRequest
 from rlvr_jax.experience.parts import Curriculum, RunInfo, StepContext
+from rlvr_jax.experience.requests import SampleRequest
 from rlvr_jax.tasks import Batches
 from rlvr_jax.types.parts import part
 
@@ -13,14 +13,14 @@ from rlvr_jax.types.parts import part
 def shuffled_epochs() -> Curriculum:
     """Prompts in shuffled epochs, a pure function of the seed and the step; see `Batches`."""
 
-    def propose(asks, state, turn):
+    def propose(requests, state, turn):
         order = order_of(turn.setting)
-        return asks_for(turn, order.indices(turn.step, turn.round, turn.setting.rounds))
+        return requests_for(turn, order.indices(turn.step, turn.round, turn.setting.rounds))
 
     return Curriculum(propose)
 
 
-def asks_for(turn: StepContext, numbers: Iterable[int]) -> list[SampleRequest]:
+def requests_for(turn: StepContext, numbers: Iterable[int]) -> list[SampleRequest]:
     """One request in the current round for each of some positions in the train prompts."""
     setting = turn.setting
     return [

@@ -13,9 +13,9 @@ def cells_by_kind() -> Curriculum:
     The label is the record `cell`; a prompt of another kind has none.
     """
 
-    def propose(asks, state, turn):
+    def propose(requests, state, turn):
         kinds = sorted({prompt.kind for prompt in turn.setting.task.train})
         number = {kind: place for place, kind in enumerate(kinds)}
-        return [replace(ask, cell=number.get(ask.prompt.kind, -1)) for ask in asks]
+        return [replace(request, cell=number.get(request.prompt.kind, -1)) for request in requests]
 
     return propose

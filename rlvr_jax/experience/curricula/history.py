@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from rlvr_jax.experience.asks import SampleRequest
 from rlvr_jax.experience.batch import Batch
+from rlvr_jax.experience.requests import SampleRequest
 
 
 class History(NamedTuple):
@@ -95,12 +95,16 @@ def visits_of(seen: Sequence[Batch], prompts: int, undecided: bool = False) -> l
     """
     found, known = [], set()
     for batch in seen:
-        asks = [batch.asks[rows[0]] for rows in batch.groups]
-        for ask, rows, told in zip(asks, batch.groups, batch.outcomes(), strict=True):
+        requests = [batch.requests[rows[0]] for rows in batch.groups]
+        for request, rows, told in zip(requests, batch.groups, batch.outcomes(), strict=True):
             outcomes = told[~np.isnan(told)]
-            if ask.number < prompts and _asked(ask) not in known and (undecided or len(outcomes)):
-                found.append(Visit(ask.number, outcomes, rows, batch))
-        known.update(map(_asked, asks))
+            if (
+                request.number < prompts
+                and _asked(request) not in known
+                and (undecided or len(outcomes))
+            ):
+                found.append(Visit(request.number, outcomes, rows, batch))
+        known.update(map(_asked, requests))
     return found
 
 
@@ -109,9 +113,9 @@ def rated_rates(seen: Sequence[Batch], prompts: int) -> dict[int, float]:
     found = {}
     for batch in seen:
         for rows, told in zip(batch.groups, batch.outcomes(), strict=True):
-            ask = batch.asks[rows[0]]
-            if ask.rating and ask.number < prompts and not np.isnan(told).all():
-                found[ask.number] = float(np.nanmean(told))
+            request = batch.requests[rows[0]]
+            if request.rating and request.number < prompts and not np.isnan(told).all():
+                found[request.number] = float(np.nanmean(told))
     return found
 
 
@@ -122,12 +126,12 @@ def outcomes_by(
     found: dict[str, list[float]] = {}
     for batch in seen:
         for rows, outcomes in zip(batch.groups, batch.outcomes(), strict=True):
-            ask = batch.asks[rows[0]]
-            if not ask.rating and not np.isnan(outcomes).all():
-                found.setdefault(label(ask), []).append(float(np.nanmean(outcomes)))
+            request = batch.requests[rows[0]]
+            if not request.rating and not np.isnan(outcomes).all():
+                found.setdefault(label(request), []).append(float(np.nanmean(outcomes)))
     return found
 
 
-def _asked(ask: SampleRequest) -> tuple[int, int, bool]:
+def _asked(request: SampleRequest) -> tuple[int, int, bool]:
     """The key of requests that a curriculum proposes together for one prompt."""
-    return ask.number, ask.round, ask.rating
+    return request.number, request.round, request.rating

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience.curricula.batches import asks_for
+from rlvr_jax.experience.curricula.batches import requests_for
 from rlvr_jax.experience.curricula.history import History, no_history, visited, visits_of
 from rlvr_jax.experience.curricula.picks import of_round, rarest_order
 from rlvr_jax.experience.parts import Curriculum
@@ -27,11 +27,11 @@ def picks_from_pool(cut: Callable[[int, np.ndarray, History], np.ndarray]) -> Cu
         prompts = len(setting.task.train)
         return _State(no_history(prompts), np.ones(prompts, bool))
 
-    def propose(asks, state, turn):
+    def propose(requests, state, turn):
         members = np.flatnonzero(state.pool)
         order = members[rarest_order(turn.random(), state.history.visits[members])]
         short = len(order) < turn.setting.prompts
-        return asks_for(
+        return requests_for(
             turn, np.resize(order, turn.setting.prompts) if short else of_round(order, turn)
         )
 

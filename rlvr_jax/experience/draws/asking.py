@@ -16,8 +16,8 @@ from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.grades import unsaid
 from rlvr_jax.experience.parts import Actor, StepContext
 from rlvr_jax.experience.prompts import as_words, unknown_words
+from rlvr_jax.experience.reply_log import ReplyLog
 from rlvr_jax.experience.stops import completes
-from rlvr_jax.experience.told import Told
 from rlvr_jax.objectives import TOOL
 from rlvr_jax.parallel import gather
 from rlvr_jax.tasks import Grade
@@ -58,7 +58,7 @@ class Driver:
     counts: Counter[str] = field(default_factory=Counter, init=False)
 
     def __post_init__(self) -> None:
-        self.told: Told = self.turn.setting.told or Told()
+        self.reply_log: ReplyLog = self.turn.setting.reply_log or ReplyLog()
         # The other rewards of the task are not known where the environment judges.
         self.unsaid: Mapping[str, float] = unsaid(self.turn.setting.task)
         key = np.asarray(jax.random.key_data(self.turn.key)).ravel()
@@ -77,7 +77,7 @@ class Driver:
           key: name of the reply in the step.
           own: this process requests it.
         """
-        if self.told.find(self.name + key) is not None:
+        if self.reply_log.find(self.name + key) is not None:
             episode.texts.append(text)
             episode.behind = True
             return None
@@ -103,8 +103,8 @@ class Driver:
             told[row] = {name: getattr(reply, name) for name in fields} | {"info": {**reply.info}}
         new = {int(row): each for part in gather(told) for row, each in part.items()}
         known = {row: self.name + key for row, key in keys.items()}
-        self.told.keep(self.turn.step, {known[row]: each for row, each in new.items()})
-        return {row: Reply(None, **self.told.find(key)) for row, key in known.items()}
+        self.reply_log.store(self.turn.step, {known[row]: each for row, each in new.items()})
+        return {row: Reply(None, **self.reply_log.find(key)) for row, key in known.items()}
 
     def _reply(self, episode: Episode, text: Any) -> Any:
         """The environment's next reply in an episode; lost if it takes longer than `seconds`."""

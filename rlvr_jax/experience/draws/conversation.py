@@ -8,10 +8,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from rlvr_jax.experience.asks import SampleRequest
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.draws.asking import Driver, Episode
 from rlvr_jax.experience.prompts import row_texts
+from rlvr_jax.experience.requests import SampleRequest
 from rlvr_jax.objectives import TOOL
 from rlvr_jax.tools import Reply
 from rlvr_jax.types.fields import where_tokens
@@ -30,7 +30,7 @@ class Half:
     def __init__(
         self,
         how: Driver,
-        asks: Sequence[SampleRequest],
+        requests: Sequence[SampleRequest],
         answers: Sequence[tuple[SampleRequest, int]],
         rows: np.ndarray,
     ):
@@ -38,7 +38,7 @@ class Half:
         self.rows: np.ndarray = rows
         self.answers: list[tuple[SampleRequest, int]] = [answers[row] for row in rows]
         self.pauses: int = 0
-        batch = self._draw(asks)
+        batch = self._draw(requests)
         rollouts = batch.rollouts
         begun = np.zeros(len(rows), int)
         if "origin" in rollouts.records:
@@ -55,10 +55,10 @@ class Half:
             origin=origin,
             process_reward=np.zeros(shape, rollouts.reward.dtype),
         )
-        self.opening: np.ndarray = begun - [len(ask.given) for ask, _ in self.answers]
+        self.opening: np.ndarray = begun - [len(request.given) for request, _ in self.answers]
         self.begin: np.ndarray = begun
         self.replies: np.ndarray = np.zeros(len(rows), int)
-        self.episodes: list[Episode] = [Episode(ask.prompt) for ask, _ in self.answers]
+        self.episodes: list[Episode] = [Episode(request.prompt) for request, _ in self.answers]
         self.open: np.ndarray = np.arange(len(rows))
         self.waiting: tuple[list[int], dict[int, Any]] = self._asked()
         self.how.counts["turns"] += len(rows)
@@ -74,12 +74,12 @@ class Half:
         }
         return asked, {row: future for row, future in begun.items() if future is not None}
 
-    def _draw(self, asks: Sequence[SampleRequest]) -> Batch:
+    def _draw(self, requests: Sequence[SampleRequest]) -> Batch:
         how, key = self.how, self.how.turn.key
         key = jax.random.fold_in(key, self.pauses) if self.pauses else key
         if how.turn_tokens is not None:
-            asks = [replace(ask, limit=how.turn_tokens) for ask in asks]
-        return how.actor.draw(asks, key, how.sampling or None)
+            requests = [replace(request, limit=how.turn_tokens) for request in requests]
+        return how.actor.draw(requests, key, how.sampling or None)
 
     def _written(self) -> tuple[list[int], list[str]]:
         """The open rows that may have a reply, and the policy's last text in each."""
@@ -98,15 +98,15 @@ class Half:
 
     def _key(self, row: int) -> str:
         """The name in the step of the reply that a row waits for."""
-        ask, sample = self.answers[row]
-        return f"{ask.round}/{ask.number}/{sample}/{self.pauses}"
+        request, sample = self.answers[row]
+        return f"{request.round}/{request.number}/{sample}/{self.pauses}"
 
     def go_on(self) -> bool:
         """Takes the replies and samples the next turn of rows with one; whether there are any."""
         names = ("tokens", "origin", "turn", "process_reward", "truncated", "length")
         copies = {name: self.batch.rollouts.get(name).copy() for name in names}
         self.batch = self.batch.with_rollouts(**copies)
-        rollouts, again, asks = self.batch.rollouts, [], []
+        rollouts, again, requests = self.batch.rollouts, [], []
         asked, waiting = self.waiting
         for row, reply in self.how.replies({row: self._key(row) for row in asked}, waiting).items():
             told = self.how.take(reply, self.episodes[row], self.batch, row)
@@ -119,16 +119,18 @@ class Half:
             rollouts.length[row] = end
             if reply.text is not None:
                 self.begin[row], self.replies[row] = end, self.replies[row] + 1
-            ask, sample = self.answers[row]
+            request, sample = self.answers[row]
             given = rollouts.tokens[row, self.opening[row] : end].tolist()
             own = int(end - self.begin[row])
-            asks.append(replace(ask, samples=1, first_sample=sample, given=given, unanswered=own))
+            requests.append(
+                replace(request, samples=1, first_sample=sample, given=given, unanswered=own)
+            )
             again.append(row)
         if not again:
             return False
         self.pauses += 1
         self.how.counts["turns"] += len(again)
-        self._merge(np.array(again), self._draw(asks))
+        self._merge(np.array(again), self._draw(requests))
         self.open = np.array(again)
         self.waiting = self._asked()
         return True

@@ -34,9 +34,9 @@ def plain(
         )
     own = {} if processor is None else {"processor": processor}
 
-    def apply(asks, actor, state, turn):
+    def apply(requests, actor, state, turn):
         told = constants(turn) if constants is not None else None
-        batch = actor.draw(asks, turn.key, own, told)
+        batch = actor.draw(requests, turn.key, own, told)
         if scored_as_drawn:
             batch = batch.with_rollouts(temperature=batch.rollouts.records.get("drawn_temperature"))
         return batch, state, {}

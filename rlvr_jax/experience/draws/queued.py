@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rlvr_jax.experience.asks import PLAIN, SampleRequest
 from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples
+from rlvr_jax.experience.draws.trees.segments import Segments, first_samples
 from rlvr_jax.experience.parts import Draw, RunInfo, StepContext
+from rlvr_jax.experience.requests import PLAIN, SampleRequest
 from rlvr_jax.types.hyperparameters import NonNegativeInt, Share
 from rlvr_jax.types.parts import part
 
@@ -39,14 +39,14 @@ class _Row:
 
 @dataclass(eq=False)
 class _Group:
-    ask: SampleRequest
+    request: SampleRequest
     created: int
     rows: list[_Row]
     done: list[_Row] = field(default_factory=list)
 
     @property
     def complete(self) -> bool:
-        return len(self.done) == self.ask.samples
+        return len(self.done) == self.request.samples
 
 
 @part
@@ -90,28 +90,28 @@ def queued(
             "used": np.array(-1, np.int32),
         }
 
-    def apply(asks, actor, state, turn):
+    def apply(requests, actor, state, turn):
         first = state["used"] != turn.step
         carried = _restored(state, turn) if first else []
         groups = list(carried)
-        for ask, start in zip(asks, first_samples(asks), strict=True):
-            rows = [_Row(start + n) for n in range(ask.samples + redundancy)]
-            groups.append(_Group(ask, turn.step, rows))
+        for request, start in zip(requests, first_samples(requests), strict=True):
+            rows = [_Row(start + n) for n in range(request.samples + redundancy)]
+            groups.append(_Group(request, turn.step, rows))
         tokens = max(1, round(window * turn.setting.response_tokens))
-        pieces = Pieces(actor, turn.key)
+        segments = Segments(actor, turn.key)
 
         def may_wait(group):
             waits = first and turn.step - group.created < staleness
-            return waits and _is_plain(group.ask, turn.setting)
+            return waits and _is_plain(group.request, turn.setting)
 
         while True:
             late = [g for g in groups if not g.complete and not may_wait(g)]
             if not late and any(group.complete for group in groups):
                 break
-            _advance(pieces, groups, tokens)
+            _advance(segments, groups, tokens)
         ready = [group for group in groups if group.complete]
         waiting = [group for group in groups if not group.complete]
-        batch, stale = _trained(pieces, ready)
+        batch, stale = _trained(segments, ready)
         lost = [row for g in ready for row in g.rows if row not in g.done]
         told = {
             "groups": len(ready),
@@ -121,37 +121,37 @@ def queued(
             "stale_tokens": stale,
         }
         if first:
-            state = _stored(state, pieces, waiting, turn.step)
+            state = _stored(state, segments, waiting, turn.step)
         return batch, state, {name: float(value) for name, value in told.items()}
 
     most, gives = 1.0 + staleness, frozenset({"version"})
     return Draw(apply, init, most=most, writes=gives, fewer=True)
 
 
-def _is_plain(ask: SampleRequest, setting: RunInfo) -> bool:
+def _is_plain(request: SampleRequest, setting: RunInfo) -> bool:
     """Whether a group can be requested again by only its prompt's number."""
     train = setting.task.train
-    own = ask.number < len(train) and train[ask.number] is ask.prompt
-    own = own and ask.view.label == PLAIN.label and ask.samples == setting.drawn_samples
-    return own and ask.temperature is None and not len(ask.given)
+    own = request.number < len(train) and train[request.number] is request.prompt
+    own = own and request.view.label == PLAIN.label and request.samples == setting.drawn_samples
+    return own and request.temperature is None and not len(request.given)
 
 
-def _advance(pieces: Pieces, groups: Sequence[_Group], tokens: int) -> None:
+def _advance(segments: Segments, groups: Sequence[_Group], tokens: int) -> None:
     """Writes the next window of all unfinished rows."""
     running = [(g, row) for g in groups if not g.complete for row in g.rows if not row.finished]
-    asks = []
+    requests = []
     for group, row in running:
         behind = row.before if row.tip < 0 else []
-        asks.append(replace(group.ask, given=[*group.ask.given, *behind]))
-    drawn = pieces.draw(
-        asks,
+        requests.append(replace(group.request, given=[*group.request.given, *behind]))
+    drawn = segments.draw(
+        requests,
         [row.sample for _, row in running],
         [row.tip for _, row in running],
         [row.length for _, row in running],
         tokens,
     )
-    goes_on = pieces.goes_on(drawn)
-    length = pieces.batch.rollouts.length
+    goes_on = segments.goes_on(drawn)
+    length = segments.batch.rollouts.length
     for (group, row), tip, on in zip(running, drawn, goes_on, strict=True):
         row.tip, row.length, row.finished = int(tip), int(length[tip]), not on
         # Of rows that end in one round the first ones are the group.
@@ -159,12 +159,12 @@ def _advance(pieces: Pieces, groups: Sequence[_Group], tokens: int) -> None:
             group.done.append(row)
 
 
-def _records(pieces: Pieces, row: _Row) -> dict[str, np.ndarray]:
+def _records(segments: Segments, row: _Row) -> dict[str, np.ndarray]:
     """The records of a row's tokens, those of earlier steps first, [T] each."""
-    rollouts, before = pieces.batch.rollouts, len(row.before)
+    rollouts, before = segments.batch.rollouts, len(row.before)
     if row.tip < 0:
         return row.records
-    source, places = pieces.source[row.tip], np.arange(rollouts.tokens.shape[1])
+    source, places = segments.source[row.tip], np.arange(rollouts.tokens.shape[1])
     mask = rollouts.mask[source, places] & (places < row.length)
     found = {
         "behaviour_logp": rollouts.behaviour_logp[source, places],
@@ -177,20 +177,20 @@ def _records(pieces: Pieces, row: _Row) -> dict[str, np.ndarray]:
     return {name: array.astype(RECORDS[name]) for name, array in found.items()}
 
 
-def _trained(pieces: Pieces, groups: Sequence[_Group]) -> tuple[Batch, int]:
+def _trained(segments: Segments, groups: Sequence[_Group]) -> tuple[Batch, int]:
     """The rows of complete groups, by sample number, and the number of stale tokens."""
     ended = [sorted(group.done, key=lambda row: row.sample) for group in groups]
     rows = [row for own in ended for row in own]
-    asks = [group.ask for group in groups]
+    requests = [group.request for group in groups]
     missing = [(g, row) for g, own in zip(groups, ended, strict=True) for row in own if row.tip < 0]
     if missing:
         # Rows that ended in an earlier step have no segment in this one.
-        told = pieces.write([g.ask for g, _ in missing], [row.before for _, row in missing])
+        told = segments.write([g.request for g, _ in missing], [row.before for _, row in missing])
         for (_, row), tip in zip(missing, told, strict=True):
             row.tip = int(tip)
-    batch = pieces.responses([row.tip for row in rows], asks)
+    batch = segments.responses([row.tip for row in rows], requests)
     rollouts = batch.rollouts
-    known = [_records(pieces, row) for row in rows]
+    known = [_records(segments, row) for row in rows]
     records = {name: np.stack([one[name] for one in known]) for name in RECORDS}
     before = np.array([len(row.before) for row in rows])[:, None]
     places = np.arange(rollouts.tokens.shape[1])[None]
@@ -224,29 +224,29 @@ def _restored(state, turn: StepContext) -> list[_Group]:
                 )
             )
         number = int(state["number"][place])
-        ask = SampleRequest(train[number], number, turn.setting.drawn_samples)
+        request = SampleRequest(train[number], number, turn.setting.drawn_samples)
         order = {row.sample: state["ended"][place, n] for n, row in enumerate(rows)}
         done = sorted((r for r in rows if r.finished), key=lambda r, o=order: o[r.sample])
-        groups.append(_Group(ask, int(state["created"][place]), rows, done))
+        groups.append(_Group(request, int(state["created"][place]), rows, done))
     return groups
 
 
-def _stored(state, pieces: Pieces, groups: Sequence[_Group], step: int):
+def _stored(state, segments: Segments, groups: Sequence[_Group], step: int):
     """The state with the groups that wait."""
     new = {name: np.zeros_like(array) for name, array in state.items()}
     new["number"][:] = -1
     new["sample"][:] = -1
     new["used"] = np.array(step, np.int32)
     for place, group in enumerate(groups):
-        new["number"][place], new["created"][place] = group.ask.number, group.created
+        new["number"][place], new["created"][place] = group.request.number, group.created
         for one, row in enumerate(group.rows):
             tokens = row.before
             if row.tip >= 0:
-                tokens = pieces.batch.rollouts.tokens[row.tip, : row.length].tolist()
+                tokens = segments.batch.rollouts.tokens[row.tip, : row.length].tolist()
             new["tokens"][place, one, : len(tokens)] = tokens
             new["length"][place, one], new["sample"][place, one] = len(tokens), row.sample
             if row in group.done:
                 new["ended"][place, one] = 1 + group.done.index(row)
-            for name, array in (row.records | _records(pieces, row)).items():
+            for name, array in (row.records | _records(segments, row)).items():
                 new[name][place, one] = array
     return new

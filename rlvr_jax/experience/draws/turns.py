@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from rlvr_jax.experience.asks import SampleRequest, numbered_answers
 from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.draws.asking import SECONDS, THREADS, Driver, environment_of
 from rlvr_jax.experience.draws.conversation import Half, PlayedHalf
 from rlvr_jax.experience.parts import Draw
+from rlvr_jax.experience.requests import SampleRequest, numbered_answers
 from rlvr_jax.tools import Environment, Game
 from rlvr_jax.types.hyperparameters import Bound, Count, NonNegative
 from rlvr_jax.types.parts import part
@@ -37,7 +37,7 @@ def turns(
 
     Half of the prompts are sampled while the environment replies to the others. A token depends
     only on its row's key and turn, not on the order of replies. Replies are recorded in the run
-    (`RunInfo.told`), and read from there when a step is repeated.
+    (`RunInfo.reply_log`), and read from there when a step is repeated.
 
     Where the environment is a `Game`, consecutive responses to a prompt play with each other: each
     reads the replies to it, and their turns are requested at the same time.
@@ -66,9 +66,9 @@ def turns(
         _check_players(environment_of("turns", environment, setting.task), [setting.drawn_samples])
         return ()
 
-    def apply(asks, actor, state, turn):
+    def apply(requests, actor, state, turn):
         world = environment_of("turns", environment, turn.setting.task)
-        _check_players(world, [ask.samples for ask in asks])
+        _check_players(world, [request.samples for request in requests])
         with concurrent.futures.ThreadPoolExecutor(THREADS) as threads:
             how = Driver(
                 actor,
@@ -82,20 +82,20 @@ def turns(
                 turn_tokens,
                 seconds,
             )
-            answers = numbered_answers(asks)
-            starts = np.cumsum([0, *(ask.samples for ask in asks)])
+            answers = numbered_answers(requests)
+            starts = np.cumsum([0, *(request.samples for request in requests)])
             half_of = Half if getattr(world, "players", 1) == 1 else PlayedHalf
             halves = deque()
-            for part in (range(0, len(asks), 2), range(1, len(asks), 2)):
+            for part in (range(0, len(requests), 2), range(1, len(requests), 2)):
                 if part:
                     rows = np.concatenate([np.arange(starts[i], starts[i + 1]) for i in part])
-                    halves.append(half_of(how, [asks[i] for i in part], answers, rows))
+                    halves.append(half_of(how, [requests[i] for i in part], answers, rows))
             parts = list(halves)
             while halves:
                 half = halves.popleft()
                 if half.go_on():
                     halves.append(half)
-        whole = _in_order([half.whole() for half in parts], [half.rows for half in parts], asks)
+        whole = _in_order([half.whole() for half in parts], [half.rows for half in parts], requests)
         how.counts["answers"] += len(answers)
         return whole, state, {name: float(value) for name, value in how.counts.items()}
 
@@ -119,14 +119,16 @@ def _check_players(world: Environment | Game, samples: Sequence[int]) -> None:
 
 
 def _in_order(
-    parts: Sequence[Batch], rows: Sequence[np.ndarray], asks: Sequence[SampleRequest]
+    parts: Sequence[Batch], rows: Sequence[np.ndarray], requests: Sequence[SampleRequest]
 ) -> Batch:
     """One batch of the halves, its groups in the order of the requests."""
     order = np.argsort(np.concatenate(rows), kind="stable")
-    group = np.repeat(np.arange(len(asks), dtype=np.int32), [ask.samples for ask in asks])
+    group = np.repeat(
+        np.arange(len(requests), dtype=np.int32), [request.samples for request in requests]
+    )
     whole = concatenate(parts).take(order).with_rollouts(group=group).renumbered()
     return replace(
         whole,
-        asks=[asks[number] for number in group],
+        requests=[requests[number] for number in group],
         sample_seconds=sum(part.sample_seconds for part in parts),
     )

@@ -51,8 +51,8 @@ class Case:
         sampled: list[int] = []
 
         class Counting(numpy_actor.NumpyActor):
-            def draw(self, asks, key, sampling=None, constants=None):
-                batch = super().draw(asks, key, sampling, constants)
+            def draw(self, requests, key, sampling=None, constants=None):
+                batch = super().draw(requests, key, sampling, constants)
                 rollouts = batch.rollouts
                 own = (
                     True
@@ -85,7 +85,7 @@ class Case:
 def require_same(one: Collected, two: Collected) -> None:
     """Requires two collections to have the same bytes, except for wall times."""
     _require_equal("rollouts", one.batch.rollouts, two.batch.rollouts)
-    require(one.batch.asks == two.batch.asks, "the prompt requests differ")
+    require(one.batch.requests == two.batch.requests, "the prompt requests differ")
     # As text: an unknown number of a grade is NaN, which does not equal itself.
     require(str(one.batch.grades) == str(two.batch.grades), "the grades differ")
     require(one.metrics == two.metrics, "the metrics differ")
@@ -172,7 +172,7 @@ def seed(case: Case) -> None:
     one, two = case.steps[0][0], case.walk(case.make(), seed=1)[0][0]
     # A batch of stored solutions, which are all alike here, differs by its prompts.
     told = [
-        ([ask.number for ask in found.batch.asks], found.batch.rollouts.tokens.tolist())
+        ([request.number for request in found.batch.requests], found.batch.rollouts.tokens.tolist())
         for found in (one, two)
     ]
     require(told[0] != told[1], "two seeds give the same prompts and tokens")

@@ -58,7 +58,7 @@ class NumpyActor(Actor):
 
     def draw(
         self,
-        asks: Sequence[SampleRequest],
+        requests: Sequence[SampleRequest],
         key: jax.Array,
         sampling: Mapping[str, Any] | None = None,
         constants: Any = None,
@@ -66,21 +66,21 @@ class NumpyActor(Actor):
         del constants
         # A second request for a prompt has other responses.
         known = {}
-        same = [known.setdefault((a.number, a.first_sample), len(known)) for a in asks]
+        same = [known.setdefault((a.number, a.first_sample), len(known)) for a in requests]
         before = occurrences(np.array(same))
         rows = [
-            self._row(ask, ask.samples * int(copies) + sample, key)
-            for ask, copies in zip(asks, before, strict=True)
-            for sample in range(ask.samples)
+            self._row(request, request.samples * int(copies) + sample, key)
+            for request, copies in zip(requests, before, strict=True)
+            for sample in range(request.samples)
         ]
-        of_row = [ask for ask in asks for _ in range(ask.samples)]
+        of_row = [request for request in requests for _ in range(request.samples)]
         for row in rows:
             _cut_at(row, self.tokenizer, (sampling or {}).get("stops", ()))
         stacked = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
         count = len(rows)
         none = np.full(count, -1, np.int32)
         prompts, length = self.prompts(of_row)
-        temperature = np.array([ask.temperature or 1.0 for ask in of_row], np.float32)
+        temperature = np.array([request.temperature or 1.0 for request in of_row], np.float32)
         if sampling and "temperature" in sampling:
             temperature[:] = sampling["temperature"]
         drawn = Rollouts(
@@ -89,7 +89,9 @@ class NumpyActor(Actor):
             tokens=stacked["tokens"],
             length=stacked["length"],
             mask=np.arange(self.response_tokens)[None] < stacked["length"][:, None],
-            group=np.repeat(np.arange(len(asks), dtype=np.int32), [ask.samples for ask in asks]),
+            group=np.repeat(
+                np.arange(len(requests), dtype=np.int32), [request.samples for request in requests]
+            ),
             rollout_id=np.arange(count, dtype=np.int32),
             parent=none,
             branch_position=none,
@@ -102,29 +104,36 @@ class NumpyActor(Actor):
             valid=np.ones(count, bool),
             weight_version=np.zeros(count, np.int32),
         )
-        shown = [ask.view.show(ask.prompt, numbered_task()) for ask in of_row]
+        shown = [request.view.show(request.prompt, numbered_task()) for request in of_row]
         given = [
-            [*view.begun(self.encode), *ask.given] for view, ask in zip(shown, of_row, strict=True)
+            [*view.begun(self.encode), *request.given]
+            for view, request in zip(shown, of_row, strict=True)
         ]
         if any(given):
             trained = np.array([view.trained for view in shown])
             drawn = behind_given(drawn, prompts, length, given, trained, self.response_tokens)
         if sampling and sampling.get("record_top"):
             drawn = drawn.replace(**_likeliest(drawn, sampling["record_top"]))
-        if any(ask.cell >= 0 for ask in asks):
-            drawn = drawn.replace(cell=np.array([ask.cell for ask in of_row], np.int32))
+        if any(request.cell >= 0 for request in requests):
+            drawn = drawn.replace(cell=np.array([request.cell for request in of_row], np.int32))
         return Batch(drawn, of_row, (), self.tokenizer)
 
-    def prompts(self, asks: Sequence[SampleRequest]) -> tuple[np.ndarray, np.ndarray]:
-        tokens = np.zeros((len(asks), self.prompt_tokens), np.int32)
-        tokens[:, 0] = [ask.number % WORDS for ask in asks]
-        tokens[:, 1] = [1 + zlib.crc32(ask.view.label.encode()) % (WORDS - 1) for ask in asks]
-        return tokens, np.full(len(asks), 2, np.int32)
+    def prompts(self, requests: Sequence[SampleRequest]) -> tuple[np.ndarray, np.ndarray]:
+        tokens = np.zeros((len(requests), self.prompt_tokens), np.int32)
+        tokens[:, 0] = [request.number % WORDS for request in requests]
+        tokens[:, 1] = [
+            1 + zlib.crc32(request.view.label.encode()) % (WORDS - 1) for request in requests
+        ]
+        return tokens, np.full(len(requests), 2, np.int32)
 
-    def written(self, asks: Sequence[SampleRequest], responses: Sequence[Sequence[int]]) -> Batch:
-        of_row = [ask for ask in asks for _ in range(ask.samples)]
-        group = np.repeat(np.arange(len(asks), dtype=np.int32), [ask.samples for ask in asks])
-        heat = np.array([ask.temperature or 1.0 for ask in of_row], np.float32)
+    def written(
+        self, requests: Sequence[SampleRequest], responses: Sequence[Sequence[int]]
+    ) -> Batch:
+        of_row = [request for request in requests for _ in range(request.samples)]
+        group = np.repeat(
+            np.arange(len(requests), dtype=np.int32), [request.samples for request in requests]
+        )
+        heat = np.array([request.temperature or 1.0 for request in of_row], np.float32)
         rows = rows_of_responses(
             *self.prompts(of_row), responses, group, heat, self.response_tokens
         )
@@ -137,31 +146,31 @@ class NumpyActor(Actor):
         attempts: Sequence[int],
         sampling: Mapping[str, Any] | None = None,
     ) -> list[Written | None]:
-        asks = [
+        requests = [
             SampleRequest(
                 Prompt(chat[-1]["content"]), zlib.crc32(str(chat).encode()), 1, first_sample=tries
             )
             for chat, tries in zip(chats, attempts, strict=True)
         ]
-        drawn = self.draw(asks, key, sampling)
+        drawn = self.draw(requests, key, sampling)
         lengths = drawn.rollouts.length.tolist()
         return [
             Written(response.text, length)
             for response, length in zip(drawn.responses, lengths, strict=True)
         ]
 
-    def _row(self, ask, sample, key):
+    def _row(self, request, sample, key):
         seed = np.asarray(jax.random.key_data(key)).tolist()
         # A segment of a response has other words than the tokens before it.
-        behind = [1 + len(ask.given)] if ask.given or ask.limit is not None else []
-        identity = ask.round, ask.number, ask.first_sample + sample
+        behind = [1 + len(request.given)] if request.given or request.limit is not None else []
+        identity = request.round, request.number, request.first_sample + sample
         random = np.random.default_rng([*seed, *identity, *behind])
         budget = self.response_tokens
         length = int(random.integers(1, budget + 3))
         truncated = length > budget
         length = min(length, budget)
-        if ask.limit is not None and length > ask.limit:
-            length, truncated = ask.limit, True
+        if request.limit is not None and length > request.limit:
+            length, truncated = request.limit, True
         tokens = np.zeros(budget, np.int32)
         tokens[:length] = random.integers(1, WORDS, length)
         if not truncated:
@@ -182,15 +191,15 @@ class NumpyActor(Actor):
     def grade(self, batch: Batch) -> Batch:
         rollouts = batch.rollouts
         grades = []
-        for row, ask in enumerate(batch.asks):
-            chance = ask.prompt.meta.get("chance", 0.5) if self.chance is None else self.chance
-            chance += 0.4 * (ask.view.label != "plain")
-            draw = np.random.default_rng([*rollouts.tokens[row].tolist(), ask.number]).uniform()
+        for row, request in enumerate(batch.requests):
+            chance = request.prompt.meta.get("chance", 0.5) if self.chance is None else self.chance
+            chance += 0.4 * (request.view.label != "plain")
+            draw = np.random.default_rng([*rollouts.tokens[row].tolist(), request.number]).uniform()
             right = draw < chance and not rollouts.truncated[row]
             ended = float(not rollouts.truncated[row])
             answer = str(rollouts.tokens[row, 0] % 3) if ended else None
-            if right and is_proposal(ask.prompt):
-                (found,) = proposal_in(ONE_WORD, [ask.prompt], [batch.responses[row].text])
+            if right and is_proposal(request.prompt):
+                (found,) = proposal_in(ONE_WORD, [request.prompt], [batch.responses[row].text])
                 right, answer = found is not None, found and found.text()
             grades.append(Grade(float(right), info={"ended": ended}, answer=answer))
         return batch.graded(grades)

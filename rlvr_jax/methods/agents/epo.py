@@ -227,8 +227,8 @@ def turn_rows(
     """
     whole = turns(environment, limit, reply_tokens, **sampling)
 
-    def apply(asks, actor, state, turn):
-        batch, state, metrics = whole.apply(asks, actor, state, turn)
+    def apply(requests, actor, state, turn):
+        batch, state, metrics = whole.apply(requests, actor, state, turn)
         turns_of = batch.rollouts.records["turn"]
         last = np.where(turns_of % 2 == 0, turns_of // 2, -1).max(axis=1)
         parts, traces = [], []
@@ -236,7 +236,7 @@ def turn_rows(
             rows = np.flatnonzero(np.maximum(last, 0) >= step)
             parts.append(_rows_of(batch.take(rows), step, last[rows] <= step))
             traces.append(rows)
-        made = by_trace(parts, np.concatenate(traces), asks)
+        made = by_trace(parts, np.concatenate(traces), requests)
         return replace(made, sample_seconds=batch.sample_seconds), state, metrics
 
     return replace(

@@ -102,7 +102,7 @@ def recover(
             return batch, known, metrics
         places, left = newest_contexts(known, wanted)
         number = setting.samples
-        asks = [
+        requests = [
             SampleRequest(
                 setting.task.train[known["number"][place]],
                 int(known["number"][place]),
@@ -113,8 +113,8 @@ def recover(
             )
             for order, place in enumerate(places)
         ]
-        sampled = actor.grade(actor.draw(asks, turn.key))
-        metrics["recovery_groups"] = float(len(asks))
+        sampled = actor.grade(actor.draw(requests, turn.key))
+        metrics["recovery_groups"] = float(len(requests))
         metrics["recovered_fraction"] = float(sampled.rollouts.outcome.mean())
         equal = uniform(sampled.outcomes())
         sampled = sampled.without(equal[sampled.rollouts.group])
@@ -132,11 +132,11 @@ def _with_failures(
     responses, failed = batch.responses, 0
     incorrect = repeatable(batch, setting) & batch.decided & (rollouts.outcome <= 0.5)
     for row in np.flatnonzero(incorrect).tolist():
-        ask = batch.asks[row]
+        request = batch.requests[row]
         if feedback is None:
             text = last_error(_replies(batch, row))
         else:
-            text = feedback(ask.prompt, responses[row])
+            text = feedback(request.prompt, responses[row])
         if text is None:
             continue
         failed += 1
@@ -145,7 +145,7 @@ def _with_failures(
             tokens.pop()
         tokens += list(actor.encode(text))
         if len(tokens) <= room:
-            state = push_context(state, ask.number, tokens, per_prompt)
+            state = push_context(state, request.number, tokens, per_prompt)
     return state, failed
 
 

@@ -36,7 +36,7 @@ import numpy as np
 
 from rlvr_jax.experience import Curriculum, experience, shape, shuffled_epochs, turns
 from rlvr_jax.experience.batch import ROUNDING
-from rlvr_jax.experience.curricula.batches import asks_for
+from rlvr_jax.experience.curricula.batches import requests_for
 from rlvr_jax.experience.rewards.parts import Shaping, shaping
 from rlvr_jax.experience.views import with_note
 from rlvr_jax.objectives.compositions import clipped_objective
@@ -86,15 +86,17 @@ def withdraw_skills(
         order = np.flatnonzero(state.active)[:most]
         return np.isin(np.arange(len(names)), order)
 
-    def propose(asks, state, turn):
+    def propose(requests, state, turn):
         active = shown(state, turn)
-        aided = [replace(ask, view=view(active)) if active.any() else ask for ask in asks]
+        aided = [
+            replace(request, view=view(active)) if active.any() else request for request in requests
+        ]
         if turn.round or not rates(turn) or not active.any():
             return aided
         train = turn.setting.task.train
-        chosen = asks_for(turn, turn.random().permutation(len(train))[:rated])
-        ratings = [replace(ask, samples=samples, rating=True) for ask in chosen]
-        return [*ratings, *(replace(ask, view=view(active)) for ask in ratings), *aided]
+        chosen = requests_for(turn, turn.random().permutation(len(train))[:rated])
+        ratings = [replace(request, samples=samples, rating=True) for request in chosen]
+        return [*ratings, *(replace(request, view=view(active)) for request in ratings), *aided]
 
     def observe(state, turn, seen, learned):
         active = shown(state, turn)
@@ -105,11 +107,11 @@ def withdraw_skills(
         kinds = {}
         for batch in seen:
             for rows, outcomes in zip(batch.groups, batch.outcomes(), strict=True):
-                ask = batch.asks[rows[0]]
-                if ask.rating and not np.isnan(outcomes).all():
-                    aided = ask.view.label != "plain"
-                    found[aided][ask.number] = float(np.nanmean(outcomes))
-                    kinds[ask.number] = ask.prompt.kind
+                request = batch.requests[rows[0]]
+                if request.rating and not np.isnan(outcomes).all():
+                    aided = request.view.label != "plain"
+                    found[aided][request.number] = float(np.nanmean(outcomes))
+                    kinds[request.number] = request.prompt.kind
         both = [n for n in found[True] if n in found[False]]
         gain = state.gain.copy()
         for place, name in enumerate(names):

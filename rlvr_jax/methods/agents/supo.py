@@ -34,11 +34,11 @@ from typing import Any
 import numpy as np
 
 from rlvr_jax.experience import Actor, Draw, StepContext, experience, turns
-from rlvr_jax.experience.asks import SampleRequest, numbered_answers
 from rlvr_jax.experience.batch import Batch, by_trace
 from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode, environment_of
-from rlvr_jax.experience.draws.trees.pieces import Pieces
-from rlvr_jax.experience.draws.trees.turn_pieces import TurnRow, answer_turns, draw_turn
+from rlvr_jax.experience.draws.trees.segments import Segments
+from rlvr_jax.experience.draws.trees.turn_segments import TurnRow, answer_turns, draw_turn
+from rlvr_jax.experience.requests import SampleRequest, numbered_answers
 from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives import Transform, clipped_objective, has_tokens, trace_normalized
 from rlvr_jax.objectives.statistics.masked import masked_mean
@@ -88,12 +88,12 @@ def summaries(
       sampling: settings of the sampler that are prescribed, as in `plain`.
     Metrics: answers, segments (counts, so that their quotient is the mean).
     """
-    how = Segments(most, instruction, context, summary)
+    how = SummarySizes(most, instruction, context, summary)
 
-    def apply(asks, actor, state, turn):
+    def apply(requests, actor, state, turn):
         budget = turn.setting.response_tokens
-        until, size, request = how.sizes("summaries", actor, budget)
-        pieces = Pieces(actor, turn.key)
+        until, size, suffix = how.sizes("summaries", actor, budget)
+        segments = Segments(actor, turn.key)
 
         def write(part):
             limits = np.where(part.whole, 0, np.maximum(until - part.begun, 1))
@@ -101,18 +101,18 @@ def summaries(
             # Copied summaries differ in length: one call for each limit.
             for limit in np.unique(limits):
                 at = np.flatnonzero(limits == limit)
-                own, zero = [part.asks[row] for row in part.rows[at]], np.zeros(len(at), int)
-                tips[at] = pieces.draw(own, part.sample[at], zero - 1, zero, int(limit) or None)
-            return tips, ~part.whole & pieces.goes_on(tips)
+                own, zero = [part.requests[row] for row in part.rows[at]], np.zeros(len(at), int)
+                tips[at] = segments.draw(own, part.sample[at], zero - 1, zero, int(limit) or None)
+            return tips, ~part.whole & segments.goes_on(tips)
 
         def sum_up(part, on, tips):
-            cut = pieces.batch.rollouts.length[tips]
-            own = [part.asks[row] for row in part.rows[on]]
-            return pieces.draw(own, part.sample[on], tips, cut, size, inject=[request] * len(own))
+            cut = segments.batch.rollouts.length[tips]
+            own = [part.requests[row] for row in part.rows[on]]
+            return segments.draw(own, part.sample[on], tips, cut, size, inject=[suffix] * len(own))
 
-        room = budget - len(request) - size
-        batch = how.grow(asks, actor, turn, pieces, room, write=write, sum_up=sum_up)
-        responses = sum(ask.samples for ask in asks)
+        room = budget - len(suffix) - size
+        batch = how.grow(requests, actor, turn, segments, room, write=write, sum_up=sum_up)
+        responses = sum(request.samples for request in requests)
         return batch, state, {"answers": float(responses), "segments": float(len(batch))}
 
     return Draw(apply, sampling=sampling, of_policy=True, most=float(most + 1), splits=most > 0)
@@ -155,24 +155,24 @@ def summarized_turns(
     Metrics: answers, segments, turns (of the policy, summaries included), tool_tokens, cut_replies
       (shortened or left out), lost_answers, and the sums of the environment's counts.
     """
-    how = Segments(most, instruction, context, summary)
+    how = SummarySizes(most, instruction, context, summary)
 
     def init(setting):
         environment_of("summarized_turns", environment, setting.task, alone=True)
         return ()
 
-    def apply(asks, actor, state, turn):
+    def apply(requests, actor, state, turn):
         budget = turn.setting.response_tokens
         world = environment_of("summarized_turns", environment, turn.setting.task, alone=True)
-        until, size, request = how.sizes("summarized_turns", actor, budget)
-        room, quarter = budget - len(request) - size, -(-budget // QUARTERS)
+        until, size, suffix = how.sizes("summarized_turns", actor, budget)
+        room, quarter = budget - len(suffix) - size, -(-budget // QUARTERS)
         rows = [
-            TurnRow(number, sample, episode=Episode(ask.prompt))
-            for number, (ask, sample) in enumerate(numbered_answers(asks))
+            TurnRow(number, sample, episode=Episode(request.prompt))
+            for number, (request, sample) in enumerate(numbered_answers(requests))
         ]
         with concurrent.futures.ThreadPoolExecutor(THREADS) as threads:
             driver = Driver(actor, world, turn, limit, reply_tokens, sampling, threads)
-            pieces = Pieces(actor, turn.key, driver.sampling)
+            segments = Segments(actor, turn.key, driver.sampling)
 
             def write(part):
                 own = [rows[number] for number in part.rows]
@@ -190,11 +190,13 @@ def summarized_turns(
                     written = [row.cut + len(row.inject) for row in some]
                     written = np.where([row.tip < 0 for row in some], part.begun[going], written)
                     left = int((ends[going] - written).max())
-                    draw_turn(pieces, part.asks, some, -(-left // quarter) * quarter, ends[going])
-                    answer_turns(driver, pieces, part.asks, some)
+                    draw_turn(
+                        segments, part.requests, some, -(-left // quarter) * quarter, ends[going]
+                    )
+                    answer_turns(driver, segments, part.requests, some)
                     replied = np.array([row.active for row in some])
                     beyond = [row.cut + len(row.inject) for row in some] >= full[going]
-                    batch = pieces.batch
+                    batch = segments.batch
                     cut = [driver.unended(batch, row.tip, row.answered) for row in some]
                     on[going] = np.where(replied, beyond, cut)
                     going = going[replied & ~beyond]
@@ -202,9 +204,9 @@ def summarized_turns(
 
             def sum_up(part, on, tips):
                 own = [rows[number] for number in part.rows[on]]
-                return draw_turn(pieces, part.asks, own, size, behind=request)
+                return draw_turn(segments, part.requests, own, size, behind=suffix)
 
-            batch = how.grow(asks, actor, turn, pieces, room, write=write, sum_up=sum_up)
+            batch = how.grow(requests, actor, turn, segments, room, write=write, sum_up=sum_up)
         trace = batch.rollouts.records["trace"]
         rewards = np.bincount(
             trace, batch.rollouts.records["process_reward"].sum(axis=1), len(rows)
@@ -212,7 +214,9 @@ def summarized_turns(
         if grades := driver.grades([row.episode for row in rows], rewards):
             batch = replace(batch, brought=[grades[number] for number in trace])
         lost, counts = sum(row.episode.lost for row in rows), driver.counts
-        counts.update(answers=len(rows), segments=len(batch), turns=len(pieces), lost_answers=lost)
+        counts.update(
+            answers=len(rows), segments=len(batch), turns=len(segments), lost_answers=lost
+        )
         return batch, state, {name: float(value) for name, value in counts.items()}
 
     whole = turns(environment, limit, reply_tokens, **sampling)
@@ -225,7 +229,7 @@ class Segment:
 
     Fields:
       rows: int [n], numbers of the responses.
-      asks: requests of all responses, with the tokens that this segment begins with.
+      requests: requests of all responses, with the tokens that this segment begins with.
       sample: int [n], numbers of the samples; each segment has its own, so that its random numbers
         differ from those of the segment before.
       begun: int [n], tokens that the segment begins with.
@@ -233,14 +237,14 @@ class Segment:
     """
 
     rows: np.ndarray
-    asks: Sequence[SampleRequest]
+    requests: Sequence[SampleRequest]
     sample: np.ndarray
     begun: np.ndarray
     whole: np.ndarray
 
 
 @dataclass(frozen=True)
-class Segments:
+class SummarySizes:
     """The split of responses into segments; the fields are arguments of `summaries`."""
 
     most: int
@@ -256,20 +260,20 @@ class Segments:
         """
         size = max(budget // 4, 1) if self.summary is None else self.summary
         until = budget // 2 if self.context is None else self.context
-        request = list(actor.encode(self.instruction))
-        if self.most and not size < until <= budget - len(request) - size:
+        suffix = list(actor.encode(self.instruction))
+        if self.most and not size < until <= budget - len(suffix) - size:
             raise ValueError(
                 f"{draw}: context must be above {size}, the tokens of a summary, and at most"
-                f" {budget - len(request) - size}, so that a summary fits, got {until}"
+                f" {budget - len(suffix) - size}, so that a summary fits, got {until}"
             )
-        return until, size, request
+        return until, size, suffix
 
     def grow(
         self,
-        asks: Sequence[SampleRequest],
+        requests: Sequence[SampleRequest],
         actor: Actor,
         turn: StepContext,
-        pieces: Pieces,
+        segments: Segments,
         room: int,
         *,
         write: Callable[[Segment], tuple[np.ndarray, np.ndarray]],
@@ -279,14 +283,18 @@ class Segments:
 
         Args:
           room: largest number of tokens of a segment after which a summary fits.
-          write: writes a segment; returns the last of `pieces` of each response, and bool [n],
+          write: writes a segment; returns the last of `segments` of each response, and bool [n],
             the responses to summarize.
-          sum_up: (segment, bool [n], last `pieces` of these) -> their last `pieces` with a summary.
+          sum_up: (segment, bool [n], last `segments` of these) -> their last `segments`, with a
+            summary.
         """
-        responses, task = numbered_answers(asks), turn.setting.task
+        responses, task = numbered_answers(requests), turn.setting.task
         going = np.arange(len(responses))
-        opening = [len(ask.view.show(ask.prompt, task).begun(actor.encode)) for ask, _ in responses]
-        own = [ask for ask, _ in responses]
+        opening = [
+            len(request.view.show(request.prompt, task).begun(actor.encode))
+            for request, _ in responses
+        ]
+        own = [request for request, _ in responses]
         parts, traces = [], []
         for segment in range(self.most + 1):
             begun = np.array([opening[row] + len(own[row].given) for row in going])
@@ -300,21 +308,21 @@ class Segments:
             tips, on = write(part)
             if on.any():
                 tips[on] = sum_up(part, on, tips[on])
-            parts.append(pieces.responses(tips, [replace(own[row], samples=1) for row in going]))
+            parts.append(segments.responses(tips, [replace(own[row], samples=1) for row in going]))
             traces.append(going)
             for row, tip in zip(going[on], tips[on], strict=True):
-                own[row] = replace(own[row], given=_summary(pieces, tip, actor.stop_token()))
+                own[row] = replace(own[row], given=_summary(segments, tip, actor.stop_token()))
             going = going[on]
             if not len(going):
                 break
-        batch = by_trace(parts, np.concatenate(traces), asks)
-        return replace(batch, sample_seconds=pieces.batch.sample_seconds)
+        batch = by_trace(parts, np.concatenate(traces), requests)
+        return replace(batch, sample_seconds=segments.batch.sample_seconds)
 
 
-def _summary(pieces: Pieces, tip: int, stop_token: int) -> list[int]:
+def _summary(segments: Segments, tip: int, stop_token: int) -> list[int]:
     """The tokens of a summary, without the stop token."""
-    rollouts = pieces.batch.rollouts
-    tokens = rollouts.tokens[tip][pieces.new_tokens(np.array([tip]))[0]].tolist()
+    rollouts = segments.batch.rollouts
+    tokens = rollouts.tokens[tip][segments.new_tokens(np.array([tip]))[0]].tolist()
     return [token for token in tokens if token != stop_token]
 
 

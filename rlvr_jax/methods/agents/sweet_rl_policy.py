@@ -60,14 +60,16 @@ def pair_turns(view: View, candidates: AtLeastTwo = 16, pairs: Count = 4) -> Sta
 
     def apply(batch, actor, state, turn):
         random, task = turn.random(), turn.setting.task
-        asks = []
+        requests = []
         for rows in batch.groups:
             row, start = _some_turn(batch, rows, random)
-            ask = batch.asks[row]
-            begun = len(ask.view.show(ask.prompt, task).begun(actor.encode))
-            given = batch.rollouts.tokens[row, begun:start].tolist() if start > begun else ask.given
-            asks.append(replace(ask, samples=candidates, given=given))
-        sampled = _first_turns(actor.grade(actor.draw(asks, turn.key)))
+            request = batch.requests[row]
+            begun = len(request.view.show(request.prompt, task).begun(actor.encode))
+            given = (
+                batch.rollouts.tokens[row, begun:start].tolist() if start > begun else request.given
+            )
+            requests.append(replace(request, samples=candidates, given=given))
+        sampled = _first_turns(actor.grade(actor.draw(requests, turn.key)))
         worth = _worth(sampled, actor, view)
         chosen, half = [], candidates // 2
         for rows in sampled.groups:
@@ -120,7 +122,7 @@ def _first_turns(sampled: Batch) -> Batch:
 
 def _worth(sampled: Batch, actor: Actor, view: View) -> np.ndarray:
     """The critic's advantage A of each turn, [B]; 0 for a turn without tokens."""
-    tokens, length = actor.prompts([replace(ask, view=view) for ask in sampled.asks])
+    tokens, length = actor.prompts([replace(request, view=view) for request in sampled.requests])
     read = sampled.with_rollouts(prompt_tokens=tokens, prompt_length=length)
     critic, first = (actor.score(read, ["logp"], of)["logp"] for of in ("teacher", "start"))
     mask = sampled.rollouts.mask

@@ -39,8 +39,8 @@ from rlvr_jax.verifiers.grade import Grade
 def restart_every(steps: Count) -> Curriculum:
     """Restores the initial weights and optimizer every so many steps; prompts do not change."""
 
-    def propose(asks, state, turn):
-        return asks
+    def propose(requests, state, turn):
+        return requests
 
     def events(state, step):
         again = step > 0 and step % steps == 0
@@ -69,7 +69,7 @@ def imitate_right(capacity: Count, round_steps: Count, per_prompt: Count) -> Sta
     def apply(batch, actor, state, turn):
         new = _new_responses(batch, state, per_prompt, turn.setting)
         rollouts = batch.rollouts
-        numbers = np.array([ask.number for ask in batch.asks], np.int32)
+        numbers = np.array([request.number for request in batch.requests], np.int32)
         fields = {"number": numbers, "tokens": _padded(rollouts), "length": rollouts.length}
         state = push(state, {name: array[new] for name, array in fields.items()}, turn.step)
         places = oldest(state)
@@ -111,7 +111,7 @@ def _new_responses(batch: Batch, store: Store, per_prompt: int, setting) -> np.n
     tokens = _padded(batch.rollouts).astype(np.int32)
     new = []
     for row in np.flatnonzero(first_of_right(batch) & repeatable(batch, setting)).tolist():
-        responses = known.setdefault(batch.asks[row].number, set())
+        responses = known.setdefault(batch.requests[row].number, set())
         text = tokens[row].tobytes()
         if text not in responses and len(responses) < per_prompt:
             responses.add(text)

@@ -36,8 +36,8 @@ GREEDY = 1e-6  # a temperature that samples the most probable token
 def ask_greedily() -> Curriculum:
     """Requests one greedy response to each prompt of the curricula before it."""
 
-    def propose(asks, state, turn):
-        return [replace(ask, samples=1, temperature=GREEDY) for ask in asks]
+    def propose(requests, state, turn):
+        return [replace(request, samples=1, temperature=GREEDY) for request in requests]
 
     return Curriculum(propose)
 
@@ -60,7 +60,7 @@ def screen(rounds: Count = 1) -> Stage:
         for number in range(rounds):
             outcomes = batch.outcomes()
             screened += len(outcomes)
-            kept += batch.asks_of(~(np.nan_to_num(outcomes) >= 1).any(axis=1))
+            kept += batch.requests_of(~(np.nan_to_num(outcomes) >= 1).any(axis=1))
             more = turn.more(wanted - len(kept)) if number + 1 < rounds > 1 else []
             if len(kept) >= wanted or not more:
                 break
@@ -72,8 +72,10 @@ def screen(rounds: Count = 1) -> Stage:
         if not kept:
             return first.without(np.ones(len(first), bool)), state, metrics
         samples = turn.setting.samples
-        asks = [replace(ask, samples=samples, temperature=None) for ask in kept[:wanted]]
-        return actor.grade(actor.draw(asks, turn.key)), state, metrics
+        requests = [
+            replace(request, samples=samples, temperature=None) for request in kept[:wanted]
+        ]
+        return actor.grade(actor.draw(requests, turn.key)), state, metrics
 
     return Stage(apply, rounds=rounds - 1)
 

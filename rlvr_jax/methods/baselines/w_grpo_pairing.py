@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rlvr_jax.experience import Curriculum, experience, shape
-from rlvr_jax.experience.curricula.batches import asks_for, shuffled_epochs
+from rlvr_jax.experience.curricula.batches import requests_for, shuffled_epochs
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.curricula.picks import rarest_order
 from rlvr_jax.objectives import Transform, clipped_objective, group_centered, rollout_advantage
@@ -64,16 +64,16 @@ def rare_event_pair(most: Count, candidates: NonNegativeInt) -> Curriculum:
         none = np.zeros(len(setting.task.train), np.int32)
         return _State(none, none, np.full(2, -1, np.int32))
 
-    def propose(asks, state, turn):
+    def propose(requests, state, turn):
         if (state.pair >= 0).all():
-            return asks_for(turn, np.resize(state.pair, turn.setting.prompts))
-        trained = epochs.propose(asks, (), turn)
+            return requests_for(turn, np.resize(state.pair, turn.setting.prompts))
+        trained = epochs.propose(requests, (), turn)
         if turn.round:
             return trained
         order = rarest_order(turn.random(), state.answers)
-        new = (state.answers[order] == 0) & ~np.isin(order, [ask.number for ask in trained])
-        rated = asks_for(turn, order[new][:candidates])
-        return [*(replace(ask, rating=True) for ask in rated), *trained]
+        new = (state.answers[order] == 0) & ~np.isin(order, [request.number for request in trained])
+        rated = requests_for(turn, order[new][:candidates])
+        return [*(replace(request, rating=True) for request in rated), *trained]
 
     def observe(state, turn, seen, learned):
         if (state.pair >= 0).all():

@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlvr_jax.experience import PLAIN, Batch, Draw, RunInfo, SampleRequest, experience
-from rlvr_jax.experience.draws.trees.pieces import first_samples
+from rlvr_jax.experience.draws.trees.segments import first_samples
 from rlvr_jax.objectives import GIVEN, Critic, Transform, clipped_objective, part
 from rlvr_jax.objectives.advantages.returns import (
     discounted_returns,
@@ -56,11 +56,11 @@ def in_windows(fraction: Unit = 0.25) -> Draw:
     def init(setting):
         return {**_no_rows(setting), "used": np.array(-1, np.int32)}
 
-    def apply(asks, actor, state, turn):
+    def apply(requests, actor, state, turn):
         first = state["used"] != turn.step
         setting, task = turn.setting, turn.setting.task
         window = max(1, round(fraction * setting.response_tokens))
-        most = sum(ask.samples for ask in asks)
+        most = sum(request.samples for request in requests)
         continued = np.flatnonzero(state["number"] >= 0)[:most] if first else np.zeros(0, int)
         continued = continued[np.argsort(state["number"][continued], kind="stable")]
         rows = []
@@ -71,13 +71,13 @@ def in_windows(fraction: Unit = 0.25) -> Draw:
                 SampleRequest(task.train[number], number, 1, first_sample=sample, given=given)
             )
         carried, passed = len(rows), 0
-        for ask, start in zip(asks, first_samples(asks), strict=True):
-            if len(rows) + ask.samples > most:
+        for request, start in zip(requests, first_samples(requests), strict=True):
+            if len(rows) + request.samples > most:
                 passed += 1
                 continue
-            one_each = range(ask.samples)
-            rows += [replace(ask, samples=1, first_sample=start + one) for one in one_each]
-        sampled = actor.draw([replace(ask, limit=window) for ask in rows], turn.key)
+            one_each = range(request.samples)
+            rows += [replace(request, samples=1, first_sample=start + one) for one in one_each]
+        sampled = actor.draw([replace(request, limit=window) for request in rows], turn.key)
         batch = _in_groups(sampled, rows, carried)
         rollouts = batch.rollouts
         goes_on = rollouts.truncated & (rollouts.length < setting.response_tokens)
@@ -105,14 +105,14 @@ def _no_rows(setting: RunInfo) -> dict[str, np.ndarray]:
 def _in_groups(sampled: Batch, rows: Sequence[SampleRequest], carried: int) -> Batch:
     """The rows in groups: continued ones by their prompts, the others by their requests."""
     group, last, start = [], None, 0
-    for place, ask in enumerate(rows):
+    for place, request in enumerate(rows):
         # Samples of one request have consecutive numbers.
-        same = place != carried and last is not None and last.number == ask.number
+        same = place != carried and last is not None and last.number == request.number
         if place >= carried:
-            same = same and ask.first_sample == last.first_sample + 1
+            same = same and request.first_sample == last.first_sample + 1
         start += place > 0 and not same
         group.append(start)
-        last = ask
+        last = request
     group = np.array(group, np.int32)
     rollouts = sampled.rollouts
     mask = rollouts.mask
@@ -123,10 +123,10 @@ def _in_groups(sampled: Batch, rows: Sequence[SampleRequest], carried: int) -> B
     batch = sampled.with_rollouts(group=group, mask=mask).renumbered()
     sizes = np.bincount(group)
     whole = [
-        replace(ask, samples=int(sizes[g]), given=ask.given if place >= carried else ())
-        for place, (ask, g) in enumerate(zip(rows, group, strict=True))
+        replace(request, samples=int(sizes[g]), given=request.given if place >= carried else ())
+        for place, (request, g) in enumerate(zip(rows, group, strict=True))
     ]
-    return replace(batch, asks=whole)
+    return replace(batch, requests=whole)
 
 
 def _carried(batch: Batch, rows: Sequence[SampleRequest], goes_on: np.ndarray, setting: RunInfo):
@@ -134,14 +134,14 @@ def _carried(batch: Batch, rows: Sequence[SampleRequest], goes_on: np.ndarray, s
     train, rollouts = setting.task.train, batch.rollouts
     state, place = _no_rows(setting), 0
     for row in np.flatnonzero(goes_on).tolist():
-        ask = rows[row]
-        own = ask.number < len(train) and train[ask.number] is ask.prompt
-        if not own or ask.view.label != PLAIN.label or place == len(state["length"]):
+        request = rows[row]
+        own = request.number < len(train) and train[request.number] is request.prompt
+        if not own or request.view.label != PLAIN.label or place == len(state["length"]):
             continue
         length = int(rollouts.length[row])
         state["tokens"][place, :length] = rollouts.tokens[row, :length]
-        state["length"][place], state["number"][place] = length, ask.number
-        state["sample"][place] = ask.first_sample
+        state["length"][place], state["number"][place] = length, request.number
+        state["sample"][place] = request.first_sample
         place += 1
     return state
 

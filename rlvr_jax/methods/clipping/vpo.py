@@ -24,7 +24,7 @@ from collections.abc import Callable
 from jaxtyping import Array, Bool
 
 from rlvr_jax.experience import Curriculum, experience, rehearse, shuffled_epochs
-from rlvr_jax.experience.curricula.batches import asks_for
+from rlvr_jax.experience.curricula.batches import requests_for
 from rlvr_jax.objectives import Transform, implicit_reward_loss, log_ratio_sum, right_wrong_pairs
 from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.objectives.statistics.groups import has_tokens
@@ -79,12 +79,14 @@ def rate_first(rated: Count, samples: Count) -> Curriculum:
       samples: responses to each.
     """
 
-    def propose(asks, state, turn):
+    def propose(requests, state, turn):
         if turn.step or turn.round:
-            return asks
+            return requests
         chosen = turn.random().permutation(len(turn.setting.task.train))[:rated]
-        ratings = [replace(ask, samples=samples, rating=True) for ask in asks_for(turn, chosen)]
-        return [*ratings, *asks]
+        ratings = [
+            replace(request, samples=samples, rating=True) for request in requests_for(turn, chosen)
+        ]
+        return [*ratings, *requests]
 
     return Curriculum(propose)
 

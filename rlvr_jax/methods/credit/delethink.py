@@ -30,8 +30,8 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.experience import Draw, experience
-from rlvr_jax.experience.asks import SampleRequest, numbered_answers
 from rlvr_jax.experience.batch import Batch, by_trace, given_tokens
+from rlvr_jax.experience.requests import SampleRequest, numbered_answers
 from rlvr_jax.objectives import GIVEN, Transform, part, rollout_mean_token_sum, trace_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_sum, has_tokens
@@ -83,10 +83,10 @@ def chunks(most: Count, head: NonNegativeInt, carry: Count | None = None, **samp
             )
         return ()
 
-    def apply(asks, actor, state, turn):
+    def apply(requests, actor, state, turn):
         carried = turn.setting.response_tokens // 2 if carry is None else carry
-        parts = [actor.draw(asks, turn.key)]
-        answers = numbered_answers(asks)
+        parts = [actor.draw(requests, turn.key)]
+        answers = numbered_answers(requests)
         rows = np.arange(len(answers))
         traces = [rows]
         for chunk in range(1, most):
@@ -104,21 +104,21 @@ def chunks(most: Count, head: NonNegativeInt, carry: Count | None = None, **samp
             parts.append(sampled.with_rollouts(mask=sampled.rollouts.mask & ~given))
             traces.append(rows)
         metrics = {"answers": float(len(answers)), "chunks": float(sum(map(len, parts)))}
-        return by_trace(parts, np.concatenate(traces), asks), state, metrics
+        return by_trace(parts, np.concatenate(traces), requests), state, metrics
 
     return Draw(apply, init, sampling=sampling, of_policy=True, most=float(most), splits=most > 1)
 
 
 def _next_chunk(
-    batch: Batch, row: int, ask: SampleRequest, sample: int, carry: int, head: int
+    batch: Batch, row: int, request: SampleRequest, sample: int, carry: int, head: int
 ) -> SampleRequest:
     """The request for the next chunk of a response."""
     rollouts = batch.rollouts
     tokens = rollouts.tokens[row, : rollouts.length[row]].tolist()
     # The view's opening is added again by the view, and stays whole.
-    opening = int(given_tokens(rollouts)[row]) - len(batch.asks[row].given)
+    opening = int(given_tokens(rollouts)[row]) - len(batch.requests[row].given)
     kept = carried_over(tokens, carry, max(min(head, carry // 2), opening))
-    return replace(ask, samples=1, first_sample=sample, given=kept[opening:])
+    return replace(request, samples=1, first_sample=sample, given=kept[opening:])
 
 
 def carried_over(tokens: Sequence[int], carry: int, head: int) -> list[int]:

@@ -75,8 +75,8 @@ def probe_steps(separator: str = ".\n\n", opening: str = "\n\n**Final Answer** \
                 rows.append([*kept.tolist(), *begin, *answer])
                 owners.append(row)
                 counts.append(len(answer))
-        asks = [replace(batch.asks[row], samples=1, given=()) for row in owners]
-        accuracy, confidence = _probed(actor, asks, rows, counts)
+        requests = [replace(batch.requests[row], samples=1, given=()) for row in owners]
+        accuracy, confidence = _probed(actor, requests, rows, counts)
         shape = rollouts.mask.shape
         step = np.full(shape, -1, np.int32)
         confidences, accuracies = np.zeros((2, *shape), rollouts.reward.dtype)
@@ -124,7 +124,7 @@ def steps_of(batch: Batch, separator: str) -> list[list[int]]:
 
 def _answer(batch: Batch, actor, row: int, room: int) -> list[int]:
     """The tokens of a row's reference answer."""
-    prompt = batch.asks[row].prompt
+    prompt = batch.requests[row].prompt
     tokens = [] if prompt.answer is None else list(actor.encode(str(prompt.answer)))
     if not 0 < len(tokens) <= room:
         raise ValueError(
@@ -134,9 +134,9 @@ def _answer(batch: Batch, actor, row: int, room: int) -> list[int]:
     return tokens
 
 
-def _probed(actor, asks, rows, counts) -> tuple[np.ndarray, np.ndarray]:
+def _probed(actor, requests, rows, counts) -> tuple[np.ndarray, np.ndarray]:
     """Accuracy and confidence of each probe."""
-    written = actor.written(asks, rows)
+    written = actor.written(requests, rows)
     scores = actor.score(written, ["logp", "entropy"])
     length, count = written.rollouts.length[:, None], np.array(counts)[:, None]
     place = np.arange(written.rollouts.tokens.shape[1])[None]

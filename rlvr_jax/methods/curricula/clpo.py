@@ -29,9 +29,9 @@ from rlvr_jax.experience import Shown, Stage, View, concatenate, experience
 from rlvr_jax.experience.stages.problems.written import (
     WRITTEN,
     accepted_groups,
-    asks_of_problems,
     mixed,
     read_problems,
+    requests_of_problems,
     with_request,
 )
 from rlvr_jax.objectives import clipped_objective, k3_clamped, kl_penalty, scale_of_cell
@@ -82,11 +82,11 @@ def rewrite_prompts(hard: Unit, medium: Unit) -> Stage:
         wanted = band < EASY
         problems, labels = [], []
         if wanted.any():
-            asks = [
-                replace(ask, view=_asking(SIMPLER if label == HARD else OTHER), samples=1)
-                for ask, label in zip(batch.asks_of(wanted), band[wanted], strict=True)
+            requests = [
+                replace(request, view=_asking(SIMPLER if label == HARD else OTHER), samples=1)
+                for request, label in zip(batch.requests_of(wanted), band[wanted], strict=True)
             ]
-            found = read_problems(actor.draw(asks, turn.key), actor, turn)
+            found = read_problems(actor.draw(requests, turn.key), actor, turn)
             for problem, label in zip(found, band[wanted].tolist(), strict=True):
                 if problem is not None:
                     problems.append(problem)
@@ -94,9 +94,11 @@ def rewrite_prompts(hard: Unit, medium: Unit) -> Stage:
         parts = [accepted_groups(batch, mixed(outcomes))]
         written = None
         if problems:
-            asks = asks_of_problems(problems, labels, turn.setting.samples, turn.setting.task)
+            requests = requests_of_problems(
+                problems, labels, turn.setting.samples, turn.setting.task
+            )
             key = jax.random.fold_in(turn.key, 1)
-            written = actor.grade(actor.draw(asks, key))
+            written = actor.grade(actor.draw(requests, key))
             keep = mixed(written.outcomes())
             for label in (MEDIUM, HARD):
                 parts.insert(0, accepted_groups(written, keep & (np.array(labels) == label)))

@@ -84,21 +84,21 @@ def climb_formats(formats: Sequence[str], threshold: Finite, window: Count = 1) 
             )
         return easiest(there, window)
 
-    def shown(ask, state, turn):
-        if ask.number >= len(state.level) or state.level[ask.number] == len(formats):
-            return ask
-        name = formats[state.level[ask.number]]
-        seed = [turn.setting.seed, zlib.crc32(b"climb_formats"), ask.number]
-        random = np.random.default_rng([*seed, int(state.visits[ask.number])])
-        return replace(ask, prompt=reformulated(ask.prompt, name, random))
+    def shown(request, state, turn):
+        if request.number >= len(state.level) or state.level[request.number] == len(formats):
+            return request
+        name = formats[state.level[request.number]]
+        seed = [turn.setting.seed, zlib.crc32(b"climb_formats"), request.number]
+        random = np.random.default_rng([*seed, int(state.visits[request.number])])
+        return replace(request, prompt=reformulated(request.prompt, name, random))
 
-    def propose(asks, state, turn):
-        return [shown(ask, state, turn) for ask in asks]
+    def propose(requests, state, turn):
+        return [shown(request, state, turn) for request in requests]
 
     def observe(state, turn, seen, learned):
         numbers, rewards = [], []
         for rows in learned.groups:
-            number = learned.asks[rows[0]].number
+            number = learned.requests[rows[0]].number
             rows = rows[learned.decided[rows]]
             if number < len(state.level) and len(rows):
                 numbers.append(number)

@@ -31,7 +31,7 @@ import numpy as np
 
 from rlvr_jax.experience import Curriculum, by_rubric, experience, shape
 from rlvr_jax.experience.batch import ROUNDING
-from rlvr_jax.experience.curricula.batches import asks_for
+from rlvr_jax.experience.curricula.batches import requests_for
 from rlvr_jax.experience.curricula.history import rated_rates, visits_of
 from rlvr_jax.experience.curricula.picks import of_round, rarest_order
 from rlvr_jax.objectives.compositions import clipped_objective
@@ -97,16 +97,16 @@ def mastery_pool(mastered: Unit, pending: Unit, discard: Unit, samples: Count = 
             return _new_epoch(every, ~every, np.full(len(difficulty), np.nan, np.float32))
         return first_set(difficulty, setting.prompts)
 
-    def propose(asks, state, turn):
+    def propose(requests, state, turn):
         members = np.flatnonzero(state.active)
         order = members[rarest_order(turn.random(), state.visits[members])]
         wanted = turn.setting.prompts
         short = len(order) < wanted * (turn.round + 1)
-        asked = asks_for(turn, np.resize(order, wanted) if short else of_round(order, turn))
+        asked = requests_for(turn, np.resize(order, wanted) if short else of_round(order, turn))
         if turn.step or turn.round or not np.isnan(state.difficulty).any():
             return asked
-        ratings = asks_for(turn, range(len(state.active)))
-        return [*(replace(ask, samples=samples, rating=True) for ask in ratings), *asked]
+        ratings = requests_for(turn, range(len(state.active)))
+        return [*(replace(request, samples=samples, rating=True) for request in ratings), *asked]
 
     def observe(state, turn, seen, learned):
         if turn.step == 0 and np.isnan(state.difficulty).any():

@@ -33,7 +33,7 @@ import numpy as np
 
 from rlvr_jax.experience import Curriculum, Stage, experience, uniform
 from rlvr_jax.experience.batch import GroupTest
-from rlvr_jax.experience.curricula.batches import asks_for
+from rlvr_jax.experience.curricula.batches import requests_for
 from rlvr_jax.experience.curricula.history import History, no_history, visited, visits_of
 from rlvr_jax.experience.curricula.picks import mixed, of_round, weighted_order
 from rlvr_jax.experience.stages.rounds.redraw import refilled
@@ -86,13 +86,13 @@ def prioritized(
         prompts = len(setting.task.train)
         return _State(no_history(prompts, prior=prior), np.zeros(prompts, bool))
 
-    def propose(asks, state, turn):
+    def propose(requests, state, turn):
         left = ~state.solved
         if left.sum() < turn.setting.prompts:
             left = np.ones_like(left)
         chances = np.zeros(left.shape)
         chances[left] = mixed(weight(state.history.mean[left].astype(float)), explore)
-        return asks_for(turn, of_round(weighted_order(turn.random(), chances), turn))
+        return requests_for(turn, of_round(weighted_order(turn.random(), chances), turn))
 
     def observe(state, turn, seen, learned):
         rates = [(visit.number, visit.rate) for visit in visits_of(seen, len(state.solved))]

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rlvr_jax.experience import Curriculum, experience
-from rlvr_jax.experience.curricula.batches import asks_for, order_of
+from rlvr_jax.experience.curricula.batches import order_of, requests_for
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.curricula.picks import mixed, of_round, rarest_order
 from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean
@@ -160,7 +160,7 @@ def variance_promotion(
         none = np.full(prompts, np.nan, np.float32), np.zeros(prompts, np.float32)
         return _State(*none, np.full(prompts, -1, np.int32))
 
-    def propose(asks, state, turn):
+    def propose(requests, state, turn):
         setting, random = turn.setting, turn.random()
         weighted = int(fraction * setting.prompts)
         chances = mixed(state.weight.astype(float), 0.0)
@@ -170,14 +170,17 @@ def variance_promotion(
             order = order_of(setting, setting.prompts - weighted)
             passed = order.indices(turn.step, turn.round, setting.rounds)
             numbers = np.concatenate([numbers, passed])
-        return [*ratings(state, turn, random, numbers), *asks_for(turn, numbers)]
+        return [*ratings(state, turn, random, numbers), *requests_for(turn, numbers)]
 
     def ratings(state, turn, random, numbers):
         if turn.round or turn.step % refresh:
             return []
         order = rarest_order(random, state.last)
         chosen = order[~np.isin(order, numbers)][:rated]
-        return [replace(ask, rating=True, samples=rating_samples) for ask in asks_for(turn, chosen)]
+        return [
+            replace(request, rating=True, samples=rating_samples)
+            for request in requests_for(turn, chosen)
+        ]
 
     def observe(state, turn, seen, learned):
         score, last = state.score.copy(), state.last.copy()
@@ -192,7 +195,7 @@ def variance_promotion(
         if turn.step % refresh == 0:
             weight = refreshed(weight, score, scale, momentum)
         known = ~np.isnan(score)
-        rated_now = sum(visit.batch.asks[visit.rows[0]].rating for visit in visits)
+        rated_now = sum(visit.batch.requests[visit.rows[0]].rating for visit in visits)
         metrics = {"scored_fraction": float(known.mean()), "rated": float(rated_now)}
         if known.any():
             metrics["score"] = float(score[known].mean())

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from rlvr_jax.experience import Curriculum, experience
-from rlvr_jax.experience.curricula.batches import asks_for
+from rlvr_jax.experience.curricula.batches import requests_for
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe, arguments_of, part
 from rlvr_jax.types.hyperparameters import Count, NonNegativeInt
@@ -61,7 +61,7 @@ def one_level_at_a_time(per_level: Count, refresh: bool = True) -> Curriculum:
         # `events` gets no task: the number of levels is all that it needs.
         return np.int32(len(np.unique(level_of(setting))))
 
-    def propose(asks, state, turn):
+    def propose(requests, state, turn):
         setting = turn.setting
         values = level_of(setting)
         levels = np.unique(values).tolist()
@@ -76,7 +76,7 @@ def one_level_at_a_time(per_level: Count, refresh: bool = True) -> Curriculum:
             for number in np.unique(places // len(members)).tolist()
         }
         chosen = [orders[place // len(members)][place % len(members)] for place in places.tolist()]
-        return asks_for(turn, chosen)
+        return requests_for(turn, chosen)
 
     def observe(state, turn, seen, learned):
         levels = np.unique(level_of(turn.setting)).tolist()

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from rlvr_jax.experience import Curriculum, experience, plain
-from rlvr_jax.experience.curricula.batches import asks_for
+from rlvr_jax.experience.curricula.batches import requests_for
 from rlvr_jax.objectives import clipped_objective
 from rlvr_jax.types import Method, Recipe, arguments_of, part
 from rlvr_jax.types.hyperparameters import (
@@ -60,8 +60,8 @@ def chosen_prompts(numbers: Sequence[NonNegativeInt]) -> Curriculum:
             )
         return ()
 
-    def propose(asks, state, turn):
-        return asks_for(turn, np.resize(np.array(numbers), turn.setting.prompts))
+    def propose(requests, state, turn):
+        return requests_for(turn, np.resize(np.array(numbers), turn.setting.prompts))
 
     return Curriculum(propose, init)
 

@@ -123,20 +123,22 @@ def random_templates(templates: Sequence[Template] = TEMPLATES) -> Curriculum:
     def init(setting):
         return np.zeros(len(setting.task.train), np.int32)
 
-    def propose(asks, state, turn):
+    def propose(requests, state, turn):
         seed = turn.setting.seed
 
-        def view(ask):
-            epoch = int(state[ask.number]) if ask.number < len(state) else 0
-            return views[template_of(seed, epoch, ask.number, len(views))]
+        def view(request):
+            epoch = int(state[request.number]) if request.number < len(state) else 0
+            return views[template_of(seed, epoch, request.number, len(views))]
 
-        return [replace(ask, view=view(ask)) for ask in asks]
+        return [replace(request, view=view(request)) for request in requests]
 
     def observe(state, turn, seen, learned):
-        numbers = {batch.asks[rows[0]].number for batch in seen for rows in batch.groups}
+        numbers = {batch.requests[rows[0]].number for batch in seen for rows in batch.groups}
         state = state.copy()
         state[[number for number in numbers if number < len(state)]] += 1
-        return state, {"templates_asked": float(len({ask.view.label for ask in learned.asks}))}
+        return state, {
+            "templates_asked": float(len({request.view.label for request in learned.requests}))
+        }
 
     return Curriculum(propose, init, observe, views=tuple(views))
 
@@ -172,12 +174,12 @@ def reward_template(templates: Sequence[Template] = TEMPLATES) -> Stage:
     """
     known = {template_view(template).label: template for template in templates}
 
-    def score(ask, response):
-        template = known.get(ask.view.label)
+    def score(request, response):
+        template = known.get(request.view.label)
         return 0.0 if template is None else format_score(template, response.text)
 
     def apply(batch, actor, state, turn):
-        scores = np.array(list(map(score, batch.asks, batch.responses)))
+        scores = np.array(list(map(score, batch.requests, batch.responses)))
         reward = batch.rollouts.reward + scores.astype(batch.rollouts.reward.dtype)
         return batch.rewarded(reward), state, {"template_score": float(scores.mean())}
 

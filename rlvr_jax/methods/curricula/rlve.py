@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rlvr_jax.experience import Curriculum, RunInfo, experience, refill, shape, uniform
-from rlvr_jax.experience.curricula.batches import asks_for
+from rlvr_jax.experience.curricula.batches import requests_for
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.objectives import clipped_objective, truncate_importance
 from rlvr_jax.types import Function, Method, Recipe, part
@@ -99,7 +99,7 @@ def adaptive_levels(
         none = np.zeros(number, np.int32)
         return Levels(np.full(number, start, np.int32), none, none)
 
-    def propose(asks, state, turn):
+    def propose(requests, state, turn):
         atlas, random = _atlas(turn.setting), turn.random()
         low = np.maximum(0, state.highest - window + 1)
         queues: dict[tuple[int, int], np.ndarray] = {}
@@ -112,7 +112,7 @@ def adaptive_levels(
                 queues[cell] = random.permutation(atlas.members[cell])
             place = taken[cell] = taken.get(cell, -1) + 1
             order.append(queues[cell][place % len(queues[cell])])
-        return asks_for(turn, order[turn.round * turn.setting.prompts :])
+        return requests_for(turn, order[turn.round * turn.setting.prompts :])
 
     def observe(state, turn, seen, learned):
         atlas = _atlas(turn.setting)

@@ -27,7 +27,7 @@ import numpy as np
 
 from rlvr_jax.experience import Curriculum, experience, outside, refill
 from rlvr_jax.experience.batch import ROUNDING
-from rlvr_jax.experience.curricula.batches import asks_for, order_of
+from rlvr_jax.experience.curricula.batches import order_of, requests_for
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.curricula.picks import mixed
 from rlvr_jax.objectives.compositions import clipped_objective
@@ -87,7 +87,7 @@ def shift_to_weaknesses(
             np.zeros(len(kinds), np.float32),
         )
 
-    def propose(asks, state, turn):
+    def propose(requests, state, turn):
         setting, wanted = turn.setting, turn.setting.prompts
         _, kind, made = of_task(setting)
         originals = np.flatnonzero(~made)
@@ -98,7 +98,7 @@ def shift_to_weaknesses(
             random = np.random.default_rng([setting.seed, epoch, len(originals)])
             first = (place + turn.round * each) * wanted
             order = random.permutation(originals)
-            return asks_for(turn, order[(first + np.arange(wanted)) % len(order)])
+            return requests_for(turn, order[(first + np.arange(wanted)) % len(order)])
         random = turn.random().spawn(turn.round + 1)[-1]
         weak = int(fraction * wanted) if state.weight.any() else 0
         chosen = []
@@ -110,7 +110,7 @@ def shift_to_weaknesses(
         plain = order_of(setting).indices(turn.step, turn.round, setting.rounds)
         plain = [number for number in plain if not made[number]] or originals.tolist()
         chosen += np.resize(plain, wanted - weak).tolist()
-        return asks_for(turn, chosen)
+        return requests_for(turn, chosen)
 
     def observe(state, turn, seen, learned):
         kinds, kind, made = of_task(turn.setting)

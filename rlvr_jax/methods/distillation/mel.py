@@ -56,11 +56,11 @@ def reflect() -> Stage:
         metrics = {"mixed_groups": len(pairs) / len(batch.groups), "accepted_notes": 0.0}
         if not pairs:
             return batch, state, metrics
-        asks = asked_about(batch, pairs, REQUEST)
-        notes = actor.draw(asks, turn.key)
+        requests = asked_about(batch, pairs, REQUEST)
+        notes = actor.draw(requests, turn.key)
         tests = [
-            replace(ask, view=with_note(note.text))
-            for ask, note in zip(asks, notes.responses, strict=True)
+            replace(request, view=with_note(note.text))
+            for request, note in zip(requests, notes.responses, strict=True)
         ]
         tested = actor.grade(actor.draw(tests, jax.random.fold_in(turn.key, 1)))
         useful = tested.decided & is_correct(tested.rollouts.outcome) & (notes.rollouts.length > 0)

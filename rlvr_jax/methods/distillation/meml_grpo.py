@@ -64,11 +64,11 @@ def ask_experts(views: Sequence[View]) -> Curriculum:
     if not views:
         raise ValueError("ask_experts: views must be at least one, got none")
 
-    def propose(asks, state, turn):
+    def propose(requests, state, turn):
         return [
-            replace(ask, view=view, cell=cell, samples=number, first_sample=sum(parts[:cell]))
-            for ask in asks
-            for parts in [fractions(ask.samples, len(views))]
+            replace(request, view=view, cell=cell, samples=number, first_sample=sum(parts[:cell]))
+            for request in requests
+            for parts in [fractions(request.samples, len(views))]
             for cell, (view, number) in enumerate(zip(views, parts, strict=True))
             if number
         ]
@@ -89,8 +89,8 @@ def join_groups() -> Stage:
     """
 
     def apply(batch, actor, state, turn):
-        first = [batch.asks[rows[0]] for rows in batch.groups]
-        keys = [(ask.number, ask.round) for ask in first]
+        first = [batch.requests[rows[0]] for rows in batch.groups]
+        keys = [(request.number, request.round) for request in first]
         fresh = [one != two for one, two in zip(keys, [None, *keys[:-1]], strict=True)]
         number = np.cumsum(fresh).astype(np.int32) - np.int32(1)
         group = np.repeat(number, list(map(len, batch.groups)))
@@ -128,8 +128,11 @@ def show_to_worst(views: Sequence[View]) -> Stage:
             rollouts.reward, rollouts.outcome, rollouts.group, rollouts.records["cell"]
         )
         there, worst = np.asarray(teaching.rows), np.asarray(teaching.worst)
-        asks = [replace(ask, view=views[w]) for ask, w in zip(batch.asks, worst, strict=True)]
-        batch = with_second_prompts(batch, actor, asks, there)
+        requests = [
+            replace(request, view=views[w])
+            for request, w in zip(batch.requests, worst, strict=True)
+        ]
+        batch = with_second_prompts(batch, actor, requests, there)
         return batch, state, {"teaching_rows": float(there.mean())}
 
     return Stage(apply, views=tuple(views))
@@ -217,8 +220,10 @@ def imitate_hard(
         train = turn.setting.task.train
         hard = hard_groups(batch.outcomes(), wrong_above)
         chosen = turn.random().uniform(size=len(hard)) < probability
-        asks = batch.asks_of(hard & chosen)
-        numbers = [a.number for a in asks if a.number < len(train) and train[a.number] is a.prompt]
+        requests = batch.requests_of(hard & chosen)
+        numbers = [
+            a.number for a in requests if a.number < len(train) and train[a.number] is a.prompt
+        ]
         state = push(state, {"number": np.array(numbers, np.int32)}, turn.step)
         batch = batch.with_rollouts(supervised=np.zeros(len(batch), bool))
         solved, long = [], 0
@@ -236,20 +241,20 @@ def imitate_hard(
 
     def solutions(actor, train, numbers, most):
         stop = actor.stop_token()
-        asks, tokens = [], []
+        requests, tokens = [], []
         for number in numbers.tolist():
             ids = [*actor.encode("".join(train[number].solution)), stop]
             if len(ids) <= most:
-                asks += [
+                requests += [
                     SampleRequest(train[number], number, 1, view=view, cell=cell)
                     for cell, view in enumerate(views)
                 ]
                 tokens += [ids] * len(views)
-        long = len(numbers) - len(asks) // len(views)
-        if not asks:
+        long = len(numbers) - len(requests) // len(views)
+        if not requests:
             return [], long
-        rows = to_imitate(actor.written(asks, tokens), True)
-        cells = np.array([ask.cell for ask in asks], np.int32)
+        rows = to_imitate(actor.written(requests, tokens), True)
+        cells = np.array([request.cell for request in requests], np.int32)
         length = np.zeros_like(rows.rollouts.prompt_length)
         second = {"second_tokens": np.zeros_like(rows.rollouts.prompt_tokens)}
         rows = rows.with_rollouts(cell=cells, second_length=length, **second)

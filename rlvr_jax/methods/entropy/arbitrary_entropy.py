@@ -76,11 +76,13 @@ def draw_controllers(
         temperature = float(jnp.where(state["entropy"] <= target, high, low))
         metrics = {"control_temperature": temperature}
         again = np.arange(len(batch.groups)) < np.ceil(fraction * len(batch.groups))
-        asks = [replace(ask, temperature=temperature) for ask in batch.asks_of(again)]
+        requests = [
+            replace(request, temperature=temperature) for request in batch.requests_of(again)
+        ]
         batch = batch.with_rollouts(off_policy=np.zeros(len(batch), bool))
-        if not asks:
+        if not requests:
             return batch, state, metrics
-        more = actor.grade(actor.draw(asks, turn.key))
+        more = actor.grade(actor.draw(requests, turn.key))
         first = [rows[0] for rows, chosen in zip(batch.groups, again, strict=True) if chosen]
         own = np.asarray(batch.rollouts.temperature)[first, :1]
         rollouts = more.rollouts

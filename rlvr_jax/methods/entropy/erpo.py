@@ -50,16 +50,18 @@ def heat_solved(base: Positive, rise: NonNegative, highest: Positive) -> Curricu
     def init(setting):
         return np.zeros(len(setting.task.train), np.int32)
 
-    def propose(asks, state, turn):
+    def propose(requests, state, turn):
         return [
-            ask
-            if ask.rating or ask.number >= len(state)
-            else replace(ask, temperature=float(heat(state[ask.number], base, rise, highest)))
-            for ask in asks
+            request
+            if request.rating or request.number >= len(state)
+            else replace(
+                request, temperature=float(heat(state[request.number], base, rise, highest))
+            )
+            for request in requests
         ]
 
     def observe(state, turn, seen, learned):
-        trained = [batch for batch in seen if not batch.asks[0].rating]
+        trained = [batch for batch in seen if not batch.requests[0].rating]
         visits = visits_of(trained, len(state))
         numbers = np.array([visit.number for visit in visits], int)
         correct = np.array([all_right(visit.outcomes[None])[0] for visit in visits], bool)

@@ -68,10 +68,12 @@ def entropy_heated(strength: Strength, pivot: Unit, mirrored: bool = False) -> D
         scale = EntropyScale(*map(np.float64, (0, 1, 1, -1)))
         return {"scale": scale, "known": np.bool_(False)}
 
-    def apply(asks, actor, state, turn):
+    def apply(requests, actor, state, turn):
         values = state["scale"]._asdict() | {"strength": strength if state["known"] else 0.0}
         constants = {name: np.float32(x) for name, x in values.items()}
-        batch, _, metrics = plain(processor, lambda turn: constants).apply(asks, actor, (), turn)
+        batch, _, metrics = plain(processor, lambda turn: constants).apply(
+            requests, actor, (), turn
+        )
         return batch, state, metrics
 
     def observe(state, turn, seen, learned):

@@ -62,12 +62,12 @@ def draw_more(budget: Budget, most: AtLeastOne) -> Stage:
         if not extra.any():
             return batch, state, metrics
         # One request per row: the sampler compiles once for any number of rows.
-        asks = [
-            replace(batch.asks[rows[0]], samples=1, first_sample=place)
+        requests = [
+            replace(batch.requests[rows[0]], samples=1, first_sample=place)
             for rows, number in zip(batch.groups, extra, strict=True)
             for place in range(number)
         ]
-        sampled = actor.grade(actor.draw(asks, turn.key))
+        sampled = actor.grade(actor.draw(requests, turn.key))
         sizes = extra[extra > 0]
         group = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
         sampled = sampled.with_rollouts(group=group).renumbered()

@@ -35,7 +35,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from rlvr_jax.experience import Curriculum, experience, rehearse, shuffled_epochs
-from rlvr_jax.experience.curricula.batches import asks_for
+from rlvr_jax.experience.curricula.batches import requests_for
 from rlvr_jax.objectives import Divergence, Transform, clipped_objective, rollout_advantage
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_std
 from rlvr_jax.objectives.statistics.masked import masked_mean
@@ -72,17 +72,21 @@ def set_solved_aside(rated: Count, samples: Count) -> Curriculum:
     def init(setting):
         return np.zeros(len(setting.task.train), bool)
 
-    def propose(asks, solved, turn):
+    def propose(requests, solved, turn):
         random = turn.random()
         first = turn.step == 0 and turn.round == 0
         chosen = random.permutation(len(solved))[:rated] if first else ()
-        ratings = [replace(ask, samples=samples, rating=True) for ask in asks_for(turn, chosen)]
-        taken = {ask.number for ask in asks}
+        ratings = [
+            replace(request, samples=samples, rating=True) for request in requests_for(turn, chosen)
+        ]
+        taken = {request.number for request in requests}
         free = [n for n in random.permutation(len(solved)) if not solved[n] and n not in taken]
-        others = iter(asks_for(turn, free[: len(asks)]))
+        others = iter(requests_for(turn, free[: len(requests)]))
         left = [
-            next(others, ask) if ask.number < len(solved) and solved[ask.number] else ask
-            for ask in asks
+            next(others, request)
+            if request.number < len(solved) and solved[request.number]
+            else request
+            for request in requests
         ]
         return [*ratings, *left]
 
@@ -90,9 +94,9 @@ def set_solved_aside(rated: Count, samples: Count) -> Curriculum:
         solved = solved.copy()
         for batch in seen:
             for rows, outcomes in zip(batch.groups, batch.outcomes(), strict=True):
-                ask = batch.asks[rows[0]]
-                if ask.rating and ask.number < len(solved):
-                    solved[ask.number] = bool((outcomes == 1).all())
+                request = batch.requests[rows[0]]
+                if request.rating and request.number < len(solved):
+                    solved[request.number] = bool((outcomes == 1).all())
         return solved, {"solved_prompts": float(solved.sum())}
 
     return Curriculum(propose, init, observe)

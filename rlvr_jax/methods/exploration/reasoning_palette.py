@@ -58,26 +58,26 @@ def soft_prefixes(
     Writes: soft_prompt, soft_length. Metrics: prefixed_fraction (of the rows).
     """
 
-    def apply(asks, actor, state, turn):
+    def apply(requests, actor, state, turn):
         fraction = falling_fraction(turn.step, turn.setting.steps, until)
-        rows = [prefixed_rows(fraction, ask.samples) for ask in asks]
+        rows = [prefixed_rows(fraction, request.samples) for request in requests]
         z = turn.random().normal(size=(sum(rows), latent)).astype(np.float32)
         vectors = _decoded(decode, z, prefix, actor, turn) if len(z) else z
         split, prefixes = [], iter(vectors)
-        for ask, number in zip(asks, rows, strict=True):
-            first = ask.first_sample
+        for request, number in zip(requests, rows, strict=True):
+            first = request.first_sample
             split += [
-                replace(ask, samples=1, first_sample=first + sample, prefix=next(prefixes))
+                replace(request, samples=1, first_sample=first + sample, prefix=next(prefixes))
                 for sample in range(number)
             ]
-            if rest := ask.samples - number:
-                split.append(replace(ask, samples=rest, first_sample=first + number))
+            if rest := request.samples - number:
+                split.append(replace(request, samples=rest, first_sample=first + number))
         batch = actor.draw(split, turn.key)
-        sizes = [ask.samples for ask in asks]
-        group = np.repeat(np.arange(len(asks), dtype=np.int32), sizes)
+        sizes = [request.samples for request in requests]
+        group = np.repeat(np.arange(len(requests), dtype=np.int32), sizes)
         batch = replace(
             batch.with_rollouts(group=group).renumbered(),
-            asks=[ask for ask in asks for _ in range(ask.samples)],
+            requests=[request for request in requests for _ in range(request.samples)],
             sample_seconds=batch.sample_seconds,
         )
         return batch, state, {"prefixed_fraction": sum(rows) / max(len(group), 1)}

@@ -77,14 +77,14 @@ def soft_thinking(
     """
     bounds = GumbelNoise() if noise is None else noise
 
-    def apply(asks, actor, state, turn):
+    def apply(requests, actor, state, turn):
         ids = tuple(actor.encode(end)) if end else ()
         if len(ids) > 1:
             raise ValueError(
                 f"soft_thinking: end must be one token of the policy's, got {end!r} of {len(ids)}"
             )
         how = SoftThinking(ids, candidates, top_p, mixing_temperature, bounds)
-        batch = actor.draw(asks, turn.key, {"soft": how})
+        batch = actor.draw(requests, turn.key, {"soft": how})
         soft, mask = batch.rollouts.records.get("soft"), batch.rollouts.mask
         fraction = 0.0 if soft is None else float(soft.sum() / max(mask.sum(), 1))
         return batch, state, {"soft_fraction": fraction}

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rlvr_jax.experience import PLAIN, Curriculum, Stage, View, all_wrong, experience, part
-from rlvr_jax.experience.curricula.batches import asks_for
+from rlvr_jax.experience.curricula.batches import requests_for
 from rlvr_jax.experience.curricula.history import rated_rates
 from rlvr_jax.experience.stages.donors.traces import own_rows, with_rows
 from rlvr_jax.experience.stages.rounds.another_view import under_another_view
@@ -44,7 +44,7 @@ class _State(NamedTuple):
 
 
 @part
-def pieces_by_difficulty(number: Count, samples: Count) -> Curriculum:
+def chunks_by_difficulty(number: Count, samples: Count) -> Curriculum:
     """Trains on the prompts from easy to hard, in sections that are sorted again before their turn.
 
     Difficulty is 1 - the pass rate of responses that only rate. Step 0 rates all prompts and
@@ -52,7 +52,7 @@ def pieces_by_difficulty(number: Count, samples: Count) -> Curriculum:
     section rates its prompts, which stay in it. A section is passed once; its last step is filled
     from its beginning. The first section follows the last one.
 
-    Metrics: piece (section, from 0), rated_prompts, piece_difficulty (mean of the rated prompts).
+    Metrics: chunk (section, from 0), rated_prompts, chunk_difficulty (mean of the rated prompts).
     Raises:
       ValueError: at the start of a run, more sections than prompts.
     """
@@ -61,45 +61,45 @@ def pieces_by_difficulty(number: Count, samples: Count) -> Curriculum:
         prompts = len(setting.task.train)
         if number > prompts:
             raise ValueError(
-                f"pieces_by_difficulty: number must be at most the {prompts} prompts, got {number}"
+                f"chunks_by_difficulty: number must be at most the {prompts} prompts, got {number}"
             )
         return _State(np.arange(prompts, dtype=np.int32), np.full(prompts, np.nan, np.float32))
 
-    def pieces(state):
+    def chunks(state):
         return np.array_split(state.order, number)
 
     def now(step, setting, state):
         """The section of a step, the step's place in it, and whether it is the last one."""
         if step == 0:
             return number - 1, 0, True
-        sizes = np.array(list(map(len, pieces(state))))
+        sizes = np.array(list(map(len, chunks(state))))
         ends = np.cumsum(-(-sizes // (setting.prompts * setting.rounds)))
         place = (step - 1) % ends[-1]
-        piece = int(np.searchsorted(ends, place, side="right"))
-        return piece, int(place - (ends[piece - 1] if piece else 0)), place == ends[piece] - 1
+        chunk = int(np.searchsorted(ends, place, side="right"))
+        return chunk, int(place - (ends[chunk - 1] if chunk else 0)), place == ends[chunk] - 1
 
-    def rated(step, piece, last, state):
+    def rated(step, chunk, last, state):
         if step == 0:
             return state.order
-        return pieces(state)[(piece + 1) % number] if last else np.zeros(0, int)
+        return chunks(state)[(chunk + 1) % number] if last else np.zeros(0, int)
 
-    def propose(asks, state, turn):
+    def propose(requests, state, turn):
         setting = turn.setting
-        piece, place, last = now(turn.step, setting, state)
-        section = pieces(state)[piece] if turn.step else state.order
+        chunk, place, last = now(turn.step, setting, state)
+        section = chunks(state)[chunk] if turn.step else state.order
         first = (place * setting.rounds + turn.round) * setting.prompts
         chosen = section[(first + np.arange(setting.prompts)) % len(section)]
-        trained = asks_for(turn, chosen)
+        trained = requests_for(turn, chosen)
         if turn.round:
             return trained
-        ratings = asks_for(turn, rated(turn.step, piece, last, state))
-        return [*(replace(ask, samples=samples, rating=True) for ask in ratings), *trained]
+        ratings = requests_for(turn, rated(turn.step, chunk, last, state))
+        return [*(replace(request, samples=samples, rating=True) for request in ratings), *trained]
 
     def observe(state, turn, seen, learned):
-        piece, _, last = now(turn.step, turn.setting, state)
-        numbers = rated(turn.step, piece, last, state)
+        chunk, _, last = now(turn.step, turn.setting, state)
+        numbers = rated(turn.step, chunk, last, state)
         metrics = {
-            "piece": float(piece) if turn.step else 0.0,
+            "chunk": float(chunk) if turn.step else 0.0,
             "rated_prompts": float(len(numbers)),
         }
         if not len(numbers):
@@ -112,7 +112,7 @@ def pieces_by_difficulty(number: Count, samples: Count) -> Curriculum:
         order = state.order.copy()
         # Ties do not change their order.
         order[np.isin(order, numbers)] = numbers[np.argsort(known[numbers], kind="stable")]
-        metrics["piece_difficulty"] = float(known[numbers].mean())
+        metrics["chunk_difficulty"] = float(known[numbers].mean())
         return _State(order, difficulty), metrics
 
     return Curriculum(propose, init, observe)
@@ -138,8 +138,10 @@ def replace_failures(view: View, samples: Count, fraction: Unit) -> Stage:
         metrics = {"guided_groups": float(failed.mean()), "replaced_rows": 0.0}
         if not failed.any():
             return batch, state, metrics
-        asks = [replace(ask, view=view, samples=samples) for ask in batch.asks_of(failed)]
-        guided = actor.grade(actor.draw(asks, turn.key))
+        requests = [
+            replace(request, view=view, samples=samples) for request in batch.requests_of(failed)
+        ]
+        guided = actor.grade(actor.draw(requests, turn.key))
         metrics["guided_right"] = float(np.mean(is_correct(guided.rollouts.outcome)))
         most = int(fraction * outcomes.shape[1])
         source = failure_sources(outcomes[failed], guided.outcomes(), most)
@@ -177,7 +179,7 @@ def failure_sources(outcome: np.ndarray, guided: np.ndarray, most: int) -> np.nd
 
 
 def adcl_egsr(
-    pieces: Count = 4,
+    chunks: Count = 4,
     rating_samples: Count = 8,
     guided_samples: Count = 8,
     replaced: Unit = 0.5,
@@ -189,7 +191,7 @@ def adcl_egsr(
     """GRPO on sections of rising difficulty; failed groups are sampled with the worked solution.
 
     Args:
-      pieces: sections of the prompts (K).
+      chunks: sections of the prompts (K).
       rating_samples: responses that estimate the difficulty of a prompt.
       guided_samples: responses with the solution in sight, per prompt without a correct response.
       replaced: largest fraction of a group's rows that guided rows replace.
@@ -198,7 +200,7 @@ def adcl_egsr(
     return Recipe(
         objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(
-            pieces_by_difficulty(pieces, rating_samples),
+            chunks_by_difficulty(chunks, rating_samples),
             stages=[replace_failures(hint(shown), guided_samples, replaced)],
         ),
     )

@@ -64,8 +64,8 @@ def place_ranked_traces(when: GroupTest, most: Count = 2, right_above: Finite = 
         for group in wanted:
             rows = batch.groups[group]
             incorrect = rows[batch.rollouts.outcome[rows] <= right_above]
-            written, answer = _candidates(actor, batch.asks[rows[0]], turn)
-            long += len(traces_of(batch.asks[rows[0]].prompt)) - len(answer)
+            written, answer = _candidates(actor, batch.requests[rows[0]], turn)
+            long += len(traces_of(batch.requests[rows[0]].prompt)) - len(answer)
             if written is None or not len(incorrect):
                 continue
             logp = actor.score(written, ["logp"])["logp"]
@@ -94,19 +94,19 @@ def traces_of(prompt: Prompt) -> list[Sequence[str]]:
 
 
 def _candidates(
-    actor: Actor, ask: SampleRequest, turn: StepContext
+    actor: Actor, request: SampleRequest, turn: StepContext
 ) -> tuple[Batch | None, np.ndarray]:
     """Rows of a prompt's solutions that fit the budget, and the tokens of their answers."""
     stop, width = actor.stop_token(), turn.setting.response_tokens
     rows, starts = [], []
-    for steps in traces_of(ask.prompt):
+    for steps in traces_of(request.prompt):
         tokens = actor.encode("".join(steps))
         if len(tokens) < width:
             rows.append([*tokens, stop])
             starts.append(min(len(actor.encode("".join(steps[:-1]))), len(tokens) - 1))
     if not rows:
         return None, np.zeros((0, width), bool)
-    written = actor.written([replace(ask, samples=len(rows))], rows)
+    written = actor.written([replace(request, samples=len(rows))], rows)
     places = np.arange(width)[None]
     ends = written.rollouts.length[:, None] - 1  # the stop token is not part of the answer
     return written, (places >= np.array(starts)[:, None]) & (places < ends)

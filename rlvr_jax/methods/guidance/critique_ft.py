@@ -42,7 +42,7 @@ def imitate_solutions() -> Stage:
 
     def apply(batch, actor, state, turn):
         every = np.ones(len(batch.groups), bool)
-        traces, fit = solutions(actor, batch.asks_of(every), 1, turn)
+        traces, fit = solutions(actor, batch.requests_of(every), 1, turn)
         metrics = {
             "imitated_solutions": float(fit.sum()),
             "solutions_too_long": float(np.sum(~fit)),

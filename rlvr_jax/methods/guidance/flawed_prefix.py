@@ -25,8 +25,8 @@ from dataclasses import replace
 import numpy as np
 
 from rlvr_jax.experience import Curriculum, experience, part, shuffled_epochs
-from rlvr_jax.experience.asks import PLAIN, Shown, View, shows_nothing
 from rlvr_jax.experience.curricula.history import outcomes_by
+from rlvr_jax.experience.requests import PLAIN, Shown, View, shows_nothing
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.types import Method, Recipe
@@ -57,17 +57,17 @@ def mix_views(views: Sequence[View], fractions: Sequence[float]) -> Curriculum:
             f"mix_views: fractions must be at least 0 and at most 1 together, got {list(fractions)}"
         )
 
-    def propose(asks, state, turn):
+    def propose(requests, state, turn):
         random = turn.random().spawn(turn.round + 1)[-1]
-        kinds = random.permutation(np.array(exact_fractions(len(asks), fractions), int))
+        kinds = random.permutation(np.array(exact_fractions(len(requests), fractions), int))
         return [
-            ask if kind < 0 else replace(ask, view=views[kind])
-            for ask, kind in zip(asks, kinds.tolist(), strict=True)
+            request if kind < 0 else replace(request, view=views[kind])
+            for request, kind in zip(requests, kinds.tolist(), strict=True)
         ]
 
     def observe(state, turn, seen, learned):
-        def label(ask):
-            return PLAIN.label if shows_nothing(ask, turn.setting.task) else ask.view.label
+        def label(request):
+            return PLAIN.label if shows_nothing(request, turn.setting.task) else request.view.label
 
         means = outcomes_by(seen, label)
         return state, {f"outcome/{name}": float(np.mean(x)) for name, x in means.items()}

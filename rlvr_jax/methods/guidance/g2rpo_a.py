@@ -62,18 +62,20 @@ def guide_first_rows(rows: Count, longest: Count) -> Stage:
     def apply(batch, actor, state, turn):
         most = min(int(state.length), turn.setting.response_tokens - 1)
         every = np.ones(len(batch.groups), bool)
-        asks = [
-            replace(ask, samples=rows, given=actor.encode("".join(ask.prompt.solution))[:most])
-            for ask in batch.asks_of(every)
+        requests = [
+            replace(
+                request, samples=rows, given=actor.encode("".join(request.prompt.solution))[:most]
+            )
+            for request in batch.requests_of(every)
         ]
-        guided = actor.grade(actor.draw(asks, turn.key))
+        guided = actor.grade(actor.draw(requests, turn.key))
         batch = batch.with_groups(every, guided, "prepend")
         rollouts = batch.rollouts
         first = np.concatenate([np.arange(len(group)) < rows for group in batch.groups])
         given = (rollouts.records["origin"] == GIVEN) & first[:, None]
         metrics = {
             "guidance_length": float(state.length),
-            "guided_tokens": float(given.sum() / (rows * len(asks))),
+            "guided_tokens": float(given.sum() / (rows * len(requests))),
         }
         return batch.with_rollouts(mask=rollouts.mask | given), state, metrics
 

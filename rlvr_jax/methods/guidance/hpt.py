@@ -68,7 +68,7 @@ def demonstrate(when: GroupTest) -> Stage:
     def apply(batch, actor, state, turn):
         wanted = np.asarray(when(batch.outcomes()))
         batch = own_rows(batch)
-        traces, fit = solutions(actor, batch.asks_of(wanted), 1, turn)
+        traces, fit = solutions(actor, batch.requests_of(wanted), 1, turn)
         if traces is None:
             return batch, state, trace_metrics(traces, fit)
         shown = wanted.copy()

@@ -28,7 +28,7 @@ import numpy as np
 from rlvr_jax.experience import PLAIN, Batch, Stage, View, experience, score_steps
 from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.stages.rewards.score_steps import scored_steps
-from rlvr_jax.experience.stages.rounds.first_errors import asks_after, repairable
+from rlvr_jax.experience.stages.rounds.first_errors import repairable, requests_after
 from rlvr_jax.experience.views import hint
 from rlvr_jax.objectives import imitate, objective_of_terms, part
 from rlvr_jax.tasks.base import Task
@@ -60,20 +60,20 @@ def imitate_interventions(proposer: View, below: Finite, continuations: Count) -
         if not len(rows):
             return nothing, state, metrics
         beginnings = [batch.rollouts.tokens[row, : start[row]].tolist() for row in rows]
-        proposals = actor.draw(asks_after(batch, rows, beginnings, proposer), turn.key)
+        proposals = actor.draw(requests_after(batch, rows, beginnings, proposer), turn.key)
         proposed = _up_to_the_next_step(proposals, start[rows], turn.setting.task)
         targets = [(row, ids) for row, ids in zip(rows, proposed, strict=True) if ids]
         metrics["proposed_interventions"] = len(targets) / len(batch)
         if not targets:
             return nothing, state, metrics
-        tests = asks_after(batch, *zip(*targets, strict=True), PLAIN, continuations)
+        tests = requests_after(batch, *zip(*targets, strict=True), PLAIN, continuations)
         tested = actor.grade(actor.draw(tests, jax.random.fold_in(turn.key, 1)))
         useful = is_correct(np.nan_to_num(tested.outcomes())).any(axis=1)
         kept = [target for target, there in zip(targets, useful, strict=True) if there]
         metrics["accepted_interventions"] = len(kept) / len(batch)
         if not kept:
             return nothing, state, metrics
-        plain = [replace(batch.asks[row], view=PLAIN, samples=1, given=()) for row, _ in kept]
+        plain = [replace(batch.requests[row], view=PLAIN, samples=1, given=()) for row, _ in kept]
         rows = actor.written(plain, [ids for _, ids in kept])
         # The beginning of a response has no grade.
         rows = replace(rows.graded([Grade(None)] * len(kept)), tokenizer=batch.tokenizer)

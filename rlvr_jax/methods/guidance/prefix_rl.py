@@ -46,22 +46,22 @@ def begin_with_prefixes(low: Unit, high: Unit, cuts: Count, fraction: Unit) -> C
     if not low < high:
         raise ValueError(f"begin_with_prefixes: low must be below high {high}, got {low}")
 
-    def propose(asks, state, turn):
+    def propose(requests, state, turn):
         seed, random = turn.setting.seed, turn.random().spawn(turn.round + 1)[-1]
-        prefixed = random.uniform(size=len(asks)) < fraction
-        cut = random.integers(cuts, size=len(asks)).tolist()
+        prefixed = random.uniform(size=len(requests)) < fraction
+        cut = random.integers(cuts, size=len(requests)).tolist()
 
-        def view(ask, k):
-            return begin_with(prefix_fraction(seed, ask.number, k, low, high))
+        def view(request, k):
+            return begin_with(prefix_fraction(seed, request.number, k, low, high))
 
         return [
-            replace(ask, view=view(ask, k)) if chosen else ask
-            for ask, chosen, k in zip(asks, prefixed, cut, strict=True)
+            replace(request, view=view(request, k)) if chosen else request
+            for request, chosen, k in zip(requests, prefixed, cut, strict=True)
         ]
 
     def observe(state, turn, seen, learned):
         labels = {True: "outcome_prefixed", False: "outcome_plain"}
-        found = outcomes_by(seen, lambda ask: labels[bool(ask.view.fraction)])
+        found = outcomes_by(seen, lambda request: labels[bool(request.view.fraction)])
         number = sum(map(len, found.values()))
         means = {name: float(np.mean(x)) for name, x in found.items()}
         means["prefixed_fraction"] = len(found.get(labels[True], ())) / max(number, 1)

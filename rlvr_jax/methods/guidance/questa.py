@@ -26,7 +26,7 @@ from dataclasses import replace
 import numpy as np
 
 from rlvr_jax.experience import Curriculum, experience, shuffled_epochs
-from rlvr_jax.experience.asks import Shown, View, shows_nothing
+from rlvr_jax.experience.requests import Shown, View, shows_nothing
 from rlvr_jax.objectives import clipped_objective, group_centered, part
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.derived.hints import augment
@@ -44,12 +44,12 @@ def show_as(view: View) -> Curriculum:
       example because the hint contains the answer).
     """
 
-    def propose(asks, state, turn):
-        return [replace(ask, view=view) for ask in asks]
+    def propose(requests, state, turn):
+        return [replace(request, view=view) for request in requests]
 
     def observe(state, turn, seen, learned):
-        asked = [learned.asks[rows[0]] for rows in learned.groups]
-        bare = [shows_nothing(replace(ask, view=view), turn.setting.task) for ask in asked]
+        asked = [learned.requests[rows[0]] for rows in learned.groups]
+        bare = [shows_nothing(replace(request, view=view), turn.setting.task) for request in asked]
         return state, {"shown_as_it_is": float(np.mean(bare))} if bare else {}
 
     return Curriculum(propose, observe=observe, views=(view,))

@@ -54,21 +54,21 @@ def begin_near_the_end(per_stage: NonNegativeInt = 0) -> Curriculum:
     Metrics: given_fraction (fraction of the solution that is given, mean over the groups).
     """
 
-    def propose(asks, state, turn):
-        steps = np.array([len(ask.prompt.solution) for ask in asks])
+    def propose(requests, state, turn):
+        steps = np.array([len(request.prompt.solution) for request in requests])
         if per_stage:
-            stage = np.full(len(asks), 1 + turn.step // per_stage)
+            stage = np.full(len(requests), 1 + turn.step // per_stage)
         else:
             random = turn.random().spawn(turn.round + 1)[-1]
             stage = 1 + random.integers(np.maximum(steps, 1))
         fractions = given_steps(steps, stage) / np.maximum(steps, 1)
         return [
-            replace(ask, view=begin_with(fraction, whole_steps=True))
-            for ask, fraction in zip(asks, fractions.tolist(), strict=True)
+            replace(request, view=begin_with(fraction, whole_steps=True))
+            for request, fraction in zip(requests, fractions.tolist(), strict=True)
         ]
 
     def observe(state, turn, seen, learned):
-        asked = [learned.asks[rows[0]].view.fraction for rows in learned.groups]
+        asked = [learned.requests[rows[0]].view.fraction for rows in learned.groups]
         return state, {"given_fraction": float(np.mean(asked))}
 
     return Curriculum(propose, observe=observe)

@@ -27,7 +27,7 @@ import numpy as np
 
 from rlvr_jax.experience import Batch, Stage, View, experience, part, score_steps
 from rlvr_jax.experience.stages.donors.traces import own_rows, with_rows
-from rlvr_jax.experience.stages.rounds.first_errors import asks_after, repairable
+from rlvr_jax.experience.stages.rounds.first_errors import repairable, requests_after
 from rlvr_jax.experience.views import hint
 from rlvr_jax.objectives import (
     by_origin,
@@ -65,8 +65,8 @@ def salvage(teacher: View, below: Finite) -> Stage:
         if not len(rows):
             return batch, state, metrics
         beginnings = [batch.rollouts.tokens[row, : start[row]].tolist() for row in rows]
-        asks = asks_after(batch, rows, beginnings, teacher)
-        continued = actor.grade(actor.draw(asks, turn.key))
+        requests = requests_after(batch, rows, beginnings, teacher)
+        continued = actor.grade(actor.draw(requests, turn.key))
         correct = np.flatnonzero(is_correct(continued.rollouts.outcome))
         correct = correct[_spared(batch, rows[correct])]
         if not len(correct):
@@ -108,7 +108,7 @@ def _mended(before: Batch, continued: Batch, start: np.ndarray) -> Batch:
         origin=np.where(mask & ~beginning, TEACHER, 0).astype(np.int32),
         **records,
     )
-    return replace(changed.rewarded(1), asks=before.asks)
+    return replace(changed.rewarded(1), requests=before.requests)
 
 
 def scope(

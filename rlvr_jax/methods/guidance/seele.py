@@ -80,23 +80,23 @@ def remember_hints() -> Curriculum:
     def init(setting):
         return np.full(len(setting.task.train), UNKNOWN, np.float32)
 
-    def hinted(ask, state):
-        steps = len(ask.prompt.solution)
-        known = state[ask.number] if ask.number < len(state) else UNKNOWN
+    def hinted(request, state):
+        steps = len(request.prompt.solution)
+        known = state[request.number] if request.number < len(state) else UNKNOWN
         fraction = (steps - 1) / steps if known == UNKNOWN else round(float(known) * steps) / steps
         return begin_with(fraction, trained=True, whole_steps=True)
 
-    def propose(asks, state, turn):
-        return [replace(ask, view=hinted(ask, state)) for ask in asks]
+    def propose(requests, state, turn):
+        return [replace(request, view=hinted(request, state)) for request in requests]
 
     def observe(state, turn, seen, learned):
         state, numbers = state.copy(), set()
         for batch in seen:
             for rows in batch.groups:
-                ask = batch.asks[rows[0]]
-                if not ask.rating and ask.number < len(state):
-                    state[ask.number] = ask.view.fraction
-                    numbers.add(ask.number)
+                request = batch.requests[rows[0]]
+                if not request.rating and request.number < len(state):
+                    state[request.number] = request.view.fraction
+                    numbers.add(request.number)
         metrics = {"remembered_hint": float(np.mean(state[sorted(numbers)]))} if numbers else {}
         return state, metrics
 
@@ -132,28 +132,30 @@ def search_hint(rounds: Count, target: OpenUnit) -> Stage:
             )
         return samples // rounds
 
-    def next_view(known, ask):
+    def next_view(known, request):
         # Without any graded response, the hint of the last round stays.
-        steps = len(ask.prompt.solution)
-        fraction = next_hint(known, target, steps) if known else ask.view.fraction
+        steps = len(request.prompt.solution)
+        fraction = next_hint(known, target, steps) if known else request.view.fraction
         return begin_with(fraction, trained=True, whole_steps=True)
 
     def apply(batch, actor, state, turn):
         every = np.ones(len(batch.groups), bool)
-        asks, last = batch.asks_of(every), batch.outcomes()
-        points = [[] for _ in asks]
+        requests, last = batch.requests_of(every), batch.outcomes()
+        points = [[] for _ in requests]
         for number in range(1, rounds):
-            for known, ask, outcomes in zip(points, asks, last, strict=True):
+            for known, request, outcomes in zip(points, requests, last, strict=True):
                 if not np.isnan(outcomes).all():
-                    known.append((ask.view.fraction, float(np.nanmean(outcomes))))
-            asks = [
-                replace(ask, view=next_view(known, ask), first_sample=number * ask.samples)
-                for known, ask in zip(points, asks, strict=True)
+                    known.append((request.view.fraction, float(np.nanmean(outcomes))))
+            requests = [
+                replace(
+                    request, view=next_view(known, request), first_sample=number * request.samples
+                )
+                for known, request in zip(points, requests, strict=True)
             ]
-            drawn = actor.grade(actor.draw(asks, jax.random.fold_in(turn.key, number)))
+            drawn = actor.grade(actor.draw(requests, jax.random.fold_in(turn.key, number)))
             batch, last = batch.with_groups(every, drawn, "append"), drawn.outcomes()
         metrics = {
-            "hint_fraction": float(np.mean([ask.view.fraction for ask in asks])),
+            "hint_fraction": float(np.mean([request.view.fraction for request in requests])),
             "hinted_outcome": float(np.mean(np.nan_to_num(last))),
         }
         return batch, state, metrics

@@ -58,11 +58,11 @@ def bootstrap_replies(temperature: Positive) -> Stage:
         if not len(correct):
             return nothing, state, metrics
         replies = replies.take(correct).renumbered()
-        plain = [replace(batch.asks[pairs[place].right], samples=1) for place in correct]
+        plain = [replace(batch.requests[pairs[place].right], samples=1) for place in correct]
         tokens, length = actor.prompts(plain)
         rollouts = replies.rollouts
         kind = rollouts.temperature.dtype
-        replies = replace(replies, asks=plain).with_rollouts(
+        replies = replace(replies, requests=plain).with_rollouts(
             prompt_tokens=tokens,
             prompt_length=length,
             second_tokens=rollouts.prompt_tokens,

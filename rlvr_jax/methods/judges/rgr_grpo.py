@@ -111,18 +111,19 @@ def refine(rubric: Sequence[Criterion], reward: Shaping, least: Unit = 0.5) -> S
         refined = failed.any(axis=1) & np.isfinite(earned[rows])
         texts = batch.take(rows).responses
         names = _names(rubric, task.rewards[: len(rubric)])
-        asks = []
+        requests = []
         for place, row in enumerate(rows.tolist()):
-            ask = replace(batch.asks[row], samples=1, first_sample=turn.setting.samples - 1)
+            request = replace(batch.requests[row], samples=1, first_sample=turn.setting.samples - 1)
             if refined[place]:
                 lacking = [name for name, out in zip(names, failed[place], strict=True) if out]
-                shown = ask_to_revise(task, ask.prompt, texts[place].text, lacking)
-                ask = replace(ask, view=showing(shown))
-            asks.append(ask)
-        sampled = actor.grade(actor.draw(asks, turn.key))
+                shown = ask_to_revise(task, request.prompt, texts[place].text, lacking)
+                request = replace(request, view=showing(shown))
+            requests.append(request)
+        sampled = actor.grade(actor.draw(requests, turn.key))
         _, gained = graded(sampled, task)
         plain = [
-            replace(ask, view=batch.asks[row].view) for ask, row in zip(asks, rows, strict=True)
+            replace(request, view=batch.requests[row].view)
+            for request, row in zip(requests, rows, strict=True)
         ]
         tokens, length = actor.prompts(plain)
         revised = own_rows(sampled).with_rollouts(

@@ -67,18 +67,20 @@ def rate_pairs(pairs: Count = 2, tolerance: Unit = 0.2, show: Show = ask_to_rate
     def apply(batch, actor, state, turn):
         random, texts = turn.random(), [response.text for response in batch.responses]
         correct = is_correct(np.asarray(batch.rollouts.outcome))
-        asks, compared = [], []
+        requests, compared = [], []
         for rows in batch.groups:
             for first, second in _sampled_pairs(rows[batch.decided[rows]], correct, pairs, random):
-                ask = batch.asks[first]
-                shown = showing(show(ask.prompt.text, texts[first], texts[second]))
-                asks.append(replace(ask, view=shown, samples=turn.setting.samples, given=()))
+                request = batch.requests[first]
+                shown = showing(show(request.prompt.text, texts[first], texts[second]))
+                requests.append(
+                    replace(request, view=shown, samples=turn.setting.samples, given=())
+                )
                 compared.append((first, second))
         batch = batch.with_rollouts(cell=np.zeros(len(batch), np.int32))
-        metrics = {"rated_pairs": len(asks) / len(batch.groups)}
-        if not asks:
+        metrics = {"rated_pairs": len(requests) / len(batch.groups)}
+        if not requests:
             return batch, state, metrics
-        sampled = actor.draw(asks, turn.key)
+        sampled = actor.draw(requests, turn.key)
         rated, earned = _graded(sampled, correct[np.array(compared)].tolist(), tolerance)
         unread = np.isnan(earned)
         metrics["unreadable_ratings"] = float(unread.mean())

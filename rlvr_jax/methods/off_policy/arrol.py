@@ -26,7 +26,7 @@ import numpy as np
 
 from rlvr_jax.experience import Draw, experience
 from rlvr_jax.experience.draws.trees.heads import fitted, new_head, states_behind
-from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples
+from rlvr_jax.experience.draws.trees.segments import Segments, first_samples
 from rlvr_jax.objectives import clipped_objective, part
 from rlvr_jax.types import Method, Recipe, arguments_of, is_correct
 from rlvr_jax.types.hyperparameters import (
@@ -78,40 +78,44 @@ def prune(
             raise ValueError(f"prune: RunInfo.width must be known, got {setting.width}")
         return {**new_head(setting.width), "area": np.array(0.5, np.float32)}
 
-    def apply(asks, actor, state, turn):
+    def apply(requests, actor, state, turn):
         budget = turn.setting.response_tokens
         # The state after the last token is read at the place of the next one.
         limit = min(max(round(check * budget), 1), budget - 1)
-        pieces, numbered = Pieces(actor, turn.key), first_samples(asks)
-        owner = np.repeat(np.arange(len(asks)), [ask.samples for ask in asks])
+        segments, numbered = Segments(actor, turn.key), first_samples(requests)
+        owner = np.repeat(np.arange(len(requests)), [request.samples for request in requests])
         sample = np.concatenate(
-            [first + np.arange(a.samples) for first, a in zip(numbered, asks, strict=True)]
+            [first + np.arange(a.samples) for first, a in zip(numbered, requests, strict=True)]
         )
-        rows = [asks[group] for group in owner]
+        rows = [requests[group] for group in owner]
         none = np.full(len(rows), -1)
-        tips = pieces.draw(rows, sample, none, np.zeros(len(rows), int), limit)
-        finished = ~pieces.goes_on(tips)
-        hidden = states_behind(pieces.batch.take(tips), actor)
+        tips = segments.draw(rows, sample, none, np.zeros(len(rows), int), limit)
+        finished = ~segments.goes_on(tips)
+        hidden = states_behind(segments.batch.take(tips), actor)
         hidden = np.where(finished[:, None], 0, hidden)
         chosen = np.ones(len(rows), bool)
         if state["area"] >= least_area:
             quality = head_scores(state["weights"], hidden)
-            for group, ask in enumerate(asks):
+            for group, request in enumerate(requests):
                 own = np.flatnonzero(owner == group)
                 if control and group % control == 0:
                     continue
-                number = max(1, round(keep * ask.samples))
+                number = max(1, round(keep * request.samples))
                 chosen[own] = pruned_choice(quality[own], finished[own], number, fraction)
         going = np.flatnonzero(chosen & ~finished)
         if len(going):
-            cut = pieces.batch.rollouts.length[tips[going]]
-            tips[going] = pieces.draw([rows[row] for row in going], sample[going], tips[going], cut)
+            cut = segments.batch.rollouts.length[tips[going]]
+            tips[going] = segments.draw(
+                [rows[row] for row in going], sample[going], tips[going], cut
+            )
         left = [
-            replace(ask, samples=int(chosen[owner == group].sum()))
-            for group, ask in enumerate(asks)
+            replace(request, samples=int(chosen[owner == group].sum()))
+            for group, request in enumerate(requests)
         ]
-        batch = pieces.responses(tips[chosen], left)
-        batch = replace(batch, asks=[ask for ask, one in zip(rows, chosen, strict=True) if one])
+        batch = segments.responses(tips[chosen], left)
+        batch = replace(
+            batch, requests=[request for request, one in zip(rows, chosen, strict=True) if one]
+        )
         batch = batch.with_rollouts(embedding=hidden[chosen].astype(np.float32))
         return batch, state, {"pruned_rows": float(np.sum(~chosen))}
 

@@ -99,31 +99,35 @@ def from_drafts(lenience: Finite, exact_mb: NonNegative = 0) -> Draw:
             "fractions": np.zeros(2),
         }
 
-    def apply(asks, actor, state, turn):
+    def apply(requests, actor, state, turn):
         own, metrics = dict(state), dict.fromkeys(counts, 0.0)
 
-        def draw(asks, stream):
+        def draw(requests, stream):
             key = jax.random.fold_in(turn.key, stream) if stream else turn.key
-            batch, _, _ = below.apply(asks, actor, (), turn._replace(key=key))
+            batch, _, _ = below.apply(requests, actor, (), turn._replace(key=key))
             return batch
 
-        drafted = _drafted(asks, state, turn)
+        drafted = _drafted(requests, state, turn)
         if any(drafted):
-            numbers = [ask.number for ask, has in zip(asks, drafted, strict=True) if has]
+            numbers = [
+                request.number for request, has in zip(requests, drafted, strict=True) if has
+            ]
             own["used"] = state["used"].copy()
             own["used"][numbers] = turn.step
-            verified = _verify(asks, drafted, actor, state, turn.random(), lenience)
-            batch, prefix = _continued(asks, drafted, verified, draw)
+            verified = _verify(requests, drafted, actor, state, turn.random(), lenience)
+            batch, prefix = _continued(requests, drafted, verified, draw)
             found = _counts(verified, batch, prefix)
             metrics = {name: found[name] for name in counts}
         else:
-            batch = draw(asks, 0)
+            batch = draw(requests, 0)
         if exact:
             scored = actor.score(batch, ("logp", "all_logp"))
-            number = np.array([ask.number for ask in batch.asks])
+            number = np.array([request.number for request in batch.requests])
             own_prompt = number < len(state["written"])
             number = np.where(own_prompt, number, 0)
-            first = np.array([not (ask.rating or ask.first_sample) for ask in batch.asks])
+            first = np.array(
+                [not (request.rating or request.first_sample) for request in batch.requests]
+            )
             fresh = own_prompt & first & (state["written"][number] != turn.step)
             own |= _stored(own, batch, scored["logp"], fresh, scored["all_logp"])
             own["written"] = state["written"].copy()
@@ -163,17 +167,17 @@ def _check_bytes(setting: RunInfo, exact_mb: float) -> None:
         )
 
 
-def _drafted(asks: Sequence[SampleRequest], state, turn: StepContext) -> list[bool]:
+def _drafted(requests: Sequence[SampleRequest], state, turn: StepContext) -> list[bool]:
     """Requests with drafts that this step has not used yet, list of bool."""
     length, used = state["length"], state["used"]
-    again = occurrences(np.array([ask.number for ask in asks]))
+    again = occurrences(np.array([request.number for request in requests]))
     return [
-        ask.number < len(length)
-        and ask.view.label == PLAIN.label
-        and not (repeat or ask.rating or ask.first_sample or len(ask.given))
-        and used[ask.number] != turn.step
-        and bool(length[ask.number].any())
-        for ask, repeat in zip(asks, again, strict=True)
+        request.number < len(length)
+        and request.view.label == PLAIN.label
+        and not (repeat or request.rating or request.first_sample or len(request.given))
+        and used[request.number] != turn.step
+        and bool(length[request.number].any())
+        for request, repeat in zip(requests, again, strict=True)
     ]
 
 
@@ -198,7 +202,7 @@ class Verified(NamedTuple):
 
 
 def _verify(
-    asks: Sequence[SampleRequest],
+    requests: Sequence[SampleRequest],
     drafted: Sequence[bool],
     actor: Actor,
     drafts: dict[str, np.ndarray],
@@ -211,14 +215,14 @@ def _verify(
       drafts: tokens, logp [prompts, samples, T], length, truncated [prompts, samples]; and
         all_logp [prompts, samples, T, V] where rejected tokens are replaced by residuals.
     """
-    own = [(place, ask) for place, ask in enumerate(asks) if drafted[place]]
-    rows = [(place, sample) for place, ask in own for sample in range(ask.samples)]
+    own = [(place, request) for place, request in enumerate(requests) if drafted[place]]
+    rows = [(place, sample) for place, request in own for sample in range(request.samples)]
     stored = drafts["length"].shape[1]
     sample = np.array([sample for _, sample in rows])
-    index = np.array([asks[place].number for place, _ in rows]), np.minimum(sample, stored - 1)
+    index = np.array([requests[place].number for place, _ in rows]), np.minimum(sample, stored - 1)
     length = np.where(sample < stored, drafts["length"][index], 0)
     tokens = [ids[:n].tolist() for ids, n in zip(drafts["tokens"][index], length, strict=True)]
-    batch = actor.written([ask for _, ask in own], tokens)
+    batch = actor.written([request for _, request in own], tokens)
     exact = "all_logp" in drafts
     scored = actor.score(batch, ("logp", "entropy", *(["all_logp"] if exact else [])))
     log_ratio = np.asarray(scored["logp"], np.float64) - drafts["logp"][index]
@@ -305,7 +309,7 @@ def _before(tokens: np.ndarray, count: np.ndarray) -> np.ndarray:
     return np.arange(tokens.shape[1])[None] < count[:, None]
 
 
-def _continued(asks, drafted, verified: Verified, draw) -> tuple[Batch, np.ndarray]:
+def _continued(requests, drafted, verified: Verified, draw) -> tuple[Batch, np.ndarray]:
     """Responses to all requests, from drafts where there are some.
 
     Args:
@@ -317,14 +321,14 @@ def _continued(asks, drafted, verified: Verified, draw) -> tuple[Batch, np.ndarr
     parts, rows = [verified.batch.take(done)], [verified.rows[row] for row in done]
     fresh = [place for place, has in enumerate(drafted) if not has]
     if fresh:
-        parts.append(draw([asks[place] for place in fresh], 0))
-        rows += [(place, k) for place in fresh for k in range(asks[place].samples)]
+        parts.append(draw([requests[place] for place in fresh], 0))
+        rows += [(place, k) for place in fresh for k in range(requests[place].samples)]
     if len(left):
         again = []
         for row in left:
             place, sample = verified.rows[row]
             given = verified.batch.rollouts.tokens[row, : verified.prefix[row]].tolist()
-            again.append(replace(asks[place], samples=1, first_sample=sample, given=given))
+            again.append(replace(requests[place], samples=1, first_sample=sample, given=given))
         parts.append(_taken_over(draw(again, 1), verified, left))
         rows += [verified.rows[row] for row in left]
     order = sorted(range(len(rows)), key=rows.__getitem__)
@@ -339,7 +343,7 @@ def _continued(asks, drafted, verified: Verified, draw) -> tuple[Batch, np.ndarr
     batch = concatenate(parts).take(order).with_rollouts(group=group, branch_position=accepted)
     batch = replace(
         batch.renumbered(),
-        asks=[asks[place] for place in group],
+        requests=[requests[place] for place in group],
         sample_seconds=sum(part.sample_seconds for part in parts),
     )
     return batch, of_drafts(verified.prefix)
@@ -393,11 +397,13 @@ def _stored(state, batch: Batch, logp: np.ndarray, fresh: Sequence[bool], all_lo
         flag = rollouts.get(name)
         usable &= True if flag is None else ~flag
     seen: dict[int, int] = {}
-    for row, ask in enumerate(batch.asks):
-        sample = seen[ask.number] = seen.get(ask.number, -1) + 1
-        plainly = ask.view.label == PLAIN.label and ask.number < prompts and sample < samples
+    for row, request in enumerate(batch.requests):
+        sample = seen[request.number] = seen.get(request.number, -1) + 1
+        plainly = (
+            request.view.label == PLAIN.label and request.number < prompts and sample < samples
+        )
         if plainly and usable[row] and fresh[row]:
-            at = ask.number, sample
+            at = request.number, sample
             stored["tokens"][at] = np.where(there[row], rollouts.tokens[row], 0)
             for name, array in arrays.items():
                 on = there[row].reshape(-1, *[1] * (array.ndim - 2))

@@ -74,7 +74,7 @@ def relabel(start: NonNegativeInt, slope: Finite, visits: Count) -> Stage:
         outcome, grades = batch.rollouts.outcome.copy(), list(batch.grades)
         replaced = np.zeros(len(batch.groups), bool)
         for place, rows in enumerate(batch.groups):
-            number = batch.asks[rows[0]].number
+            number = batch.requests[rows[0]].number
             graded = rows[batch.decided[rows]]
             if number >= len(count) or not len(graded):
                 continue

@@ -52,8 +52,8 @@ def second_prompt(view: View) -> Stage:
     """
 
     def apply(batch, actor, state, turn):
-        asks = [replace(ask, view=view) for ask in batch.asks]
-        return with_second_prompts(batch, actor, asks, np.ones(len(batch), bool)), state, {}
+        requests = [replace(request, view=view) for request in batch.requests]
+        return with_second_prompts(batch, actor, requests, np.ones(len(batch), bool)), state, {}
 
     return Stage(apply, views=(view,))
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from rlvr_jax.experience import Curriculum, RunInfo, column, experience, grade_also, shape, total
-from rlvr_jax.experience.curricula.batches import asks_for
+from rlvr_jax.experience.curricula.batches import requests_for
 from rlvr_jax.objectives import clipped_objective, part, rollout_mean_token_mean
 from rlvr_jax.types import Method, Recipe, arguments_of
 from rlvr_jax.verifiers.checks import Check
@@ -50,13 +50,13 @@ def kinds_in_order(kinds: Sequence[str] = ()) -> Curriculum:
             )
         return ()
 
-    def propose(asks, state, turn):
+    def propose(requests, state, turn):
         setting = turn.setting
         blocks = _blocks(setting, kinds)
         size = sum(map(len, blocks))
         start, ahead = turn.step * setting.prompts, turn.round / setting.rounds
         places = range(start, start + setting.prompts)
-        return asks_for(
+        return requests_for(
             turn, [_number(blocks, setting.seed, *divmod(place, size), ahead) for place in places]
         )
 

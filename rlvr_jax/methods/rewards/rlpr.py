@@ -207,8 +207,8 @@ def likelihoods(batch: Batch, actor: Actor, spliced: Sequence[Spliced], of: str)
     """p, the mean probability of each answer's tokens, [B]."""
     budget = batch.rollouts.tokens.shape[1]
     rows, counts = [], []
-    for ask, one in zip(batch.asks, spliced, strict=True):
-        _check_answer(one, ask.prompt)
+    for request, one in zip(batch.requests, spliced, strict=True):
+        _check_answer(one, request.prompt)
         before = actor.encode(one.before) if one.before else []
         tokens = actor.encode(one.before + one.answer)
         same = next(
@@ -219,13 +219,13 @@ def likelihoods(batch: Batch, actor: Actor, spliced: Sequence[Spliced], of: str)
         if not answer or len(answer) > budget:
             raise ValueError(
                 f"likely_answers: the answer must have 1 to {budget} tokens, got {len(answer)} for"
-                f" prompt {ask.prompt.text[:80]!r}"
+                f" prompt {request.prompt.text[:80]!r}"
             )
         reasoning = tokens[: len(tokens) - len(answer)][: budget - len(answer)]
         rows.append([*reasoning, *answer])
         counts.append(len(answer))
-    asks = [replace(ask, samples=1, given=()) for ask in batch.asks]
-    written = actor.written(asks, rows)
+    requests = [replace(request, samples=1, given=()) for request in batch.requests]
+    written = actor.written(requests, rows)
     length, count = written.rollouts.length[:, None], np.array(counts)[:, None]
     place = np.arange(budget)[None]
     of_answer = (place < length) & (place >= length - count)
@@ -235,7 +235,7 @@ def likelihoods(batch: Batch, actor: Actor, spliced: Sequence[Spliced], of: str)
 
 def _base(batch, actor, known, splice) -> tuple[np.ndarray, np.ndarray]:
     """b of each row, and the stored b of the prompts with the new ones."""
-    numbers = np.array([ask.number for ask in batch.asks])
+    numbers = np.array([request.number for request in batch.requests])
     inside = numbers < len(known)
     stored = np.where(inside, known[np.where(inside, numbers, 0)], np.nan)
     known = known.copy()

@@ -102,7 +102,7 @@ def propose_and_solve(references: Count, capacity: Count) -> Curriculum:
         empty = empty_store(capacity, triplet=((BYTES,), np.uint8))
         return tuple(push(empty, {"triplet": first}, -1) for _ in KINDS)
 
-    def propose(asks, state, turn):
+    def propose(requests, state, turn):
         setting, random = turn.setting, turn.random().spawn(turn.round + 1)[-1]
         world = _world(setting)
         # Steps of a size that is not a multiple of six continue the cycle of the step before.
@@ -136,9 +136,9 @@ def propose_and_solve(references: Count, capacity: Count) -> Curriculum:
             known = {triplet.text() for triplet in _triplets(state[number], oldest(state[number]))}
             new: dict[str, Triplet] = {}
             for batch in seen:
-                for ask, grade in zip(batch.asks, batch.grades, strict=True):
-                    triplet = graded_proposal(ask.prompt, grade)
-                    if triplet is None or ask.prompt.answer["kind"] != kind:
+                for request, grade in zip(batch.requests, batch.grades, strict=True):
+                    triplet = graded_proposal(request.prompt, grade)
+                    if triplet is None or request.prompt.answer["kind"] != kind:
                         continue
                     if triplet.text() not in known:
                         new[triplet.text()] = triplet
@@ -204,7 +204,7 @@ def earn_learnability(samples: Count, wrong: Finite = -0.5, malformed: Finite = 
 
     def apply(batch, actor, state, turn):
         task = turn.setting.task
-        proposed = np.array([is_proposal(ask.prompt) for ask in batch.asks])
+        proposed = np.array([is_proposal(request.prompt) for request in batch.requests])
         correct = batch.decided & is_correct(batch.rollouts.outcome)
         readable = np.array([grade.info.get(READABLE, 1.0) > 0 for grade in batch.grades])
         reward = np.asarray(composed_solver_reward(correct, readable, wrong, malformed)).copy()
@@ -220,11 +220,13 @@ def earn_learnability(samples: Count, wrong: Finite = -0.5, malformed: Finite = 
             if found:
                 start = len(task.train) + turn.setting.prompts * turn.setting.rounds
                 prompts = [
-                    solve_prompt(task.world, batch.asks[row].prompt.answer["kind"], triplet)
+                    solve_prompt(task.world, batch.requests[row].prompt.answer["kind"], triplet)
                     for row, triplet in found.items()
                 ]
-                asks = [SampleRequest(p, start + place, samples) for place, p in enumerate(prompts)]
-                rates = pass_rates(actor.grade(actor.draw(asks, turn.key)).outcomes())
+                requests = [
+                    SampleRequest(p, start + place, samples) for place, p in enumerate(prompts)
+                ]
+                rates = pass_rates(actor.grade(actor.draw(requests, turn.key)).outcomes())
                 worth[list(found)] = np.asarray(learnability(rates))
                 metrics["proposal_rate"] = float(rates.mean())
                 metrics["learnable_proposals"] = float((worth[list(found)] > 0).mean())

@@ -38,10 +38,10 @@ from rlvr_jax.experience.stages.problems.written import (
     WRITE,
     WRITTEN,
     accepted_groups,
-    asks_of_problems,
     earned,
     pass_rates,
     read_problems,
+    requests_of_problems,
     with_request,
 )
 from rlvr_jax.objectives.compositions import clipped_objective
@@ -91,13 +91,13 @@ def fuse_statements(penalty: Unit, most: Unit) -> Stage:
 
     def apply(batch, actor, state, turn):
         task, samples = turn.setting.task, turn.setting.samples
-        plain = batch.asks_of(np.ones(len(batch.groups), bool))
+        plain = batch.requests_of(np.ones(len(batch.groups), bool))
         partners = [*plain[1:], plain[0]]
-        asks = [
-            replace(ask, view=with_request(REQUEST, other.prompt.text), samples=1)
-            for ask, other in zip(plain, partners, strict=True)
+        requests = [
+            replace(request, view=with_request(REQUEST, other.prompt.text), samples=1)
+            for request, other in zip(plain, partners, strict=True)
         ]
-        written = actor.draw(asks, turn.key)
+        written = actor.draw(requests, turn.key)
         found = read_problems(written, actor, turn)
         there = [place for place, problem in enumerate(found) if problem is not None]
         reward = np.zeros(len(written))
@@ -105,7 +105,7 @@ def fuse_statements(penalty: Unit, most: Unit) -> Stage:
         parts = []
         if there:
             problems = [found[place] for place in there]
-            asked = asks_of_problems(problems, [SOLVE] * len(there), samples, task)
+            asked = requests_of_problems(problems, [SOLVE] * len(there), samples, task)
             proofs = actor.grade(actor.draw(asked, jax.random.fold_in(turn.key, 1)))
             altered = np.array([grade.info.get(ALTERED, 0.0) for grade in proofs.grades])
             altered = np.nan_to_num(altered)

@@ -81,19 +81,19 @@ def discover_abstractions(abstractions: Count, unaided: Count = 4) -> Stage:
 
     def apply(batch, actor, state, turn):
         each = turn.setting.samples // abstractions
-        plain = batch.asks_of(np.ones(len(batch.groups), bool))
-        asks = [replace(a, view=with_request(REQUEST, ""), samples=abstractions) for a in plain]
-        written = actor.draw(asks, turn.key)
+        plain = batch.requests_of(np.ones(len(batch.groups), bool))
+        requests = [replace(a, view=with_request(REQUEST, ""), samples=abstractions) for a in plain]
+        written = actor.draw(requests, turn.key)
         texts = [response.text for response in written.responses]
         aided = [
-            replace(ask, view=with_note(text), samples=each, first_sample=place * each)
-            for place, (ask, text) in enumerate(zip(written.asks, texts, strict=True))
+            replace(request, view=with_note(text), samples=each, first_sample=place * each)
+            for place, (request, text) in enumerate(zip(written.requests, texts, strict=True))
         ]
         solved = actor.grade(actor.draw(aided, jax.random.fold_in(turn.key, 1)))
         outcome = solved.outcomes().reshape(len(plain), abstractions, each)
         leaks = [
-            not text.strip() or gives_away(text, ask.prompt)
-            for ask, text in zip(written.asks, texts, strict=True)
+            not text.strip() or gives_away(text, request.prompt)
+            for request, text in zip(written.requests, texts, strict=True)
         ]
         reward = abstraction_rewards(outcome, np.reshape(leaks, outcome.shape[:2]))
         written = earned(written, reward.ravel(), WRITE)

@@ -39,10 +39,10 @@ from rlvr_jax.experience.stages.problems.written import (
     SOLVE,
     WRITE,
     WRITTEN,
-    asks_of_problems,
     earned,
     pass_rates,
     read_problems,
+    requests_of_problems,
     with_request,
 )
 from rlvr_jax.experience.store import as_bytes, as_texts, empty_store, push, taken, uniform_places
@@ -132,9 +132,9 @@ def pose_questions(
         task, setting = turn.setting.task, turn.setting
         if turn.step % clear_every == 0:
             state = init(setting)
-        plain = batch.asks_of(np.ones(len(batch.groups), bool))
-        asks = [replace(ask, view=question_to(searched), samples=1) for ask in plain]
-        written = actor.draw(asks, turn.key)
+        plain = batch.requests_of(np.ones(len(batch.groups), bool))
+        requests = [replace(request, view=question_to(searched), samples=1) for request in plain]
+        written = actor.draw(requests, turn.key)
         found = read_problems(written, actor, turn)
         searches = [
             _searches(response.text, task) if searched else None for response in written.responses
@@ -143,9 +143,9 @@ def pose_questions(
             problem is not None
             and all(
                 is_question(_stated(problem), answer, bounds, least_words, own)
-                for answer in _answers(ask.prompt)
+                for answer in _answers(request.prompt)
             )
-            for problem, ask, own in zip(found, plain, searches, strict=True)
+            for problem, request, own in zip(found, plain, searches, strict=True)
         ]
         problems = [problem for problem, good in zip(found, valid, strict=True) if good]
         places = uniform_places(state, len(plain) - len(problems), turn.random())
@@ -157,7 +157,7 @@ def pose_questions(
         reward, parts = np.full(len(written), float(penalty)), []
         if problems or old:
             whole = [*problems, *old]
-            asked = asks_of_problems(whole, [SOLVE] * len(whole), setting.samples, task)
+            asked = requests_of_problems(whole, [SOLVE] * len(whole), setting.samples, task)
             solved = actor.grade(actor.draw(asked, jax.random.fold_in(turn.key, 1)))
             rates = pass_rates(solved.outcomes())
             own = rates[: len(problems)]

@@ -31,7 +31,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from rlvr_jax.experience import Batch, Curriculum, Stage, concatenate, experience
-from rlvr_jax.experience.curricula.batches import asks_for
+from rlvr_jax.experience.curricula.batches import requests_for
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.curricula.picks import of_round, weighted_order
 from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
@@ -39,10 +39,10 @@ from rlvr_jax.experience.stages.problems.written import (
     SOLVE,
     WRITE,
     WRITTEN,
-    asks_of_problems,
     earned,
     pass_rates,
     read_problems,
+    requests_of_problems,
     with_request,
 )
 from rlvr_jax.objectives import imitate, objective_of_terms
@@ -78,13 +78,13 @@ def prove_hard_ones(hard: Unit, redo: Unit) -> Curriculum:
     def init(setting):
         return np.full(len(setting.task.train), -1, np.float32)
 
-    def propose(asks, state, turn):
+    def propose(requests, state, turn):
         random, num_prompts = turn.random(), turn.setting.prompts
         order = weighted_order(random, reprove_chance(state, hard, redo))
         if len(order) < num_prompts * (turn.round + 1):
             order = np.resize(order if len(order) else np.arange(len(state)), num_prompts)
-            return asks_for(turn, order)
-        return asks_for(turn, of_round(order, turn))
+            return requests_for(turn, order)
+        return requests_for(turn, of_round(order, turn))
 
     def observe(state, turn, seen, learned):
         state = state.copy()
@@ -147,7 +147,7 @@ def imitate_proofs(
         best = state.copy()
         rates = pass_rates(batch.outcomes())
         for place, rows in enumerate(batch.groups):
-            number = batch.asks[rows[0]].number
+            number = batch.requests[rows[0]].number
             if number < len(best):
                 best[number] = rates[place] = max(best[number], rates[place])
         metrics = {"conjectures": 0.0, "imitated_conjectures": 0.0}
@@ -155,7 +155,7 @@ def imitate_proofs(
         written = _conjectures(batch, is_seed(rates, hard, margin), actor, turn)
         if written is not None:
             conjectures, problems = written
-            asked = asks_of_problems(problems, [SOLVE] * len(problems), samples, task)
+            asked = requests_of_problems(problems, [SOLVE] * len(problems), samples, task)
             proofs = actor.grade(actor.draw(asked, jax.random.fold_in(turn.key, 1)))
             own = pass_rates(proofs.outcomes())
             parts.append((proofs, weighed(proofs, own)))
@@ -192,11 +192,13 @@ def _conjectures(batch, seeds, actor, turn):
     if not proved:
         return None
     texts = batch.take(np.array(proved)).responses
-    asks = [
-        replace(batch.asks[row], view=with_request(REQUEST, text.text), samples=1, first_sample=0)
+    requests = [
+        replace(
+            batch.requests[row], view=with_request(REQUEST, text.text), samples=1, first_sample=0
+        )
         for row, text in zip(proved, texts, strict=True)
     ]
-    written = actor.draw(asks, turn.key)
+    written = actor.draw(requests, turn.key)
     known = {_bare(prompt.text) for prompt in batch.prompts}
     new: dict[str, tuple[int, Prompt]] = {}
     for row, problem in enumerate(read_problems(written, actor, turn)):

@@ -36,11 +36,11 @@ from rlvr_jax.experience.stages.problems.written import (
     WRITE,
     WRITTEN,
     accepted_groups,
-    asks_of_problems,
     earned,
     mixed,
     pass_rates,
     read_problems,
+    requests_of_problems,
     with_request,
 )
 from rlvr_jax.objectives.compositions import clipped_objective
@@ -111,16 +111,16 @@ def synthesize_problems(
         metrics["sources"] = float(len(rows))
         if len(rows):
             texts = batch.take(rows).responses
-            asks = [
+            requests = [
                 replace(
-                    batch.asks[row],
+                    batch.requests[row],
                     view=with_request(REQUEST, text.text, prompt_shown=False),
                     samples=samples,
                     first_sample=place * samples,
                 )
                 for place, (row, text) in enumerate(zip(rows, texts, strict=True))
             ]
-            written = actor.draw(asks, turn.key)
+            written = actor.draw(requests, turn.key)
             found = read_problems(written, actor, turn)
             there = [place for place, problem in enumerate(found) if problem is not None]
             reward = np.zeros(len(written))
@@ -129,7 +129,7 @@ def synthesize_problems(
             if there:
                 problems = [found[place] for place in there]
                 cells = [SOLVE_WRITTEN] * len(there)
-                asked = asks_of_problems(problems, cells, samples, task)
+                asked = requests_of_problems(problems, cells, samples, task)
                 solved = actor.grade(actor.draw(asked, jax.random.fold_in(turn.key, 1)))
                 own = pass_rates(solved.outcomes())
                 reward[there] = np.asarray(within_band(own, written_low, written_high))

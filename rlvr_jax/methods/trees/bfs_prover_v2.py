@@ -245,12 +245,12 @@ def prove_statements(
         environment_of("prove_statements", environment, setting.task)
         return ()
 
-    def apply(asks, actor, state, turn):
+    def apply(requests, actor, state, turn):
         world, attempts = environment_of("prove_statements", environment, turn.setting.task), []
         with concurrent.futures.ThreadPoolExecutor(1) as threads:
             how = Driver(actor, world, turn, expansions * tactics, 1, {}, threads)
-            for place, ask in enumerate(asks):
-                own = _Attempt(how, ask, place, separator, temperature)
+            for place, request in enumerate(requests):
+                own = _Attempt(how, request, place, separator, temperature)
                 own.search(tactics, alpha, expansions, banned)
                 attempts.append(own)
         surprise = [-own.known[step][2] for own in attempts for step in own.proof]
@@ -258,7 +258,7 @@ def prove_statements(
         parts, trained, steps = [], 0, len(surprise)
         for number, own in enumerate(attempts):
             chosen = [step for step in own.proof if next(kept)]
-            chosen = sorted(chosen, key=lambda step: own.known[step][2])[: own.ask.samples]
+            chosen = sorted(chosen, key=lambda step: own.known[step][2])[: own.request.samples]
             trained += len(chosen)
             parts.append(own.rows(chosen, number, how.unsaid))
         metrics = {
@@ -290,7 +290,7 @@ class _Attempt:
     """
 
     how: Driver
-    ask: SampleRequest
+    request: SampleRequest
     place: int
     separator: str
     temperature: float
@@ -303,11 +303,11 @@ class _Attempt:
 
     def __post_init__(self) -> None:
         # By the text that shows the environment's state.
-        self.episodes = {self.ask.prompt.text: Episode(self.ask.prompt)}
+        self.episodes = {self.request.prompt.text: Episode(self.request.prompt)}
 
     def search(self, tactics: int, alpha: float, expansions: int, banned: Sequence[str]) -> None:
         """As `prove`; a search whose environment is lost ends ungraded."""
-        root = self.ask.prompt.text
+        root = self.request.prompt.text
         try:
             found = prove(root, self.propose, self.step, tactics, alpha, expansions, banned=banned)
         except Lost:
@@ -317,9 +317,9 @@ class _Attempt:
 
     def propose(self, state: str, number: int) -> list[tuple[str, float, int]]:
         shown = f"{state}{self.separator}"
-        first = self.ask.first_sample + len(self.sampled) * number
-        ask = replace(self.ask, view=showing(shown), samples=number, first_sample=first)
-        batch = self.how.actor.draw([ask], self.how.turn.key, {"temperature": self.temperature})
+        first = self.request.first_sample + len(self.sampled) * number
+        request = replace(self.request, view=showing(shown), samples=number, first_sample=first)
+        batch = self.how.actor.draw([request], self.how.turn.key, {"temperature": self.temperature})
         batch = batch.with_rollouts(temperature=np.ones_like(batch.rollouts.temperature))
         logp = np.asarray(self.how.actor.score(batch, ["logp"])["logp"])
         mask = batch.rollouts.mask
@@ -349,7 +349,8 @@ class _Attempt:
 
     def _reply(self, episode: Episode, tactic: str) -> Reply:
         """The environment's reply, or the recorded one in a resumed run."""
-        key = f"{self.ask.round}/{self.ask.number}/{self.ask.first_sample}/{self.num_replies}"
+        own = self.request
+        key = f"{own.round}/{own.number}/{own.first_sample}/{self.num_replies}"
         self.num_replies += 1
         waiting = self.how.ask(key, episode, tactic, self.how.owns(self.place))
         return self.how.replies({0: key}, {} if waiting is None else {0: waiting})[0]
@@ -370,7 +371,7 @@ class _Attempt:
                 supervised=np.full(size, bool(steps)),
                 group=np.full(size, group, np.int32),
             ).renumbered(),
-            asks=[replace(ask, samples=size) for ask in batch.asks],
+            requests=[replace(request, samples=size) for request in batch.requests],
             brought=[grade] * size,
         )
 

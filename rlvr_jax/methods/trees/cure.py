@@ -78,11 +78,13 @@ def branch(at: Places, samples: Count) -> Stage:
     def apply(batch, actor, state, turn):
         positions = np.asarray(at(batch, turn)).astype(np.int32)
         # An opening is given by the view, not sampled by the policy.
-        openings = np.array([_opening(ask, actor, turn) for ask in batch.asks], np.int32)
+        openings = np.array(
+            [_opening(request, actor, turn) for request in batch.requests], np.int32
+        )
         positions = np.maximum(positions, openings)
-        asks = [
+        requests = [
             replace(
-                batch.asks[row],
+                batch.requests[row],
                 samples=samples,
                 given=batch.rollouts.tokens[row, openings[row] : positions[row]].tolist(),
                 # Rows of a group have one number; without this their branches had equal keys.
@@ -91,7 +93,7 @@ def branch(at: Places, samples: Count) -> Stage:
             for rows in batch.groups
             for place, row in enumerate(rows)
         ]
-        drawn = actor.grade(actor.draw(asks, turn.key))
+        drawn = actor.grade(actor.draw(requests, turn.key))
         sizes = [len(rows) * samples for rows in batch.groups]
         every = np.arange(len(sizes), dtype=np.int32)
         drawn = drawn.with_rollouts(group=np.repeat(every, sizes)).renumbered()
@@ -111,9 +113,9 @@ def branch(at: Places, samples: Count) -> Stage:
     return Stage(apply, size=size)
 
 
-def _opening(ask, actor: Actor, turn: StepContext) -> int:
+def _opening(request, actor: Actor, turn: StepContext) -> int:
     """Number of tokens with which the view begins a response."""
-    return len(ask.view.show(ask.prompt, turn.setting.task).begun(actor.encode))
+    return len(request.view.show(request.prompt, turn.setting.task).begun(actor.encode))
 
 
 @part

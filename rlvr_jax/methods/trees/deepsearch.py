@@ -36,7 +36,7 @@ from rlvr_jax.experience.draws.trees.nodes import (
     upper_confidence,
     with_nodes,
 )
-from rlvr_jax.experience.draws.trees.pieces import Pieces
+from rlvr_jax.experience.draws.trees.segments import Segments
 from rlvr_jax.objectives import Transform, clipped_objective, group_mean, group_std
 from rlvr_jax.types import Method, Recipe, arguments_of, part, replace
 from rlvr_jax.types.hyperparameters import (
@@ -99,15 +99,15 @@ def search_tree(
             )
         return ()
 
-    def apply(asks, actor, state, turn):
+    def apply(requests, actor, state, turn):
         budget = turn.setting.response_tokens
         levels = -(-budget // node_tokens)
-        pieces = Pieces(actor, turn.key)
-        nodes = roots(len(asks))
+        segments = Segments(actor, turn.key)
+        nodes = roots(len(requests))
         # The chunk of each node, and whether it was expanded or is terminal.
-        piece, closed = np.full(len(asks), -1), np.zeros(len(asks), bool)
-        current = list(range(len(asks)))
-        found: list[list[int]] = [[] for _ in asks]
+        segment, closed = np.full(len(requests), -1), np.zeros(len(requests), bool)
+        current = list(range(len(requests)))
+        found: list[list[int]] = [[] for _ in requests]
         solved = expansions = 0
 
         def best_open(tree):
@@ -126,22 +126,22 @@ def search_tree(
             expansions += len(going)
             parents = np.repeat(going, width)
             first = len(nodes)
-            before = piece[parents]
-            drawn = pieces.draw(
-                [asks[tree] for tree in nodes.tree[parents]],
+            before = segment[parents]
+            drawn = segments.draw(
+                [requests[tree] for tree in nodes.tree[parents]],
                 # Each node has separate random numbers.
                 np.arange(first, first + len(parents)),
                 before,
                 nodes.stop[parents],
                 node_tokens,
             )
-            rollouts = pieces.batch.rollouts
+            rollouts = segments.batch.rollouts
             nodes = with_nodes(nodes, parents, rollouts.length[drawn])
-            piece = np.concatenate([piece, drawn])
-            terminal = ~pieces.goes_on(drawn)
+            segment = np.concatenate([segment, drawn])
+            terminal = ~segments.goes_on(drawn)
             closed = np.concatenate([closed, terminal])
             closed[going] = True
-            right, unsure = graded_ends(pieces, actor, drawn, terminal)
+            right, unsure = graded_ends(segments, actor, drawn, terminal)
             for node in going:
                 own = children(nodes, node)
                 ends = own[terminal[own - first]]
@@ -158,7 +158,7 @@ def search_tree(
                 others = own[~terminal[own - first]]
                 once = np.bincount(others, minlength=len(nodes))
                 nodes = replace(nodes, visits=nodes.visits + once)
-                if len(found[tree]) == asks[tree].samples:
+                if len(found[tree]) == requests[tree].samples:
                     current[tree] = -1
                 elif chosen < 0:
                     best = upper_confidence(
@@ -167,13 +167,15 @@ def search_tree(
                     current[tree] = int(others[best.argmax()])
                 else:
                     current[tree] = best_open(tree)
-        answered = [replace(ask, samples=len(own)) for ask, own in zip(asks, found, strict=True)]
+        answered = [
+            replace(request, samples=len(own)) for request, own in zip(requests, found, strict=True)
+        ]
         leaves = np.array([node for own in found for node in own], int)
-        batch = pieces.responses(piece[leaves], answered)
-        batch = _rewarded(batch, pieces, nodes, piece, leaves, overlong)
-        rows = [ask for ask, own in zip(asks, found, strict=True) for _ in own]
+        batch = segments.responses(segment[leaves], answered)
+        batch = _rewarded(batch, segments, nodes, segment, leaves, overlong)
+        rows = [request for request, own in zip(requests, found, strict=True) for _ in own]
         metrics = {"expansions": expansions, "nodes": len(nodes), "solved_rows": solved}
-        return replace(batch, asks=rows), state, {n: float(x) for n, x in metrics.items()}
+        return replace(batch, requests=rows), state, {n: float(x) for n, x in metrics.items()}
 
     return Draw(apply, init, writes=frozenset({"process_reward"}), fewer=True)
 
@@ -206,18 +208,18 @@ def back_up_bounded(nodes: Nodes, path: np.ndarray, reward: float, least: float 
 
 def _rewarded(
     batch: Batch,
-    pieces: Pieces,
+    segments: Segments,
     nodes: Nodes,
-    piece: np.ndarray,
+    segment: np.ndarray,
     leaves: np.ndarray,
     overlong: int,
 ) -> Batch:
     """The rows with a reward at each sampled token."""
     rollouts = batch.rollouts
-    node_of = np.full(len(pieces), 0)
-    made = np.flatnonzero(piece >= 0)
-    node_of[piece[made]] = made
-    node = node_of[pieces.source[piece[leaves]]]
+    node_of = np.full(len(segments), 0)
+    made = np.flatnonzero(segment >= 0)
+    node_of[segment[made]] = made
+    node = node_of[segments.source[segment[leaves]]]
     budget = rollouts.tokens.shape[1]
     extra = np.zeros(len(leaves))
     if overlong:

@@ -28,7 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlvr_jax.experience import Batch, Curriculum, Shaping, experience, shape, shaping
-from rlvr_jax.experience.curricula.batches import asks_for, order_of
+from rlvr_jax.experience.curricula.batches import order_of, requests_for
 from rlvr_jax.experience.stages.rewards.score_steps import scored_steps
 from rlvr_jax.experience.store import Store, empty_store, oldest, pop_oldest, push, taken
 from rlvr_jax.objectives.compositions import clipped_objective
@@ -79,27 +79,27 @@ def start_from_prefixes(
     def asked(state: Store, setting) -> np.ndarray:
         return oldest(state, setting.prompts)
 
-    def propose(asks, state, turn):
+    def propose(requests, state, turn):
         setting, order = turn.setting, order_of(turn.setting)
         if turn.round:
-            return asks_for(turn, order.indices(turn.step, turn.round, setting.rounds))
+            return requests_for(turn, order.indices(turn.step, turn.round, setting.rounds))
         starts = taken(state, asked(state, setting))
         rows = zip(
-            asks_for(turn, starts["number"]), starts["tokens"], starts["length"], strict=True
+            requests_for(turn, starts["number"]), starts["tokens"], starts["length"], strict=True
         )
-        found = [replace(ask, given=ids[:end].tolist()) for ask, ids, end in rows]
+        found = [replace(request, given=ids[:end].tolist()) for request, ids, end in rows]
         plain = order.indices(turn.step, 0, setting.rounds)[: setting.prompts - len(found)]
         chosen = turn.random().permutation(len(setting.task.train))[:rated]
         own = {"samples": samples, "rating": True, "temperature": temperature}
-        ratings = [replace(ask, **own) for ask in asks_for(turn, chosen)]
-        return [*ratings, *found, *asks_for(turn, plain)]
+        ratings = [replace(request, **own) for request in requests_for(turn, chosen)]
+        return [*ratings, *found, *requests_for(turn, plain)]
 
     def observe(state, turn, seen, learned):
         setting = turn.setting
         _, state = pop_oldest(state, len(asked(state, setting)))
         random, kept, groups, new = turn.random(), 0, 0, 0
         for batch in seen:
-            if not batch.asks[0].rating:
+            if not batch.requests[0].rating:
                 continue
             outcomes = batch.outcomes()
             keep, best = varied(outcomes, spread), best_rows(outcomes)
@@ -110,8 +110,8 @@ def start_from_prefixes(
                 if outcomes[group, best[group]] >= accept:
                     begun += _beginnings(batch, row, setting, ratio, decay, random)
                 kept, new = kept + 1, new + len(begun) - 1
-                state = push(state, _rows(batch.asks[row].number, begun, setting), turn.step)
-        given = [len(learned.asks[rows[0]].given) > 0 for rows in learned.groups]
+                state = push(state, _rows(batch.requests[row].number, begun, setting), turn.step)
+        given = [len(learned.requests[rows[0]].given) > 0 for rows in learned.groups]
         metrics = {
             "queue": float(state.held),
             "accepted_prompts": kept / max(groups, 1),

@@ -30,7 +30,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.experience import Draw, experience
 from rlvr_jax.experience.draws.trees.branching import top_entropy
-from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples
+from rlvr_jax.experience.draws.trees.segments import Segments, first_samples
 from rlvr_jax.objectives import Transform, clipped_objective, fixed_length_mean, parent_rows
 from rlvr_jax.objectives.statistics.groups import group_count, group_sum
 from rlvr_jax.types import Method, Recipe, Rollouts, arguments_of, part, replace
@@ -83,16 +83,16 @@ def branch_at_best(fresh: Unit = 0.5, metric: Metric = diversity, top: Count = 2
     Metrics: branched_rows, branch_position (mean over them; 0 without any).
     """
 
-    def apply(asks, actor, state, turn):
-        pieces = Pieces(actor, turn.key, {"record_top": top})
-        random, numbered, embeddings = turn.random(), first_samples(asks), actor.embeddings()
-        rows: list[list[int]] = [[] for _ in asks]
+    def apply(requests, actor, state, turn):
+        segments = Segments(actor, turn.key, {"record_top": top})
+        random, numbered, embeddings = turn.random(), first_samples(requests), actor.embeddings()
+        rows: list[list[int]] = [[] for _ in requests]
         places = np.zeros((0, 0))
         cuts = []
-        for sample in range(max(ask.samples for ask in asks)):
-            begins = random.random(len(asks)) < fresh
-            groups = [group for group, ask in enumerate(asks) if sample < ask.samples]
-            parent, cut = np.full(len(asks), -1), np.zeros(len(asks), int)
+        for sample in range(max(request.samples for request in requests)):
+            begins = random.random(len(requests)) < fresh
+            groups = [group for group, request in enumerate(requests) if sample < request.samples]
+            parent, cut = np.full(len(requests), -1), np.zeros(len(requests), int)
             for group in groups:
                 if rows[group] and not begins[group]:
                     own = places[rows[group]]
@@ -100,37 +100,41 @@ def branch_at_best(fresh: Unit = 0.5, metric: Metric = diversity, top: Count = 2
                     # The first sampled token has no prefix.
                     if np.isfinite(own[row, place]) and place > 0:
                         parent[group], cut[group] = rows[group][row], place
-            drawn = pieces.draw(
-                [asks[group] for group in groups],
+            drawn = segments.draw(
+                [requests[group] for group in groups],
                 numbered[groups] + sample,
                 parent[groups],
                 cut[groups],
             )
             cuts += cut[groups][parent[groups] >= 0].tolist()
-            places = _with_places(pieces, places, drawn, metric, embeddings)
-            for group, piece in zip(groups, drawn, strict=True):
-                rows[group].append(int(piece))
+            places = _with_places(segments, places, drawn, metric, embeddings)
+            for group, segment in zip(groups, drawn, strict=True):
+                rows[group].append(int(segment))
         metrics = {
             "branched_rows": float(len(cuts)),
             "branch_position": float(np.mean(cuts)) if cuts else 0.0,
         }
-        return pieces.responses([piece for own in rows for piece in own], asks), state, metrics
+        return (
+            segments.responses([segment for own in rows for segment in own], requests),
+            state,
+            metrics,
+        )
 
     return Draw(apply)
 
 
-def _with_places(pieces, places, drawn, metric, embeddings) -> np.ndarray:
+def _with_places(segments, places, drawn, metric, embeddings) -> np.ndarray:
     """The metric at every token of every chunk's response; -inf where nothing was sampled."""
-    rollouts = pieces.batch.rollouts
+    rollouts = segments.batch.rollouts
     logp, ids = (
         rollouts.records["drawn_topk_logp"][drawn],
         rollouts.records["drawn_topk_ids"][drawn],
     )
     own = metric(top_entropy(logp), similarity(logp, ids, embeddings))
-    own = np.where(pieces.new_tokens(drawn), own, -np.inf)
+    own = np.where(segments.new_tokens(drawn), own, -np.inf)
     whole = np.concatenate([places.reshape(-1, own.shape[1]), own])
     # Tokens of a prefix have the metric of the time when they were sampled.
-    source = pieces.source[drawn]
+    source = segments.source[drawn]
     whole[drawn] = whole[source, np.arange(own.shape[1])[None]]
     return whole
 

@@ -52,8 +52,8 @@ from rlvr_jax.experience.draws.trees.nodes import (
     upper_confidence,
     with_nodes,
 )
-from rlvr_jax.experience.draws.trees.pieces import Pieces
-from rlvr_jax.experience.draws.trees.turn_pieces import TurnRow, answer_turns, draw_turn
+from rlvr_jax.experience.draws.trees.segments import Segments
+from rlvr_jax.experience.draws.trees.turn_segments import TurnRow, answer_turns, draw_turn
 from rlvr_jax.experience.grades import unsaid
 from rlvr_jax.experience.stages.donors.imitate_right import first_of_right, to_imitate
 from rlvr_jax.experience.stops import completes
@@ -158,7 +158,7 @@ def step_tree(
             raise ValueError(f"step_tree: RunInfo.width must be known, got {setting.width}")
         return new_head(setting.width)
 
-    def apply(asks, actor, state, turn):
+    def apply(requests, actor, state, turn):
         if not actor.encode(separator):
             raise ValueError(
                 f"step_tree: separator must be a text of the tokenizer's, got {separator!r}"
@@ -171,16 +171,24 @@ def step_tree(
                 driver = Driver(actor, environment, turn, depth, reply_tokens, how, threads)
                 how["stops"] = tuple(dict.fromkeys((separator, *driver.stops)))
                 counts = driver.counts
-            pieces = Pieces(actor, turn.key, how)
-            guide = Guide(state, pieces, actor) if guide_rate else None
-            for place, ask in enumerate(asks):
+            segments = Segments(actor, turn.key, how)
+            guide = Guide(state, segments, actor) if guide_rate else None
+            for place, request in enumerate(requests):
                 tree = _Tree(
-                    pieces, actor, asks, place, separator, step_tokens, candidates, driver, guide
+                    segments,
+                    actor,
+                    requests,
+                    place,
+                    separator,
+                    step_tokens,
+                    candidates,
+                    driver,
+                    guide,
                 )
                 searched = search_steps(tree.root, tree.expand, iterations, depth, exploration)
                 if guide is not None:
                     guide.see(searched)
-                right = best_traces(searched, min(traces, ask.samples))
+                right = best_traces(searched, min(traces, request.samples))
                 counts.update(solved_prompts=bool(right), nodes=len(searched.nodes))
                 # Without a correct end an incorrect one, without any the deepest node.
                 ends = np.flatnonzero(~np.isnan(searched.outcome))
@@ -189,10 +197,15 @@ def step_tree(
                 own = [searched.states[leaf] for leaf in leaves]
                 # If all steps were lost only the root is left.
                 chosen.append([tree.first if row.tip < 0 else row for row in own])
-        answered = [replace(ask, samples=len(own)) for ask, own in zip(asks, chosen, strict=True)]
+        answered = [
+            replace(request, samples=len(own))
+            for request, own in zip(requests, chosen, strict=True)
+        ]
         rows = [row for own in chosen for row in own]
-        batch = pieces.responses([row.tip for row in rows], answered)
-        batch = replace(batch, asks=[asks[row.group] for row in rows], brought=_brought(rows, turn))
+        batch = segments.responses([row.tip for row in rows], answered)
+        batch = replace(
+            batch, requests=[requests[row.group] for row in rows], brought=_brought(rows, turn)
+        )
         if guide is not None:
             state, seen = guide.learned(guide_rate)
             counts.update(seen)
@@ -224,9 +237,9 @@ def _brought(rows: Sequence[TurnRow], turn: StepContext) -> Sequence[Grade | Non
 class _Tree:
     """Expands the steps of one prompt; a state is the response up to there."""
 
-    pieces: Pieces
+    segments: Segments
     actor: Actor
-    asks: Sequence[SampleRequest]
+    requests: Sequence[SampleRequest]
     place: int
     separator: str
     tokens: int | None
@@ -235,8 +248,8 @@ class _Tree:
     guide: Guide | None
 
     def __post_init__(self) -> None:
-        ask = self.asks[self.place]
-        self.root = TurnRow(self.place, ask.first_sample, episode=Episode(ask.prompt))
+        request = self.requests[self.place]
+        self.root = TurnRow(self.place, request.first_sample, episode=Episode(request.prompt))
         self.first, self.sampled = self.root, 0
 
     def expand(self, row: TurnRow) -> list[Candidate]:
@@ -247,18 +260,18 @@ class _Tree:
         rows = [row.fork(first + number) for number in range(self.candidates)]
         self.first = rows[0] if row is self.root else self.first
         write = advance if self.driver is None else draw_turn
-        drawn = write(self.pieces, self.asks, rows, self.tokens)
+        drawn = write(self.segments, self.requests, rows, self.tokens)
         values = [None] * len(rows) if self.guide is None else self.guide.scores(drawn).tolist()
         over = np.zeros(len(rows), bool)
         if self.driver is not None:
-            answer_turns(self.driver, self.pieces, self.asks, rows)
+            answer_turns(self.driver, self.segments, self.requests, rows)
             over = np.array([not (one.active or self._goes_on(one)) for one in rows])
         failed = np.array([one.episode.outcome == 0 for one in rows])
         lost = np.array([one.episode.lost for one in rows])
         if self.driver is not None:
             self.driver.counts.update(lost_steps=lost.sum(), failed_steps=failed.sum())
-        ends = (over | ~self.pieces.goes_on(drawn)) & ~failed & ~lost
-        right, _ = graded_ends(self.pieces, self.actor, drawn, ends)
+        ends = (over | ~self.segments.goes_on(drawn)) & ~failed & ~lost
+        right, _ = graded_ends(self.segments, self.actor, drawn, ends)
         return [
             Candidate(
                 state=None if lost[number] else one,
@@ -271,7 +284,7 @@ class _Tree:
 
     def _goes_on(self, row: TurnRow) -> bool:
         """True if a step has ended at a separator without an environment call."""
-        batch = self.pieces.batch
+        batch = self.segments.batch
         tokens = batch.rollouts.tokens[row.tip, : row.cut].tolist()
         return self.separator not in self.driver.stops and completes(
             batch.tokenizer, tokens, (self.separator,)
@@ -379,14 +392,14 @@ def best_traces(searched: Searched, number: int = 2) -> list[np.ndarray]:
 class Guide:
     """A head on the policy's hidden state after a step, for the searches of one training step."""
 
-    def __init__(self, head: Head, pieces: Pieces, actor: Actor):
-        self._head, self._pieces, self._actor = head, pieces, actor
+    def __init__(self, head: Head, segments: Segments, actor: Actor):
+        self._head, self._segments, self._actor = head, segments, actor
         self._hidden: dict[int, np.ndarray] = {}
         self._pairs: list[list[tuple[int, int, float]]] = []
 
     def scores(self, drawn: np.ndarray) -> np.ndarray:
         """s of the steps of some chunks, [n]."""
-        hidden = states_behind(self._pieces.batch.take(drawn), self._actor).astype(float)
+        hidden = states_behind(self._segments.batch.take(drawn), self._actor).astype(float)
         self._hidden.update(zip(drawn.tolist(), hidden, strict=True))
         weights = self._head["weights"].astype(float)
         return hidden @ weights[:-1] + weights[-1]

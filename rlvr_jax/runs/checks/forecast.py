@@ -114,12 +114,12 @@ def names_memory(run: Run, doing: str, flags: str) -> Iterator[None]:
     except (MemoryError, RuntimeError) as error:
         if not lacks_memory(error):
             raise
-        mend = _smaller(run, 1, 0) if flags == "sampling" else _more_pieces(run.config.plan)
+        mend = _smaller(run, 1, 0) if flags == "sampling" else _more_micro_batches(run.config.plan)
         raise ValueError(f"memory ran out {doing}; {mend}") from error
 
 
-def _more_pieces(plan: BatchPlan) -> str:
-    pieces = max(plan.micro_batches, 1)
-    more = next((n for n in range(pieces + 1, plan.rows + 1) if plan.rows % n == 0), None)
+def _more_micro_batches(plan: BatchPlan) -> str:
+    chunks = max(plan.micro_batches, 1)
+    more = next((n for n in range(chunks + 1, plan.rows + 1) if plan.rows % n == 0), None)
     told = [f"--micro-batches {more}"] if more else []
     return f"{' or '.join([*told, '--remat layers'])} takes less"

@@ -65,7 +65,7 @@ def filtered(case, hyper, soft):
     rows = np.asarray(row_advantages(method, jax.tree.map(jnp.asarray, batch.rollouts)))
     used = batch.rollouts.mask.any(axis=1)
     # Rows of a group are all there and in order: back to where they stood.
-    numbers = np.array([ask.number for ask in batch.asks])
+    numbers = np.array([request.number for request in batch.requests])
     places = numbers * size + np.arange(len(numbers)) % size
     back = np.zeros((2, len(outcomes) * size))
     back[:, places] = used, np.where(used, rows, 0)

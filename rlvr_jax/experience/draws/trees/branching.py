@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.experience.asks import SampleRequest
-from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples
+from rlvr_jax.experience.draws.trees.segments import Segments, first_samples
 from rlvr_jax.experience.parts import Draw, RunInfo
+from rlvr_jax.experience.requests import SampleRequest
 from rlvr_jax.types.hyperparameters import Count, NonNegative, Unit
 from rlvr_jax.types.parts import part
 
@@ -87,8 +87,8 @@ class Row:
 
 
 def advance(
-    pieces: Pieces,
-    asks: Sequence[SampleRequest],
+    segments: Segments,
+    requests: Sequence[SampleRequest],
     rows: Sequence[Row],
     limit: int | None = None,
     until: Sequence[int] | None = None,
@@ -98,10 +98,10 @@ def advance(
 
     Args:
       until: of each row the place where its response is truncated; None: nowhere.
-      limit, given: as for `Pieces.draw`.
+      limit, given: as for `Segments.draw`.
     """
-    drawn = pieces.draw(
-        [asks[row.group] for row in rows],
+    drawn = segments.draw(
+        [requests[row.group] for row in rows],
         [row.sample for row in rows],
         [row.tip for row in rows],
         [row.cut for row in rows],
@@ -109,8 +109,8 @@ def advance(
         **given,
     )
     if until is not None:
-        pieces.cut(drawn, until)
-    length = pieces.batch.rollouts.length[drawn]
+        segments.cut(drawn, until)
+    length = segments.batch.rollouts.length[drawn]
     for row, tip, cut in zip(rows, drawn.tolist(), length.tolist(), strict=True):
         row.tip, row.cut = tip, cut
     return drawn
@@ -140,15 +140,15 @@ class Branches:
                 f" and {setting.vocabulary}"
             )
 
-    def entropies(self, pieces: Pieces, drawn: np.ndarray, vocabulary: int) -> np.ndarray:
+    def entropies(self, segments: Segments, drawn: np.ndarray, vocabulary: int) -> np.ndarray:
         """Entropies of the rounds in some segments, [n]."""
-        topk = pieces.batch.rollouts.records["drawn_topk_logp"][drawn]
-        return first_entropy(topk, pieces.new_tokens(drawn), self.window, vocabulary)
+        topk = segments.batch.rollouts.records["drawn_topk_logp"][drawn]
+        return first_entropy(topk, segments.new_tokens(drawn), self.window, vocabulary)
 
     def grow(
         self,
-        asks: Sequence[SampleRequest],
-        pieces: Pieces,
+        requests: Sequence[SampleRequest],
+        segments: Segments,
         random: np.random.Generator,
         vocabulary: int,
         make: Callable[[int, int], Any],
@@ -162,13 +162,13 @@ class Branches:
           write: writes a round of some rows, and returns its entropies.
         """
         rows: list[Any] = []
-        forks, numbered = np.zeros(len(asks), int), first_samples(asks)
+        forks, numbered = np.zeros(len(requests), int), first_samples(requests)
 
         def taken(group):
             return sum(row.group == group for row in rows)
 
         def begin(group):
-            if taken(group) < asks[group].samples:
+            if taken(group) < requests[group].samples:
                 rows.append(make(group, int(numbered[group]) + taken(group)))
 
         def step(branches):
@@ -180,7 +180,7 @@ class Branches:
                 group = row.group
                 if own_first or not (branches and row.active):
                     continue
-                if taken(group) >= asks[group].samples:
+                if taken(group) >= requests[group].samples:
                     continue
                 damping = max(0.0, 1 - self.penalty * forks[group])
                 chance = branch_probability(value - row.first, self.weight, self.base, damping)
@@ -188,16 +188,16 @@ class Branches:
                     forks[group] += 1
                     rows.append(row.fork(int(numbered[group]) + taken(group)))
 
-        groups = range(len(asks))
-        wanted = [max(1, int(self.fraction * ask.samples)) for ask in asks]
+        groups = range(len(requests))
+        wanted = [max(1, int(self.fraction * request.samples)) for request in requests]
         if self.sensitivity is not None:
             for group in groups:
                 begin(group)
             while any(row.active for row in rows):
                 step(branches=False)
-            wanted = self._from_probes(pieces, rows, asks, vocabulary)
+            wanted = self._from_probes(segments, rows, requests, vocabulary)
         for group in groups:
-            while taken(group) < min(wanted[group], asks[group].samples):
+            while taken(group) < min(wanted[group], requests[group].samples):
                 begin(group)
         while True:
             busy = {row.group for row in rows if row.active}
@@ -211,19 +211,19 @@ class Branches:
         counts = Counter(forked_rows=forked, begun_rows=len(rows) - forked)
         return sorted(rows, key=lambda row: row.group), counts
 
-    def _from_probes(self, pieces, rows, asks, vocabulary) -> list[int]:
+    def _from_probes(self, segments, rows, requests, vocabulary) -> list[int]:
         """Number of responses that begin at each prompt, by the one that was written first."""
         tips = np.array([row.tip for row in rows])
-        source = pieces.source[tips]
+        source = segments.source[tips]
         places = np.arange(source.shape[1])[None]
-        rollouts = pieces.batch.rollouts
+        rollouts = segments.batch.rollouts
         topk = rollouts.records["drawn_topk_logp"][source, places]
         drawn = rollouts.mask[source, places] & (places < rollouts.length[tips][:, None])
         root = first_entropy(topk, drawn, self.window, vocabulary)
         tool = np.array([np.mean(row.rounds) for row in rows])
         return [
-            int(num_from_prompt(one, other, ask.samples, self.sensitivity, tolerance=1e-4))
-            for one, other, ask in zip(root, tool, asks, strict=True)
+            int(num_from_prompt(one, other, request.samples, self.sensitivity, tolerance=1e-4))
+            for one, other, request in zip(root, tool, requests, strict=True)
         ]
 
 
@@ -268,19 +268,19 @@ def branch_rounds(
         branches.check_vocabulary("branch_rounds", setting)
         return ()
 
-    def apply(asks, actor, state, turn):
-        pieces = Pieces(actor, turn.key, {"record_top": top})
+    def apply(requests, actor, state, turn):
+        segments = Segments(actor, turn.key, {"record_top": top})
         vocabulary = turn.setting.vocabulary
 
         def write(rows):
-            drawn = advance(pieces, asks, rows, tokens)
-            for row, active in zip(rows, pieces.goes_on(drawn), strict=True):
+            drawn = advance(segments, requests, rows, tokens)
+            for row, active in zip(rows, segments.goes_on(drawn), strict=True):
                 row.active = bool(active)
-            return branches.entropies(pieces, drawn, vocabulary)
+            return branches.entropies(segments, drawn, vocabulary)
 
-        rows, counts = branches.grow(asks, pieces, turn.random(), vocabulary, Row, write)
-        counts["rounds"] = len(pieces)
-        batch = pieces.responses([row.tip for row in rows], asks)
+        rows, counts = branches.grow(requests, segments, turn.random(), vocabulary, Row, write)
+        counts["rounds"] = len(segments)
+        batch = segments.responses([row.tip for row in rows], requests)
         return batch, state, {name: float(value) for name, value in counts.items()}
 
     return Draw(apply, init)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from rlvr_jax.experience.draws.trees.pieces import Pieces
+from rlvr_jax.experience.draws.trees.segments import Segments
 from rlvr_jax.experience.parts import Actor
 from rlvr_jax.types import is_correct
 
@@ -119,13 +119,13 @@ def upper_confidence(
 
 
 def graded_ends(
-    pieces: Pieces, actor: Actor, drawn: np.ndarray, terminal: np.ndarray
+    segments: Segments, actor: Actor, drawn: np.ndarray, terminal: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Whether each segment ends a correct response, and the mean -logp of its own tokens."""
     right = np.zeros(len(drawn), bool)
     if terminal.any():
-        graded = actor.grade(pieces.batch.take(drawn[terminal]).renumbered())
+        graded = actor.grade(segments.batch.take(drawn[terminal]).renumbered())
         right[terminal] = [is_correct(grade.outcome or 0.0) for grade in graded.grades]
-    own = pieces.new_tokens(drawn)
-    logp = np.where(own, pieces.batch.rollouts.behaviour_logp[drawn], 0)
+    own = segments.new_tokens(drawn)
+    logp = np.where(own, segments.batch.rollouts.behaviour_logp[drawn], 0)
     return right, -logp.sum(axis=1) / np.maximum(own.sum(axis=1), 1)

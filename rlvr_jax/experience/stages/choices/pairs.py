@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience.asks import SampleRequest
 from rlvr_jax.experience.batch import Batch
+from rlvr_jax.experience.requests import SampleRequest
 from rlvr_jax.experience.views import with_two_answers
 from rlvr_jax.types import is_correct
 
@@ -52,7 +52,7 @@ def asked_about(batch: Batch, pairs: Sequence[Pair], request: str) -> list[Sampl
     texts = [response.text for response in batch.responses]
     return [
         replace(
-            batch.asks[pair.right],
+            batch.requests[pair.right],
             view=with_two_answers(texts[pair.right], texts[pair.wrong], request),
             samples=1,
         )

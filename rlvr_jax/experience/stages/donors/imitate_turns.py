@@ -32,11 +32,11 @@ def imitate_turns(environment: Environment | None = None, reply_tokens: Count = 
 
     def apply(batch, actor, state, turn):
         every = np.ones(len(batch.groups), bool)
-        asks = [replace(ask, samples=1) for ask in batch.asks_of(every)]
+        requests = [replace(request, samples=1) for request in batch.requests_of(every)]
         world = environment_of("imitate_turns", environment, turn.setting.task)
         with concurrent.futures.ThreadPoolExecutor(THREADS) as threads:
             how = Driver(actor, world, turn, 0, reply_tokens, {}, threads)
-            tokens, replied, counts = _played(how, asks, batch.tokenizer)
+            tokens, replied, counts = _played(how, requests, batch.tokenizer)
         fit = np.array([len(ids) <= turn.setting.response_tokens for ids in tokens], bool)
         counts |= {
             "imitated_solutions": float(fit.sum()),
@@ -45,7 +45,7 @@ def imitate_turns(environment: Environment | None = None, reply_tokens: Count = 
         if not fit.any():
             return to_imitate(batch, False), state, counts
         rows = np.flatnonzero(fit)
-        written = actor.written([asks[row] for row in rows], [tokens[row] for row in rows])
+        written = actor.written([requests[row] for row in rows], [tokens[row] for row in rows])
         origin = np.zeros(written.rollouts.tokens.shape, np.int32)
         for place, row in enumerate(rows):
             origin[place, : len(replied[row])] = np.where(replied[row], TOOL, 0)
@@ -56,26 +56,26 @@ def imitate_turns(environment: Environment | None = None, reply_tokens: Count = 
     return apply
 
 
-def _played(how: Driver, asks, tokenizer):
+def _played(how: Driver, requests, tokenizer):
     """Tokens of the solutions with replies, whether they are a reply's, and sums of counts."""
-    tokens = [[] for _ in asks]
-    replied: list[list[bool]] = [[] for _ in asks]
-    episodes = [Episode(ask.prompt) for ask in asks]
+    tokens = [[] for _ in requests]
+    replied: list[list[bool]] = [[] for _ in requests]
+    episodes = [Episode(request.prompt) for request in requests]
     counts: dict[str, float] = {}
-    for step in range(max(len(ask.prompt.solution) for ask in asks)):
+    for step in range(max(len(request.prompt.solution) for request in requests)):
         keys, waiting = {}, {}
-        for row, ask in enumerate(asks):
-            if step >= len(ask.prompt.solution):
+        for row, request in enumerate(requests):
+            if step >= len(request.prompt.solution):
                 continue
-            text = ask.prompt.solution[step]
+            text = request.prompt.solution[step]
             ids = how.actor.encode(text)
-            last = step == len(ask.prompt.solution) - 1
+            last = step == len(request.prompt.solution) - 1
             ids = [*ids, how.actor.stop_token()] if last else ids
             tokens[row] += ids
             replied[row] += [False] * len(ids)
             if last:
                 continue
-            keys[row] = f"solution/{ask.round}/{ask.number}/{row}/{step}"
+            keys[row] = f"solution/{request.round}/{request.number}/{row}/{step}"
             if (future := how.ask(keys[row], episodes[row], text, how.owns(row))) is not None:
                 waiting[row] = future
         for row, reply in how.replies(keys, waiting).items():

@@ -63,13 +63,13 @@ def rehearse(fraction: Bound, capacity: Count, solved: bool = True) -> Stage:
             chosen = [
                 rows[0]
                 for rows, outcomes in zip(batch.groups, batch.outcomes(), strict=True)
-                if batch.asks[rows[0]].rating
+                if batch.requests[rows[0]].rating
                 and plain[rows[0]]
                 and ((outcomes == 1).all() if solved else not np.isnan(outcomes[0]))
             ]
             if chosen:
                 first = batch.take(np.array(chosen))
-                numbers = np.array([ask.number for ask in first.asks], np.int32)
+                numbers = np.array([request.number for request in first.requests], np.int32)
                 rollouts = first.rollouts
                 fields = {name: rollouts.get(name) for name in ("tokens", "length")}
                 fields["outcome"] = rollouts.outcome.astype(np.float32)

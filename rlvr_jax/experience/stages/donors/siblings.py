@@ -46,12 +46,12 @@ def show_sibling(success: Finite = 0.5) -> Stage:
     def apply(batch, actor, state, turn):
         sibling = right_siblings(batch, success)
         texts = [response.text for response in batch.responses]
-        asks = [
-            ask if other < 0 else replace(ask, view=with_answer(texts[other]))
-            for ask, other in zip(batch.asks, sibling, strict=True)
+        requests = [
+            request if other < 0 else replace(request, view=with_answer(texts[other]))
+            for request, other in zip(batch.requests, sibling, strict=True)
         ]
         there = sibling >= 0
-        batch = with_second_prompts(batch, actor, asks, there)
+        batch = with_second_prompts(batch, actor, requests, there)
         return batch, state, {"shown_rows": float(there.mean())}
 
     return apply

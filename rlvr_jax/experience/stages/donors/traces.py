@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience.asks import SampleRequest
 from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.parts import Actor, Stage, StepContext
+from rlvr_jax.experience.requests import SampleRequest
 from rlvr_jax.objectives import TEACHER
 from rlvr_jax.types import is_correct
 from rlvr_jax.types.hyperparameters import Count
@@ -37,7 +37,7 @@ def add_traces(per_group: Count = 1) -> Stage:
 
     def apply(batch, actor, state, turn):
         every = np.ones(len(batch.groups), bool)
-        traces, fit = solutions(actor, batch.asks_of(every), per_group, turn)
+        traces, fit = solutions(actor, batch.requests_of(every), per_group, turn)
         batch = own_rows(batch)
         if traces is not None:
             batch = batch.with_groups(fit, traces, "append")
@@ -77,15 +77,19 @@ def own_rows(batch: Batch) -> Batch:
 
 
 def solutions(
-    actor: Actor, asks: Sequence[SampleRequest], copies: int, turn: StepContext
+    actor: Actor, requests: Sequence[SampleRequest], copies: int, turn: StepContext
 ) -> tuple[Batch | None, np.ndarray]:
     """Graded rows of the worked solutions that fit the budget, None without any; and bool [n]."""
     stop = actor.stop_token()
-    tokens = [[*actor.encode("".join(ask.prompt.solution)), stop] for ask in asks]
+    tokens = [[*actor.encode("".join(request.prompt.solution)), stop] for request in requests]
     fit = np.array([len(ids) <= turn.setting.response_tokens for ids in tokens], bool)
     if not fit.any():
         return None, fit
-    fitting = [replace(ask, samples=copies) for ask, there in zip(asks, fit, strict=True) if there]
+    fitting = [
+        replace(request, samples=copies)
+        for request, there in zip(requests, fit, strict=True)
+        if there
+    ]
     rows = [ids for ids, there in zip(tokens, fit, strict=True) if there for _ in range(copies)]
     return actor.grade(off_policy_rows(actor.written(fitting, rows))), fit
 

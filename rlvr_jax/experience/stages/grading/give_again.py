@@ -31,17 +31,17 @@ def give_again() -> Stage:
     """
 
     def apply(batch, actor, state, turn):
-        asked = batch.decided & [not ask.rating for ask in batch.asks]
+        asked = batch.decided & [not request.rating for request in batch.requests]
         keys = [
-            (ask.number, grade.answer) if own and (grade.answer or "").strip() else None
-            for ask, grade, own in zip(batch.asks, batch.grades, asked, strict=True)
+            (request.number, grade.answer) if own and (grade.answer or "").strip() else None
+            for request, grade, own in zip(batch.requests, batch.grades, asked, strict=True)
         ]
         first = {key: keys.index(key) for key in keys if key}
         again: dict[tuple[int, str] | None, float] = {None: 0.0}
         if first:
-            asks = [
+            requests = [
                 replace(
-                    batch.asks[row],
+                    batch.requests[row],
                     view=with_answer(key[1]),
                     samples=1,
                     given=(),
@@ -51,7 +51,7 @@ def give_again() -> Stage:
                 )
                 for key, row in first.items()
             ]
-            second = actor.grade(actor.draw(asks, turn.key, {"top_k": 1})).grades
+            second = actor.grade(actor.draw(requests, turn.key, {"top_k": 1})).grades
             again |= {
                 key: float(one.answer == key[1]) for key, one in zip(first, second, strict=True)
             }

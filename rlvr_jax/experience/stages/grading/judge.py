@@ -34,7 +34,7 @@ def judge(asked: Judge, sampling: Mapping[str, Any] | None = None) -> Stage:
     """
 
     def apply(batch, actor, state, turn):
-        rows = np.flatnonzero(batch.decided & [not ask.rating for ask in batch.asks])
+        rows = np.flatnonzero(batch.decided & [not request.rating for request in batch.requests])
         if not len(rows):
             return batch, state, {}
         policy = JudgingPolicy(actor, turn.step, turn.key, sampling)

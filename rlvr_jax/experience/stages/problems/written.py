@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience.asks import PLAIN, SampleRequest, Shown, View
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Actor, StepContext
+from rlvr_jax.experience.requests import PLAIN, SampleRequest, Shown, View
 from rlvr_jax.experience.stages.choices.groups import pass_rates
 from rlvr_jax.tasks import Grade, Prompt, Task
 from rlvr_jax.types.parts import part
@@ -16,12 +16,12 @@ from rlvr_jax.verifiers.fences import last_fence
 __all__ = [
     "WRITTEN",
     "accepted_groups",
-    "asks_of_problems",
     "earned",
     "mixed",
     "pass_rates",
     "problem_in",
     "read_problems",
+    "requests_of_problems",
     "with_request",
 ]
 
@@ -72,17 +72,17 @@ def read_problems(batch: Batch, actor: Actor, turn: StepContext) -> list[Prompt 
     """
     task, budget = turn.setting.task, turn.setting.response_tokens
     found: list[Prompt | None] = []
-    for ask, response in zip(batch.asks, batch.responses, strict=True):
+    for request, response in zip(batch.requests, batch.responses, strict=True):
         text = response.text
-        problem = None if response.truncated else problem_in(ask.prompt, text, task)
+        problem = None if response.truncated else problem_in(request.prompt, text, task)
         if problem is not None:
-            longer = len(actor.encode(problem.text)) - len(actor.encode(ask.prompt.text))
+            longer = len(actor.encode(problem.text)) - len(actor.encode(request.prompt.text))
             problem = problem if longer <= budget else None
         found.append(problem)
     return found
 
 
-def asks_of_problems(
+def requests_of_problems(
     problems: Sequence[Prompt], cells: Sequence[int], samples: int, task: Task, first: int = 0
 ) -> list[SampleRequest]:
     """Requests for written problems, with numbers after those of the task's prompts.

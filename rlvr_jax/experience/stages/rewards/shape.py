@@ -36,7 +36,7 @@ def shape(reward: Reward | Shaping, rewards: int = 0) -> Stage:
     def apply(batch, actor, state, turn):
         lacking = {name for name in reads if batch.rollouts.get(name) is None}
         known = with_grades(batch, turn.setting.task, lacking).rollouts.only_valid()
-        prompt = np.array([ask.number for ask in batch.asks], np.int32)
+        prompt = np.array([request.number for request in batch.requests], np.int32)
         moment = Moment(turn.step, turn.key, prompt)
         values, state, metrics = own.apply(known, state, moment)
         values = np.asarray(values, batch.rollouts.reward.dtype)

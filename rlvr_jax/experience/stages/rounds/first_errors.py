@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience.asks import SampleRequest, View
 from rlvr_jax.experience.batch import Batch
+from rlvr_jax.experience.requests import SampleRequest, View
 from rlvr_jax.types import is_correct
 
 
@@ -34,7 +34,7 @@ def tokens_before(step: np.ndarray, mask: np.ndarray, wrong: np.ndarray) -> np.n
     return np.where(wrong >= 0, there.argmax(axis=1), 0)
 
 
-def asks_after(
+def requests_after(
     batch: Batch, rows: Sequence[int], given: Sequence[list[int]], view: View, samples: int = 1
 ) -> list[SampleRequest]:
     """Requests for continuations of some rows.
@@ -46,7 +46,7 @@ def asks_after(
     place = np.concatenate([np.arange(len(group)) for group in batch.groups])
     return [
         replace(
-            batch.asks[row],
+            batch.requests[row],
             view=view,
             samples=samples,
             given=ids,

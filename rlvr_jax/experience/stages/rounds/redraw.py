@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience.asks import View, shows_nothing
 from rlvr_jax.experience.batch import Batch, GroupTest, concatenate
 from rlvr_jax.experience.parts import Actor, Stage, StepContext, no_state
+from rlvr_jax.experience.requests import View, shows_nothing
 from rlvr_jax.experience.stages.donors.traces import own_rows
 from rlvr_jax.experience.stages.rounds.another_view import under_another_view
 from rlvr_jax.types.hyperparameters import Count
@@ -48,20 +48,25 @@ def redraw(
             batch = own_rows(batch)
         if not again.any():
             return batch, state, metrics
-        first = [batch.asks[rows[0]] for rows in batch.groups]
+        first = [batch.requests[rows[0]] for rows in batch.groups]
         sizes = np.array([samples or len(rows) for rows in batch.answers.groups])
         shown = redrawn_rows(again, sizes, plain)
-        asks = []
-        chosen = [ask for ask, out in zip(first, again, strict=True) if out]
-        for ask, table, size in zip(chosen, shown[again], sizes[again], strict=True):
+        requests = []
+        chosen = [request for request, out in zip(first, again, strict=True) if out]
+        for request, table, size in zip(chosen, shown[again], sizes[again], strict=True):
             hinted = int(table.sum())
-            asks.append(replace(ask, view=view, samples=hinted))
+            requests.append(replace(request, view=view, samples=hinted))
             if hinted < size:
-                asks.append(replace(ask, samples=int(size) - hinted, first_sample=hinted))
+                requests.append(replace(request, samples=int(size) - hinted, first_sample=hinted))
         metrics["redrawn_as_it_was"] = float(
-            np.mean([shows_nothing(replace(ask, view=view), turn.setting.task) for ask in chosen])
+            np.mean(
+                [
+                    shows_nothing(replace(request, view=view), turn.setting.task)
+                    for request in chosen
+                ]
+            )
         )
-        sampled = actor.grade(actor.draw(asks, turn.key))
+        sampled = actor.grade(actor.draw(requests, turn.key))
         if plain:
             group = np.repeat(np.arange(len(sizes[again]), dtype=np.int32), sizes[again])
             sampled = sampled.with_rollouts(group=group).renumbered()
@@ -162,10 +167,10 @@ def refilled(
     key = turn.setting.sampler_key(turn.step)
     kept, spare = _sorted(batch, 0, when)
     while len(kept) < wanted and len(sampled) < rounds:
-        asks = turn.more(pool(wanted - len(kept), len(kept), len(kept) + len(spare)))
-        if not asks:
+        requests = turn.more(pool(wanted - len(kept), len(kept), len(kept) + len(spare)))
+        if not requests:
             break
-        sampled.append(changed(actor.grade(actor.draw(asks, key))))
+        sampled.append(changed(actor.grade(actor.draw(requests, key))))
         more = _sorted(sampled[-1], len(sampled) - 1, when)
         kept, spare = kept + more[0], spare + more[1]
     metrics = {

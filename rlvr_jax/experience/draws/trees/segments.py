@@ -7,14 +7,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from rlvr_jax.experience.asks import SampleRequest
 from rlvr_jax.experience.batch import Batch, concatenate, given_tokens
 from rlvr_jax.experience.parts import Actor
+from rlvr_jax.experience.requests import SampleRequest
 from rlvr_jax.types.fields import where_tokens
 
 
-class Pieces:
-    """The sampled segments (pieces) of responses, each after a prefix of another one.
+class Segments:
+    """The sampled segments of responses, each after a prefix of another one.
 
     A segment is a row of the actor: prompt, given tokens that it continues, new tokens. Its key is
     that of (part, step), number and sample, with random numbers by position. So a response that is
@@ -41,7 +41,7 @@ class Pieces:
 
     def draw(
         self,
-        asks: Sequence[SampleRequest],
+        requests: Sequence[SampleRequest],
         sample: Sequence[int],
         parent: Sequence[int],
         cut: Sequence[int],
@@ -61,19 +61,19 @@ class Pieces:
           unanswered: of each segment, see `SampleRequest`; None: 0.
         """
         parent, cut = np.asarray(parent, int), np.asarray(cut, int)
-        inject = [()] * len(asks) if inject is None else inject
-        unanswered = [0] * len(asks) if unanswered is None else unanswered
+        inject = [()] * len(requests) if inject is None else inject
+        unanswered = [0] * len(requests) if unanswered is None else unanswered
         own = [
             replace(
-                ask,
+                request,
                 samples=1,
                 first_sample=int(number),
-                given=[*(ask.given if before < 0 else self._kept(before, place)), *told],
+                given=[*(request.given if before < 0 else self._kept(before, place)), *told],
                 unanswered=int(own),
                 limit=limit,
             )
-            for ask, number, before, place, told, own in zip(
-                asks, sample, parent, cut, inject, unanswered, strict=True
+            for request, number, before, place, told, own in zip(
+                requests, sample, parent, cut, inject, unanswered, strict=True
             )
         ]
         drawn = self._actor.draw(own, self._key, self._sampling)
@@ -87,18 +87,18 @@ class Pieces:
         if behind.any():
             kept = behind[:, None] & (np.arange(width) < cut[:, None])
             self.source[number] = np.where(kept, self.source[parent], self.source[number])
-        begun = given_tokens(drawn.rollouts) - [len(ask.given) for ask in own]
+        begun = given_tokens(drawn.rollouts) - [len(request.given) for request in own]
         self._opening[number] = np.where(behind, self._opening[parent], begun)
         return number
 
     def write(
-        self, asks: Sequence[SampleRequest], responses: Sequence[Sequence[int]]
+        self, requests: Sequence[SampleRequest], responses: Sequence[Sequence[int]]
     ) -> np.ndarray:
         """Adds complete responses as segments; returns their numbers, int [n].
 
         They have no log-probs. One that fills the budget without a stop token was truncated.
         """
-        one_each = [replace(ask, samples=1, given=()) for ask in asks]
+        one_each = [replace(request, samples=1, given=()) for request in requests]
         written = self._actor.written(one_each, responses)
         stop, width = self._actor.stop_token(), written.rollouts.tokens.shape[1]
         cut = [len(ids) == width and ids[-1] != stop for ids in responses]
@@ -121,55 +121,57 @@ class Pieces:
         self.batch = replace(self.batch, sample_seconds=seconds)
         return number
 
-    def cut(self, pieces: np.ndarray, places: Sequence[int]) -> None:
+    def cut(self, segments: np.ndarray, places: Sequence[int]) -> None:
         """Truncates at some places, [n], the responses that these segments end."""
         rollouts, places = self.batch.rollouts, np.asarray(places, int)
         length, truncated = rollouts.length.copy(), rollouts.truncated.copy()
-        beyond = length[pieces] > places
-        length[pieces] = np.where(beyond, places, length[pieces])
-        truncated[pieces] |= beyond
+        beyond = length[segments] > places
+        length[segments] = np.where(beyond, places, length[segments])
+        truncated[segments] |= beyond
         gone = np.zeros(rollouts.tokens.shape, bool)
-        gone[pieces] = np.arange(gone.shape[1])[None] >= length[pieces][:, None]
+        gone[segments] = np.arange(gone.shape[1])[None] >= length[segments][:, None]
         known = {name: where_tokens(~gone, array) for name, array in rollouts.token_arrays.items()}
         # Rows have a temperature after their ends.
         known.pop("temperature", None)
         self.batch = self.batch.with_rollouts(**known, length=length, truncated=truncated)
 
-    def _kept(self, piece: int, cut: int) -> list[int]:
+    def _kept(self, segment: int, cut: int) -> list[int]:
         """The prefix of a segment after the opening of its view, which the actor adds again."""
-        return self.batch.rollouts.tokens[piece, self._opening[piece] : cut].tolist()
+        return self.batch.rollouts.tokens[segment, self._opening[segment] : cut].tolist()
 
-    def new_tokens(self, pieces: np.ndarray) -> np.ndarray:
+    def new_tokens(self, segments: np.ndarray) -> np.ndarray:
         """Tokens of each response that its segment sampled, bool [n, T]."""
         rollouts = self.batch.rollouts
-        own = self.source[pieces] == np.asarray(pieces)[:, None]
-        return own & rollouts.mask[pieces]
+        own = self.source[segments] == np.asarray(segments)[:, None]
+        return own & rollouts.mask[segments]
 
-    def goes_on(self, pieces: np.ndarray) -> np.ndarray:
+    def goes_on(self, segments: np.ndarray) -> np.ndarray:
         """Responses that have neither ended nor used up their budget, bool [n]."""
         rollouts = self.batch.rollouts
         room = rollouts.tokens.shape[1]
-        return rollouts.truncated[pieces] & (rollouts.length[pieces] < room)
+        return rollouts.truncated[segments] & (rollouts.length[segments] < room)
 
-    def responses(self, pieces: Sequence[int], asks: Sequence[SampleRequest]) -> Batch:
+    def responses(self, segments: Sequence[int], requests: Sequence[SampleRequest]) -> Batch:
         """The responses that these segments end, as rows, a group for each request.
 
         Every token has its records of sampling; all sampled tokens are on the mask, in every row
         that has them. `parent` and `branch_position` are those of `kinship`.
 
         Args:
-          pieces: the last of each response, request by request.
-          asks: all requests, in order; each has `samples` of the responses.
+          segments: the last of each response, request by request.
+          requests: all requests, in order; each has `samples` of the responses.
         """
-        pieces = np.asarray(pieces, int)
-        source = self.source[pieces]
-        group = np.repeat(np.arange(len(asks), dtype=np.int32), [ask.samples for ask in asks])
-        taken = self.batch.take(pieces)
+        segments = np.asarray(segments, int)
+        source = self.source[segments]
+        group = np.repeat(
+            np.arange(len(requests), dtype=np.int32), [request.samples for request in requests]
+        )
+        taken = self.batch.take(segments)
         places = np.arange(source.shape[1])[None]
         there = places < taken.rollouts.length[:, None]
         # After its end a row has the values of its last segment, such as scored temperatures.
         known = {
-            name: where_tokens(there, array[source, places], array[pieces])
+            name: where_tokens(there, array[source, places], array[segments])
             for name, array in self.batch.rollouts.token_arrays.items()
         }
         # The driver needed them, training does not.
@@ -177,17 +179,17 @@ class Pieces:
         parent, position = kinship(np.where(there, source, -1), group)
         batch = taken.with_rollouts(**known, group=group, trace=None).renumbered()
         batch = batch.with_rollouts(parent=parent, branch_position=position)
-        rows = [ask for ask in asks for _ in range(ask.samples)]
-        return replace(batch, asks=rows, sample_seconds=self.batch.sample_seconds)
+        rows = [request for request in requests for _ in range(request.samples)]
+        return replace(batch, requests=rows, sample_seconds=self.batch.sample_seconds)
 
 
-def first_samples(asks: Sequence[SampleRequest]) -> np.ndarray:
+def first_samples(requests: Sequence[SampleRequest]) -> np.ndarray:
     """The number of each request's first sample, after earlier ones of its prompt, int [n]."""
     known: dict[int, int] = {}
-    found = np.zeros(len(asks), int)
-    for place, ask in enumerate(asks):
-        found[place] = ask.first_sample + known.get(ask.number, 0)
-        known[ask.number] = known.get(ask.number, 0) + ask.samples
+    found = np.zeros(len(requests), int)
+    for place, request in enumerate(requests):
+        found[place] = request.first_sample + known.get(request.number, 0)
+        known[request.number] = known.get(request.number, 0) + request.samples
     return found
 
 

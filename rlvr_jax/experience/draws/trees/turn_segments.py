@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rlvr_jax.experience.asks import SampleRequest
 from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode, environment_of
 from rlvr_jax.experience.draws.trees.branching import Branches, Row, advance
-from rlvr_jax.experience.draws.trees.pieces import Pieces
+from rlvr_jax.experience.draws.trees.segments import Segments
 from rlvr_jax.experience.draws.turns import turns
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.experience.prompts import row_texts
+from rlvr_jax.experience.requests import SampleRequest
 from rlvr_jax.objectives import TOOL
 from rlvr_jax.tools import Environment
 from rlvr_jax.types.hyperparameters import Count, NonNegative, Unit
@@ -45,8 +45,8 @@ class TurnRow(Row):
 
 
 def draw_turn(
-    pieces: Pieces,
-    asks: Sequence[SampleRequest],
+    segments: Segments,
+    requests: Sequence[SampleRequest],
     rows: Sequence[TurnRow],
     limit: int | None = None,
     until: Sequence[int] | None = None,
@@ -55,13 +55,13 @@ def draw_turn(
     """Writes a turn of some rows, after their replies; returns the numbers of the segments.
 
     Args:
-      asks, limit, until: as for `advance`.
+      requests, limit, until: as for `advance`.
       behind: tokens that are given after the reply of a row.
     """
     kept, tips = np.array([row.cut for row in rows]), [row.tip for row in rows]
     drawn = advance(
-        pieces,
-        asks,
+        segments,
+        requests,
         rows,
         limit,
         until,
@@ -71,7 +71,7 @@ def draw_turn(
             for row in rows
         ],
     )
-    rollouts = pieces.batch.rollouts
+    rollouts = segments.batch.rollouts
     length = rollouts.length[drawn]
     places = np.arange(rollouts.tokens.shape[1])[None]
     end = kept + [len(row.inject) for row in rows]
@@ -81,7 +81,7 @@ def draw_turn(
     # If several rows continue after one reply, its source is the first row.
     first: dict[int, int] = {}
     owner = [first.setdefault(tip, number) for tip, number in zip(tips, drawn, strict=True)]
-    pieces.source[drawn] = np.where(told, np.array(owner)[:, None], pieces.source[drawn])
+    segments.source[drawn] = np.where(told, np.array(owner)[:, None], segments.source[drawn])
     shape = rollouts.tokens.shape
     new = {
         "turn": np.full(shape, -1, np.int32),
@@ -93,15 +93,15 @@ def draw_turn(
     known = {name: new[name] if own is None else own.copy() for name, own in known.items()}
     known["turn"][drawn] = np.where(written, 2 * number, np.where(told, 2 * number - 1, -1))
     known["origin"][drawn] = np.where(told, TOOL, known["origin"][drawn])
-    pieces.batch = pieces.batch.with_rollouts(**known)
+    segments.batch = segments.batch.with_rollouts(**known)
     return drawn
 
 
 def answer_turns(
-    how: Driver, pieces: Pieces, asks: Sequence[SampleRequest], rows: Sequence[TurnRow]
+    how: Driver, segments: Segments, requests: Sequence[SampleRequest], rows: Sequence[TurnRow]
 ) -> None:
     """Gives rows the replies to their last turns; rows without one become inactive."""
-    rollouts = pieces.batch.rollouts
+    rollouts = segments.batch.rollouts
     budget = rollouts.tokens.shape[1]
     tips = np.array([row.tip for row in rows])
     paused = rollouts.truncated[tips]
@@ -111,21 +111,21 @@ def answer_turns(
         place
         for place, row in enumerate(rows)
         if row.turn < how.limit
-        and not how.unended(pieces.batch, row.tip, row.answered)
+        and not how.unended(segments.batch, row.tip, row.answered)
         and not (paused[place] and row.cut >= budget)
     ]
     # Given tokens and the end of a response are not part of its text.
     places = np.arange(budget)
-    said = rollouts.records["origin"][pieces.source[tips], places] == 0
+    said = rollouts.records["origin"][segments.source[tips], places] == 0
     said &= places >= np.array([row.answered for row in rows])[:, None]
     said &= places < (rollouts.length[tips] - ~paused)[:, None]
     written = [rollouts.tokens[tips[place]][said[place]] for place in asked]
-    texts = row_texts(pieces.batch.tokenizer, written)
+    texts = row_texts(segments.batch.tokenizer, written)
     keys, waiting = {}, {}
     for place, text in zip(asked, texts, strict=True):
         row = rows[place]
-        ask = asks[row.group]
-        keys[place] = f"{ask.round}/{ask.number}/{row.sample}/{row.asked}"
+        request = requests[row.group]
+        keys[place] = f"{request.round}/{request.number}/{row.sample}/{row.asked}"
         row.asked += 1
         # One process requests the replies to all rows of a prompt: it has the states of forks.
         future = how.ask(keys[place], row.episode, text, how.owns(row.group))
@@ -133,7 +133,7 @@ def answer_turns(
             waiting[place] = future
     for place, reply in how.replies(keys, waiting).items():
         row = rows[place]
-        told = how.take(reply, row.episode, pieces.batch, row.tip, row.spare)
+        told = how.take(reply, row.episode, segments.batch, row.tip, row.spare)
         if told is None:
             continue
         row.active, row.inject = True, told
@@ -181,28 +181,28 @@ def branch_turns(
         environment_of("branch_turns", environment, setting.task, alone=True)
         return ()
 
-    def apply(asks, actor, state, turn):
+    def apply(requests, actor, state, turn):
         vocabulary = turn.setting.vocabulary
         with concurrent.futures.ThreadPoolExecutor(THREADS) as threads:
             world = environment_of("branch_turns", environment, turn.setting.task, alone=True)
             how = Driver(actor, world, turn, limit, reply_tokens, {"record_top": top}, threads)
-            pieces = Pieces(actor, turn.key, how.sampling)
+            segments = Segments(actor, turn.key, how.sampling)
 
             def make(group, sample):
-                return TurnRow(group, sample, episode=Episode(asks[group].prompt))
+                return TurnRow(group, sample, episode=Episode(requests[group].prompt))
 
             def write(rows):
-                drawn = draw_turn(pieces, asks, rows)
-                entropies = branches.entropies(pieces, drawn, vocabulary)
-                answer_turns(how, pieces, asks, rows)
+                drawn = draw_turn(segments, requests, rows)
+                entropies = branches.entropies(segments, drawn, vocabulary)
+                answer_turns(how, segments, requests, rows)
                 return entropies
 
-            rows, forks = branches.grow(asks, pieces, turn.random(), vocabulary, make, write)
-        batch = pieces.responses([row.tip for row in rows], asks)
+            rows, forks = branches.grow(requests, segments, turn.random(), vocabulary, make, write)
+        batch = segments.responses([row.tip for row in rows], requests)
         rewards = batch.rollouts.records["process_reward"].sum(axis=1)
         batch = replace(batch, brought=how.grades([row.episode for row in rows], rewards))
         lost = sum(row.episode.lost for row in rows)
-        how.counts.update(forks, answers=len(rows), turns=len(pieces), lost_answers=lost)
+        how.counts.update(forks, answers=len(rows), turns=len(segments), lost_answers=lost)
         return batch, state, {name: float(value) for name, value in how.counts.items()}
 
     return replace(whole, apply=apply, init=init, evaluation=whole)

@@ -15,8 +15,8 @@ CPU_TOKENS = 2304
 """Tokens of a micro-batch with activations that fit a CPU's caches (measured: docs/speed.md)."""
 
 
-def in_pieces(tree: Any, pieces: int, mesh: Mesh | None) -> Any:
-    """Arrays of B rows as arrays [pieces, B / pieces, …].
+def split_rows(tree: Any, chunks: int, mesh: Mesh | None) -> Any:
+    """Arrays of B rows as arrays [chunks, B / chunks, …].
 
     One has the next rows of each device, so that no row moves; on one device they are the next
     rows of the batch. Those of the batch's own order would be on one device each, and every
@@ -26,9 +26,9 @@ def in_pieces(tree: Any, pieces: int, mesh: Mesh | None) -> Any:
 
     def split(x):
         # Rows are counted, as an array may have no columns (unknown prompts).
-        rows = x.shape[0] // (parts * pieces)
-        x = x.reshape(parts, pieces, rows, *x.shape[1:]).swapaxes(0, 1)
-        x = x.reshape(pieces, parts * rows, *x.shape[3:])
+        rows = x.shape[0] // (parts * chunks)
+        x = x.reshape(parts, chunks, rows, *x.shape[1:]).swapaxes(0, 1)
+        x = x.reshape(chunks, parts * rows, *x.shape[3:])
         # Cotangents of integers lie nowhere.
         return x if x.dtype == jax.dtypes.float0 else constrain(x, mesh, (), ROWS)
 
@@ -44,19 +44,19 @@ def spread(groups: np.ndarray, mesh: Mesh | None) -> np.ndarray:
     return groups if len(groups) % parts else groups.reshape(-1, parts).T.reshape(-1)
 
 
-def joined(tree: Any, mesh: Mesh | None) -> Any:
-    """The rows of all micro-batches in the order that they had before `in_pieces`."""
+def merge_rows(tree: Any, mesh: Mesh | None) -> Any:
+    """The rows of all micro-batches in the order that they had before `split_rows`."""
     parts = _parts(mesh)
 
     def join(x):
-        pieces, rows = x.shape[0], x.shape[1] // parts
-        x = x.reshape(pieces, parts, rows, *x.shape[2:]).swapaxes(0, 1)
-        return constrain(jnp.reshape(x, (pieces * parts * rows, *x.shape[3:])), mesh, ROWS)
+        chunks, rows = x.shape[0], x.shape[1] // parts
+        x = x.reshape(chunks, parts, rows, *x.shape[2:]).swapaxes(0, 1)
+        return constrain(jnp.reshape(x, (chunks * parts * rows, *x.shape[3:])), mesh, ROWS)
 
     return jax.tree.map(join, tree)
 
 
-def usual_pieces(plan: BatchPlan, mesh: Mesh, group_tokens: int) -> int:
+def usual_micro_batches(plan: BatchPlan, mesh: Mesh, group_tokens: int) -> int:
     """Micro-batches of an update where their number is left open.
 
     On a CPU the fewest ones of whole groups with at most `CPU_TOKENS` tokens on each device;

@@ -9,7 +9,7 @@ from small_environments import Counting
 
 from rlvr_jax.experience import experience, turns
 from rlvr_jax.experience.laws import numpy_actor
-from rlvr_jax.experience.told import Told
+from rlvr_jax.experience.reply_log import ReplyLog
 from rlvr_jax.tools import Reply
 
 
@@ -39,29 +39,29 @@ class Dying(Moody):
         return super().reply(state, text)
 
 
-def drawn(environment, told):
+def drawn(environment, log):
     chain = experience(draw=turns(environment))
-    setting = replace(numpy_actor.setting(chain), told=told)
+    setting = replace(numpy_actor.setting(chain), reply_log=log)
     return chain.collect(numpy_actor.NumpyActor(), chain.init(setting), 3, setting).batch.rollouts
 
 
 def test_a_step_that_is_drawn_again_is_told_the_same(tmp_path):
-    path = tmp_path / "told.jsonl"
-    first, again = drawn(Moody(), Told(path)), drawn(Moody(), Told(path))
-    other = drawn(Moody(), Told())
+    path = tmp_path / "replies.jsonl"
+    first, again = drawn(Moody(), ReplyLog(path)), drawn(Moody(), ReplyLog(path))
+    other = drawn(Moody(), ReplyLog())
     for name in ("tokens", "length", "turn", "process_reward"):
         np.testing.assert_array_equal(first.get(name), again.get(name))
     assert np.any(first.tokens != other.tokens)
 
 
 def test_a_run_that_dies_in_a_step_goes_on_with_what_it_was_told(tmp_path):
-    path = tmp_path / "told.jsonl"
+    path = tmp_path / "replies.jsonl"
     with pytest.raises(KeyboardInterrupt):
-        drawn(Dying(), Told(path))
+        drawn(Dying(), ReplyLog(path))
     known = len(path.read_text().splitlines())
     assert known
-    found = drawn(Moody(), Told(path))
-    again = drawn(Moody(), Told(path))
+    found = drawn(Moody(), ReplyLog(path))
+    again = drawn(Moody(), ReplyLog(path))
     assert len(path.read_text().splitlines()) > known
     np.testing.assert_array_equal(found.tokens, again.tokens)
 
@@ -76,27 +76,27 @@ class Remembering(Moody):
 
 def test_states_are_made_anew_where_only_the_words_are_known(tmp_path):
     whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
-    drawn(Remembering(), Told(whole))
+    drawn(Remembering(), ReplyLog(whole))
     lines = whole.read_text().splitlines(keepends=True)
     # All second turns and later ones are lost.
     cut.write_text("".join(line for line in lines if '/0", "step"' in line))
-    rewards = drawn(Remembering(), Told(cut)).records["process_reward"]
+    rewards = drawn(Remembering(), ReplyLog(cut)).records["process_reward"]
     assert set(np.unique(rewards)) >= {0.0, 1.0, 2.0}
 
 
 def test_only_what_a_resumed_run_could_ask_for_is_kept(tmp_path):
-    path = tmp_path / "told.jsonl"
-    told = Told(path)
-    told.keep(3, {"a": {"text": "x"}})
-    told.keep(4, {"b": {"text": "y"}})
-    told.forget(4)
-    assert told.find("a") is None and Told(path).find("b") == {"text": "y"}
+    path = tmp_path / "replies.jsonl"
+    log = ReplyLog(path)
+    log.store(3, {"a": {"text": "x"}})
+    log.store(4, {"b": {"text": "y"}})
+    log.forget(4)
+    assert log.find("a") is None and ReplyLog(path).find("b") == {"text": "y"}
     assert len(path.read_text().splitlines()) == 1
     path.write_text(path.read_text() + '{"key": "c", "ste')  # killed while it wrote
-    assert Told(path).find("c") is None and Told(path).find("b")
-    reader = Told(path, writes=False)
-    reader.keep(5, {"d": {"text": "z"}})
-    assert Told(path).find("d") is None
+    assert ReplyLog(path).find("c") is None and ReplyLog(path).find("b")
+    reader = ReplyLog(path, writes=False)
+    reader.store(5, {"d": {"text": "z"}})
+    assert ReplyLog(path).find("d") is None
     path.write_text("{}\n")
     with pytest.raises(ValueError, match="must hold replies of environments, got line 1"):
-        Told(path)
+        ReplyLog(path)

@@ -101,17 +101,17 @@ class SampleRequest:
     prefix: Any = field(default=None, compare=False, repr=False)
 
 
-def shows_nothing(ask: SampleRequest, task: Task) -> bool:
+def shows_nothing(request: SampleRequest, task: Task) -> bool:
     """Whether the view of a request leaves its prompt unchanged, except for outer white space."""
-    shown = ask.view.show(ask.prompt, task)
-    return shown.text.strip() == ask.prompt.text.strip() and not shown.opening
+    shown = request.view.show(request.prompt, task)
+    return shown.text.strip() == request.prompt.text.strip() and not shown.opening
 
 
-def numbered_answers(asks: Sequence[SampleRequest]) -> list[tuple[SampleRequest, int]]:
+def numbered_answers(requests: Sequence[SampleRequest]) -> list[tuple[SampleRequest, int]]:
     """The request of each response, and the response's number among those to the prompt."""
     found, before = [], Counter[int]()
-    for ask in asks:
-        first = ask.first_sample + before[ask.number]
-        before[ask.number] += ask.samples
-        found += [(ask, first + sample) for sample in range(ask.samples)]
+    for request in requests:
+        first = request.first_sample + before[request.number]
+        before[request.number] += request.samples
+        found += [(request, first + sample) for sample in range(request.samples)]
     return found

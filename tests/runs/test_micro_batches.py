@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from rlvr_jax.parallel import make_mesh, row_sharding
-from rlvr_jax.training.pieces import (
+from rlvr_jax.training.micro_batches import (
     CPU_TOKENS,
-    in_pieces,
-    joined,
+    merge_rows,
     shared_rows,
+    split_rows,
     spread,
-    usual_pieces,
+    usual_micro_batches,
 )
 from rlvr_jax.training.plan import BatchPlan
 
@@ -20,25 +20,25 @@ ROWS = np.arange(48).reshape(16, 3)
 
 
 def test_on_one_device_pieces_are_the_next_rows():
-    np.testing.assert_array_equal(in_pieces(ROWS, 4, None), ROWS.reshape(4, 4, 3))
+    np.testing.assert_array_equal(split_rows(ROWS, 4, None), ROWS.reshape(4, 4, 3))
 
 
 @pytest.mark.parametrize("mesh", [None, "data=8", "data=2,fsdp=2,tensor=2"])
 def test_joined_pieces_are_the_rows_in_their_order(mesh):
     mesh = mesh and make_mesh(mesh)
-    there_and_back = jax.jit(lambda x: joined(in_pieces(x, 2, mesh), mesh))
+    there_and_back = jax.jit(lambda x: merge_rows(split_rows(x, 2, mesh), mesh))
     np.testing.assert_array_equal(there_and_back(ROWS), ROWS)
 
 
-@pytest.mark.parametrize(("mesh", "pieces"), [(None, 4), ("data=8", 2), ("data=2,fsdp=4", 4)])
-def test_groups_that_stand_last_are_in_the_last_pieces_of_every_device(mesh, pieces):
+@pytest.mark.parametrize(("mesh", "chunks"), [(None, 4), ("data=8", 2), ("data=2,fsdp=4", 4)])
+def test_groups_that_stand_last_are_in_the_last_pieces_of_every_device(mesh, chunks):
     """They are not pulled back; on one device of several they would spare nothing."""
     mesh = mesh and make_mesh(mesh)
     groups = np.arange(64)
-    found = in_pieces(spread(groups, mesh), pieces, mesh)
+    found = split_rows(spread(groups, mesh), chunks, mesh)
     np.testing.assert_array_equal(np.sort(np.asarray(found).ravel()), groups)
-    assert [set(np.asarray(piece) // (64 // pieces)) for piece in found] == [
-        {number} for number in range(pieces)
+    assert [set(np.asarray(chunk) // (64 // chunks)) for chunk in found] == [
+        {number} for number in range(chunks)
     ]
 
 
@@ -53,8 +53,8 @@ def test_no_row_moves_between_devices():
 
     def sums(rows):
         """A loop over pieces, and what it gives for every row."""
-        pieces = in_pieces(rows, 2, mesh)
-        return joined(jax.lax.map(lambda piece: jnp.sum(piece, axis=1), pieces), mesh)
+        chunks = split_rows(rows, 2, mesh)
+        return merge_rows(jax.lax.map(lambda chunk: jnp.sum(chunk, axis=1), chunks), mesh)
 
     text = jax.jit(sums, out_shardings=sharding).lower(rows).compile().as_text()
     assert "while" in text
@@ -63,7 +63,7 @@ def test_no_row_moves_between_devices():
 
 
 @pytest.mark.parametrize(
-    ("group_tokens", "mesh", "pieces"),
+    ("group_tokens", "mesh", "chunks"),
     [
         (1, "data=1", 1),
         (CPU_TOKENS // 4, "data=1", 4),
@@ -72,11 +72,11 @@ def test_no_row_moves_between_devices():
         (CPU_TOKENS // 4, "data=2", 2),
     ],
 )
-def test_pieces_are_the_fewest_that_stay_in_a_cpus_caches(group_tokens, mesh, pieces):
+def test_pieces_are_the_fewest_that_stay_in_a_cpus_caches(group_tokens, mesh, chunks):
     sizes = {"data=1": 1, "data=2": 2}
     mesh = make_mesh(mesh, jax.devices()[: sizes[mesh]])
     plan = BatchPlan(prompts=32, samples=8, minibatches=2)
-    assert usual_pieces(plan, mesh, group_tokens) == pieces
+    assert usual_micro_batches(plan, mesh, group_tokens) == chunks
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 
-class Told:
+class ReplyLog:
     """Replies by (step, key), in memory and in a file of JSON lines.
 
     A reply may depend on the clock (a time-out) or on another system (a search). The log has the
@@ -33,13 +33,13 @@ class Told:
         known = self._known.get(key)
         return known and known[1]
 
-    def keep(self, step: int, told: Mapping[str, Mapping[str, Any]]) -> None:
+    def store(self, step: int, replies: Mapping[str, Mapping[str, Any]]) -> None:
         """Logs replies of a step by their keys, on disk when this returns.
 
         Args:
-          told: JSON values.
+          replies: JSON values.
         """
-        new = {key: reply for key, reply in told.items() if key not in self._known}
+        new = {key: reply for key, reply in replies.items() if key not in self._known}
         self._known |= {key: (step, reply) for key, reply in new.items()}
         if self._path is not None and self._writes and new:
             with self._path.open("a", encoding="utf-8") as file:
@@ -47,9 +47,9 @@ class Told:
 
     def forget(self, step: int) -> None:
         """Removes replies of steps before `step`, at which a resumed run begins at the earliest."""
-        kept = {key: known for key, known in self._known.items() if known[0] >= step}
-        if len(kept) < len(self._known):
-            self._known = kept
+        later = {key: known for key, known in self._known.items() if known[0] >= step}
+        if len(later) < len(self._known):
+            self._known = later
             self._rewrite()
 
     @staticmethod
@@ -68,10 +68,10 @@ class Told:
         text = path.read_text(encoding="utf-8")
         for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(), 1):
             try:
-                told = json.loads(line)
-                self._known[told["key"]] = (told["step"], dict(told["reply"]))
+                found = json.loads(line)
+                self._known[found["key"]] = (found["step"], dict(found["reply"]))
             except (ValueError, KeyError, TypeError) as error:
                 raise ValueError(
-                    f"Told: {path} must hold replies of environments, got line {number}"
+                    f"ReplyLog: {path} must hold replies of environments, got line {number}"
                     f" {line[:80]!r}"
                 ) from error

@@ -122,7 +122,7 @@ def _measure_step(size: str, profile: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         run = prepared(size, folder)
         state = run.initial_state()
-        timings, drawn = [], []
+        timings, sampled = [], []
         for step in range(1 + STEPS[size]):
             started = time.perf_counter()
             taken = take_step(run, state, step)
@@ -130,7 +130,7 @@ def _measure_step(size: str, profile: int) -> dict[str, Any]:
             state = taken.state
             if step:
                 timings.append(taken.timings | {"step_s": seconds})
-                drawn.append(taken.batch.rollouts)
+                sampled.append(taken.batch.rollouts)
             else:
                 first = seconds
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -138,21 +138,21 @@ def _measure_step(size: str, profile: int) -> dict[str, Any]:
         step = partial(take_step, run, state, 1 + STEPS[size])
         operations = profiled(step) if profile else []
     warm = {name: _middle(part[name] for part in timings) for name in timings[0]}
-    tokens = _middle(rollouts.length.sum() for rollouts in drawn)
+    tokens = _middle(rollouts.length.sum() for rollouts in sampled)
     machine = Machine(_matmul_rate(run.config.policy.compute_dtype), _bandwidth())
-    least = _middle(sum(_floor(machine, run, rollouts, shared=True)) for rollouts in drawn)
-    floors = [_floor(machine, run, rollouts) for rollouts in drawn]
+    least = _middle(sum(_floor(machine, run, rollouts, shared=True)) for rollouts in sampled)
+    floors = [_floor(machine, run, rollouts) for rollouts in sampled]
     sampling, updating = (_middle(part) for part in zip(*floors, strict=True))
     without_memory = dataclasses.replace(machine, bandwidth=math.inf)
-    products = [_floor(without_memory, run, rollouts) for rollouts in drawn]
+    products = [_floor(without_memory, run, rollouts) for rollouts in sampled]
     drawing, learning = (_middle(part) for part in zip(*products, strict=True))
     parts = ("sample", "verify", "update")
     return {
         "size": size,
         "prompts": run.config.sampling.prompts_per_step,
         "rollouts": run.config.sampling.samples_per_prompt,
-        "prompt_len": _middle(rollouts.prompt_length.mean() for rollouts in drawn),
-        "new_tokens": _middle(rollouts.length.mean() for rollouts in drawn),
+        "prompt_len": _middle(rollouts.prompt_length.mean() for rollouts in sampled),
+        "new_tokens": _middle(rollouts.length.mean() for rollouts in sampled),
         **{f"{part}_s": warm[f"{part}_s"] for part in parts},
         "step_s": warm["step_s"],
         **{f"{part}_fraction": warm[f"{part}_s"] / warm["step_s"] for part in parts},

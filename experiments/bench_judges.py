@@ -97,8 +97,8 @@ def main(arguments: Sequence[str]) -> None:
             taken = sorted(_measure(config, address) for _ in range(config.repeats))
         finally:
             child.stdin.close()
-    waves = -(-config.rows // config.at_once) * config.calls
-    floor, median = waves * seconds, taken[len(taken) // 2]
+    sampling_batches = -(-config.rows // config.at_once) * config.calls
+    floor, median = sampling_batches * seconds, taken[len(taken) // 2]
     print(
         f"{config.rows} rows x {config.calls} calls, {config.at_once} at once,"
         f" {config.milliseconds:g} ms each: {median:.2f} s, floor {floor:.2f} s,"

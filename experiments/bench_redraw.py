@@ -93,7 +93,7 @@ def _programs(
     samples, start = requests[0].samples, 0
     for size in sizes:
         rows = np.arange(start, start + size) % len(requests)
-        own = replace(actor.sampler, num_prompts=size, wave=(size, samples))
+        own = replace(actor.sampler, num_prompts=size, sampling_batch=(size, samples))
         numbers = np.array([requests[row].number for row in rows], np.int32)
         own.draw(actor.params, tokens[rows], length[rows], numbers, key)
         start += size

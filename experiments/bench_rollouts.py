@@ -5,7 +5,7 @@
 `plain`: tokens per second of whole responses. `turns`: responses with a tool that takes 50 ms,
 half of the prompts being drawn while the other half is answered, beside lockstep, where all wait;
 idle is the share of the time in which nothing is drawn. `tail`: one prompt in eight is answered at
-ten times the length of the others; decode steps in lockstep waves and where a row that ends makes
+ten times the length of the others; decode steps in lockstep and where a row that ends makes
 room, by the lengths that were drawn, and the seconds of both. `fork`: half of the rows become
 copies of the others. `tree`: what its pieces are on the host. A policy with random weights writes;
 it says nothing.
@@ -99,9 +99,9 @@ class Timed(RunActor):
         constants: Any = None,
     ) -> Batch:
         started = time.perf_counter()
-        drawn = super().draw(requests, key, sampling, constants)
+        sampled = super().draw(requests, key, sampling, constants)
         self.seconds.append(time.perf_counter() - started)
-        return drawn
+        return sampled
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -149,9 +149,9 @@ def _requests(run: Run, prompts: int, rows: int) -> list[SampleRequest]:
 def _plain(config: Config, run: Run):
     actor, requests = _actor(run), _requests(run, 2, config.rows)
     key = jax.random.key(1)
-    seconds, drawn = _timed(lambda: actor.draw(requests, key), config.rounds)
-    tokens = int(drawn.rollouts.length.sum())
-    longest = int(drawn.rollouts.length.max())
+    seconds, sampled = _timed(lambda: actor.draw(requests, key), config.rounds)
+    tokens = int(sampled.rollouts.length.sum())
+    longest = int(sampled.rollouts.length.max())
     yield (
         "plain",
         (
@@ -168,14 +168,14 @@ def _turns(config: Config, run: Run):
         turn = StepContext(0, jax.random.key(1), run.setting, lambda count: [])
         shares = []
 
-        def drawn(actor=actor, requests=requests, turn=turn, shares=shares):
+        def sampled(actor=actor, requests=requests, turn=turn, shares=shares):
             actor.seconds.clear()
             started = time.perf_counter()
             _, _, told = draw.apply(requests, actor, (), turn)
             shares.append((sum(actor.seconds), time.perf_counter() - started))
             return told
 
-        seconds, told = _timed(drawn, config.rounds)
+        seconds, told = _timed(sampled, config.rounds)
         idle = np.median([1 - busy / wall for busy, wall in shares[1:]])
         turn_seconds = np.median([busy for busy, _ in shares[1:]]) / (config.replies + 1)
         yield (
@@ -196,7 +196,7 @@ def _tail(config: Config, run: Run):
     actor, budget = _actor(run), 3 * LONG
     table, numbers = actor.tables["plain"], np.arange(prompts, dtype=np.int32)
 
-    def drawn(part, at_once=None):
+    def sampled(part, at_once=None):
         return jax.block_until_ready(
             sample(
                 actor.sampler.model,
@@ -217,21 +217,23 @@ def _tail(config: Config, run: Run):
             )
         ).length
 
-    whole = np.asarray(drawn(numbers))
-    for waves in (1, 2, 4):
-        parts = np.split(numbers, waves)
-        rows = 2 * prompts // waves
-        lockstep, _ = _timed(lambda parts=parts: [drawn(part) for part in parts], config.rounds)
-        in_turn, lengths = _timed(lambda rows=rows: drawn(numbers, rows), config.rounds)
+    whole = np.asarray(sampled(numbers))
+    for sampling_batches in (1, 2, 4):
+        parts = np.split(numbers, sampling_batches)
+        rows = 2 * prompts // sampling_batches
+        lockstep, _ = _timed(lambda parts=parts: [sampled(part) for part in parts], config.rounds)
+        in_turn, lengths = _timed(lambda rows=rows: sampled(numbers, rows), config.rounds)
         if not np.array_equal(np.asarray(lengths), whole):
             raise RuntimeError("bench_rollouts: rows in turn must be those of lockstep")
-        steps = sum(int(wave.max()) for wave in np.split(whole, waves))
+        steps = sum(
+            int(sampling_batch.max()) for sampling_batch in np.split(whole, sampling_batches)
+        )
         yield (
             f"tail, {rows} rows at a time",
             (
                 f"{len(whole)} responses of {whole.mean():.0f} tokens, the longest {whole.max()}:"
-                f" lockstep in {waves} waves {steps} steps, {lockstep:.2f} s; a row that ends makes"
-                f" room: {_scheduled(whole, rows)} steps, {in_turn:.2f} s"
+                f" lockstep in {sampling_batches} batches {steps} steps, {lockstep:.2f} s; a row that"
+                f" ends makes room: {_scheduled(whole, rows)} steps, {in_turn:.2f} s"
             ),
         )
 
@@ -242,9 +244,9 @@ def _ending(logits, carry, context):
     return logits.at[:, STOP].set(others + context.constants), carry
 
 
-def _scheduled(lengths: np.ndarray, seats: int) -> int:
-    """Steps until all rows have ended, each seat taking the next one when its row ends."""
-    free = np.zeros(seats, int)
+def _scheduled(lengths: np.ndarray, slots: int) -> int:
+    """Steps until all rows have ended, each slot taking the next one when its row ends."""
+    free = np.zeros(slots, int)
     for length in lengths.tolist():
         first = int(free.argmin())
         free[first] += length
@@ -256,11 +258,11 @@ def _fork(config: Config, run: Run):
     model, params = actor.sampler.model, actor.params
     table = actor.tables["plain"]
     tokens, length = table.tokens[: config.rows], table.length[: config.rows]
-    slots = tokens.shape[1] + 192
-    pool = empty(model, config.rows, slots)
+    columns = tokens.shape[1] + 192
+    pool = empty(model, config.rows, columns)
     pool = replace(pool, key=jax.random.split(jax.random.key(3), config.rows))
     pool = jax.jit(partial(prefill, model))(params, pool, tokens, length)
-    pool = replace(pool, limit=jnp.full(config.rows, slots, jnp.int32))
+    pool = replace(pool, limit=jnp.full(config.rows, columns, jnp.int32))
     step = jax.jit(partial(decode, model, sampling=Sampling(), stop_tokens=()), static_argnums=2)
     pool = step(params, pool, 64)
     source, into = np.arange(half, dtype=np.int32), np.arange(half, 2 * half, dtype=np.int32)
@@ -270,13 +272,13 @@ def _fork(config: Config, run: Run):
     forked, _ = _timed(
         lambda: ready(branch(pool, source, pool.length[:half], into, keys)), config.rounds
     )
-    drawn, _ = _timed(lambda: ready(step(params, pool, 64)), config.rounds)
+    sampled, _ = _timed(lambda: ready(step(params, pool, 64)), config.rounds)
     copied = sum(leaf.nbytes for leaf in jax.tree.leaves(pool.caches)) // 2
     yield (
         "fork",
         (
-            f"{half} of {config.rows} rows with {slots} slots, {copied / 1e6:.1f} MB of caches:"
-            f" {1000 * forked:.1f} ms, {forked / (drawn / 64):.1f} decode steps"
+            f"{half} of {config.rows} rows with {columns} slots, {copied / 1e6:.1f} MB of caches:"
+            f" {1000 * forked:.1f} ms, {forked / (sampled / 64):.1f} decode steps"
         ),
     )
 

@@ -191,11 +191,11 @@ def _notes(board: Board, ended: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         notes[entry] = "; ".join(filter(None, [notes.get(entry), note]))
 
     for entry in dict.fromkeys(row["entry"] for row in ended):
-        drawn = [row["sampled_tokens"] for row in ended if row["entry"] == entry]
-        if min(drawn) < board.sampled_tokens:
-            short = sum(each < board.sampled_tokens for each in drawn)
-            note = f"{short} of {len(drawn)} runs took all their steps before they had drawn the"
-            note += f" budget: {_told(np.mean(drawn))} tokens in the mean"
+        sampled = [row["sampled_tokens"] for row in ended if row["entry"] == entry]
+        if min(sampled) < board.sampled_tokens:
+            short = sum(each < board.sampled_tokens for each in sampled)
+            note = f"{short} of {len(sampled)} runs took all their steps before they had drawn the"
+            note += f" budget: {_told(np.mean(sampled))} tokens in the mean"
             add(entry, note)
     if board.chooses:
         for method, entry in chosen_entries(ended, board.main).items():

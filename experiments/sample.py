@@ -122,7 +122,7 @@ def _asker(config: Config, console: Console) -> tuple[Ask, bool]:
                 f"prompt must be shorter than the {model.config.max_positions} positions of this"
                 f" model, got {table.tokens.shape[1]} tokens"
             )
-        drawn = sample(
+        sampled = sample(
             model,
             params,
             Prompts(table.tokens, table.length, [0], [0]),
@@ -133,11 +133,11 @@ def _asker(config: Config, console: Console) -> tuple[Ask, bool]:
             stop_tokens=stops,
         )
         for name in ("tokens", "length", "entropy", "truncated", "prompt_tokens", "prompt_length"):
-            object.__setattr__(drawn, name, np.asarray(getattr(drawn, name)))
+            object.__setattr__(sampled, name, np.asarray(getattr(sampled, name)))
         console.print(Text(prompt.text, style="bold"))
         for row in range(config.samples):
-            console.print(_coloured(tokenizer, drawn, row))
-        return drawn, responses(tokenizer, drawn)
+            console.print(_coloured(tokenizer, sampled, row))
+        return sampled, responses(tokenizer, sampled)
 
     return ask, bool(tokenizer.chat_template)
 
@@ -174,16 +174,16 @@ def _talk(ask: Ask, console: Console, remembered: bool) -> None:
             ]
 
 
-def _coloured(tokenizer, drawn: Rollouts, row: int) -> Text:
+def _coloured(tokenizer, sampled: Rollouts, row: int) -> Text:
     """An answer whose tokens have the colour of their entropy, and its mean."""
-    length = int(drawn.length[row])
-    entropy = drawn.entropy[row, :length]
+    length = int(sampled.length[row])
+    entropy = sampled.entropy[row, :length]
     text = Text()
     for piece, nats in zip(
-        token_texts(tokenizer, drawn.tokens[row, :length].tolist()), entropy, strict=True
+        token_texts(tokenizer, sampled.tokens[row, :length].tolist()), entropy, strict=True
     ):
         text.append(piece, Style(color=_colour(float(nats))))
-    cut = ", cut" if drawn.truncated[row] else ""
+    cut = ", cut" if sampled.truncated[row] else ""
     nats = float(entropy.mean()) if length else 0.0
     told = f"{length} token{'s' * (length != 1)}{cut}, entropy {nats:.3f} nats"
     return text.append(f"  [{told}]", "dim")

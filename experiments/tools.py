@@ -220,8 +220,8 @@ def _table(arms: Sequence[str], ended: Sequence[Mapping[str, Any]]) -> Table:
             for when in ("start", "end")
         )
         table.add_row(name, *(f"{value:.3f}" for value in values))
-    drawn = (cell for summary in ended for cell in ("", f"{summary['sampled_tokens']:,}"))
-    table.add_row("sampled tokens of RL", *drawn)
+    sampled = (cell for summary in ended for cell in ("", f"{summary['sampled_tokens']:,}"))
+    table.add_row("sampled tokens of RL", *sampled)
     return table
 
 

@@ -87,7 +87,7 @@ def main(arguments: Sequence[str]) -> None:
     )
     params = make_reshard(loaded.model, sampler.model)(loaded.params)
     found: list[dict[str, int]] = [{} for _ in range(count)]
-    right = drawn = 0
+    right = sampled = 0
     for first in range(0, config.samples, sampler.samples):
         for begin in range(0, count, sampler.num_prompts):
             # The last call is filled up with prompts that were asked before.
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str]) -> None:
             groups = min(sampler.num_prompts, count - begin)
             for place, rows in zip(indices[:groups], batch.groups, strict=False):
                 for row in rows[: config.samples - first]:
-                    drawn += 1
+                    sampled += 1
                     if (batch.grades[row].outcome or 0) < 1:
                         continue
                     right += 1
@@ -112,9 +112,7 @@ def main(arguments: Sequence[str]) -> None:
     if not rows:
         raise ValueError(f"no right answer to {count} prompts of {config.task!r} was drawn")
     write_lines(config.out, rows)
-    print(
-        f"{config.out}: traces of {len(rows)} of {count} prompts, {right} of {drawn} answers right"
-    )
+    print(f"{config.out}: traces of {len(rows)} of {count} prompts, {right} of {sampled} correct")
 
 
 if __name__ == "__main__":

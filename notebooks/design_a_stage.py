@@ -70,9 +70,9 @@ def once_more() -> Stage:
         again = all_wrong(batch.outcomes())
         if not again.any():
             return batch, state, {"asked_again": 0.0}
-        drawn = actor.grade(actor.draw(batch.requests_of(again), turn.key))
+        sampled = actor.grade(actor.draw(batch.requests_of(again), turn.key))
         found = {"asked_again": float(again.mean())}
-        return batch.with_groups(again, drawn, "append"), state, found
+        return batch.with_groups(again, sampled, "append"), state, found
 
     return apply
 
@@ -95,7 +95,7 @@ actor = load_held_out(settings, replace(task, test=task.test[:32])).actor()
 
 def followed(chain, steps=8):
     """Curves of a chain over steps without an update."""
-    setting = RunInfo(asked, 8, 8, chain.drawn_samples(8), asked.response_tokens)
+    setting = RunInfo(asked, 8, 8, chain.sampled_samples(8), asked.response_tokens)
     state = chain.init(setting)
     told = []
     for step in range(steps):

@@ -58,8 +58,8 @@ def test_the_floor_counts_the_tokens_that_were_drawn(short):
     layers, unembedding, score = 4 * 128 * (2 * 128 + 2 * 64 + 3 * 512), 64 * 128, 4 * 4 * 128
     sampling, updating = bench._floor(bench.Machine(1.0, 1e30), run, rollouts)
     tokens, middle = lengths.sum(), 10 + lengths.mean() / 2
-    drawn = tokens * (2 * (layers + unembedding) + score * middle)
-    assert sampling == pytest.approx(2 * 10 * (2 * layers + score * 5) + drawn)
+    sampled = tokens * (2 * (layers + unembedding) + score * middle)
+    assert sampling == pytest.approx(2 * 10 * (2 * layers + score * 5) + sampled)
     forward = sum((10 + n) * (2 * layers + score * (10 + n) / 2) for n in lengths)
     assert updating == pytest.approx(3 * (forward + 2 * unembedding * tokens))
     sampling, updating = bench._floor(bench.Machine(1.0, 1e30), run, rollouts, shared=True)

@@ -11,9 +11,9 @@ LINES = [
     r"turns, two halves.* a turn of all rows computes \d+ ms; tool 10 ms; idle \d+%",
     r"turns, lockstep.* a turn of all rows computes \d+ ms; tool 10 ms; idle \d+%",
     *(
-        rf"tail, {32 // waves} rows at a time.* lockstep in {waves} waves \d+ steps, [\d.]+ s; .*"
-        r" room: \d+ steps, [\d.]+ s"
-        for waves in (1, 2, 4)
+        rf"tail, {32 // batches} rows at a time.* lockstep in {batches} batches \d+ steps, [\d.]+ s;"
+        r" .* room: \d+ steps, [\d.]+ s"
+        for batches in (1, 2, 4)
     ),
     r"fork.* 4 of 8 rows with \d+ slots, [\d.]+ MB of caches: [\d.]+ ms, [\d.]+ decode steps",
     r"tree.* 8 pieces of 192 places: \d+ kB on the host, \d+ bytes a place",
@@ -28,5 +28,5 @@ def test_every_number_is_told(capsys):
     for line in LINES:
         assert re.search(line.replace(" ", r"\s+"), told), line
     # A row that ends makes room: no more steps than in lockstep.
-    for steps, fewer in re.findall(r"waves (\d+) steps.*?room: (\d+) steps", told):
+    for steps, fewer in re.findall(r"batches (\d+) steps.*?room: (\d+) steps", told):
         assert int(fewer) <= int(steps)

@@ -43,12 +43,12 @@ def statistics(model, params, tokens):
 
 def draw(model, params, key):
     """Responses to one prompt, [ROWS, WIDTH]."""
-    last, drawn = jnp.zeros((ROWS,), jnp.int32), []
+    last, sampled = jnp.zeros((ROWS,), jnp.int32), []
     for number in range(WIDTH):
         logits = model.apply(params, last)
         last = jax.random.categorical(jax.random.fold_in(key, number), logits).astype(jnp.int32)
-        drawn.append(last)
-    return jnp.stack(drawn, axis=1)
+        sampled.append(last)
+    return jnp.stack(sampled, axis=1)
 
 
 def test_a_loop_of_flax_and_optax_learns_with_an_objective():
@@ -406,7 +406,7 @@ def test_an_experience_collects_in_a_program_with_an_actor_of_its_own():
     )
     engine, setting = numpy_actor.NumpyActor(), numpy_actor.setting(chain)
     state = chain.init(setting)
-    drawn = 0
+    sampled = 0
     for step in range(3):
         collected = chain.collect(engine, state, step, setting)
         batch = collected.batch
@@ -417,5 +417,5 @@ def test_an_experience_collects_in_a_program_with_an_actor_of_its_own():
         loss, _ = own.loss(stats, rows, own.init(Spec(12, *rows.mask.shape)), jax.random.key(step))
         assert np.isfinite(loss)
         state, _ = chain.observe(collected, batch, step, setting)
-        drawn += collected.metrics["sampled_tokens"]
-    assert drawn > 0
+        sampled += collected.metrics["sampled_tokens"]
+    assert sampled > 0

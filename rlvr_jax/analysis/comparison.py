@@ -159,13 +159,13 @@ def _grouped(runs) -> dict[str, dict[int, Run]]:
 
 def _sampled_rollouts(run: Run) -> np.ndarray | None:
     """Rollouts sampled until the end of each step, from step 0; None if the run has no counts."""
-    steps, drawn = run.series("sampled_rollouts")
+    steps, sampled = run.series("sampled_rollouts")
     if not len(steps):
         prompts, size = run.setting("prompts_per_step"), run.setting("samples_per_prompt")
         if not (isinstance(prompts, int) and isinstance(size, int)):
             return None
-        steps, drawn = slice(1, None), prompts * size
-    return _so_far(run, steps, drawn)
+        steps, sampled = slice(1, None), prompts * size
+    return _so_far(run, steps, sampled)
 
 
 def _common_axis(runs: Sequence[Run]) -> tuple[str, dict[Path, np.ndarray]]:
@@ -181,10 +181,10 @@ def _common_axis(runs: Sequence[Run]) -> tuple[str, dict[Path, np.ndarray]]:
 def _sampled_tokens(run: Run) -> np.ndarray | None:
     """Tokens sampled until the end of each step; None where the tokens a run may sample are not
     limited, which is compared by rollouts."""
-    steps, drawn = run.series("sampled_tokens")
+    steps, sampled = run.series("sampled_tokens")
     if not run.setting("sampled_tokens") or not len(steps):
         return None
-    return _so_far(run, steps, drawn)
+    return _so_far(run, steps, sampled)
 
 
 def _so_far(run: Run, steps: np.ndarray | slice, amounts: np.ndarray | int) -> np.ndarray:

@@ -58,8 +58,8 @@ class Run:
     @property
     def has_ended(self) -> bool:
         """Whether it has taken its last step, or has generated all tokens of its budget."""
-        budget, drawn = self.setting("sampled_tokens"), self.series("sampled_tokens")[1]
-        spent = bool(budget) and len(drawn) > 0 and drawn.sum() >= budget
+        budget, sampled = self.setting("sampled_tokens"), self.series("sampled_tokens")[1]
+        spent = bool(budget) and len(sampled) > 0 and sampled.sum() >= budget
         return spent or self.last_step == self.setting("steps")
 
     def names(self) -> list[str]:

@@ -63,8 +63,8 @@ class Pair(NamedTuple):
         """Text of every sampled token, by its id; None with two vocabularies."""
         if self.of_before is None:
             return None
-        drawn = [batch.rollouts.tokens[batch.rollouts.mask] for batch in self[:3]]
-        ids = np.unique(np.concatenate(drawn)).tolist()
+        sampled = [batch.rollouts.tokens[batch.rollouts.mask] for batch in self[:3]]
+        ids = np.unique(np.concatenate(sampled)).tolist()
         decode = self.before.tokenizer.decode
         return {i: decode([i], clean_up_tokenization_spaces=False) for i in ids}
 

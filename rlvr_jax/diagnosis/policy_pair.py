@@ -108,7 +108,7 @@ def draw_pair(settings: TrainConfig, against: str | Path) -> Pair:
     first = load_held_out(settings.replace(model=str(against)), task)
     last = load_held_out(settings, task)
     before, after, again = (
-        _drawn(asked, settings, number) for number, asked in enumerate((first, last, first))
+        _sampled(asked, settings, number) for number, asked in enumerate((first, last, first))
     )
     weights = prompt_weights(task, first.indices)
     if one != other:
@@ -199,7 +199,7 @@ def _different(batch: Batch, rows: np.ndarray) -> list[int]:
     return order if len(order) <= _SHOWN_RESPONSES else order[:half] + order[-half:]
 
 
-def _drawn(asked: HeldOut, settings: TrainConfig, number: int) -> Batch:
+def _sampled(asked: HeldOut, settings: TrainConfig, number: int) -> Batch:
     """Graded answers to the held-out prompts."""
     table = asked.loaded.test_table
     requests = [

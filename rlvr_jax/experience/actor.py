@@ -96,17 +96,17 @@ class RunActor(Actor):
         for places in calls.values():
             repeats = occurrences(same[places])
             first[places] += repeats * np.array([requests[place].samples for place in places])
-        drawn = []
+        sampled = []
         for (number, *_), places in calls.items():
             own = [requests[place] for place in places]
             begun = [given[place] for place in places]
             folded = jax.random.fold_in(key, number)
             rollouts = self._called(sampler, own, begun, first[places], folded, constants)
-            drawn.append(self._batch(rollouts, own))
-        batch = drawn[0]
-        if len(drawn) > 1:
+            sampled.append(self._batch(rollouts, own))
+        batch = sampled[0]
+        if len(sampled) > 1:
             order = np.argsort(np.concatenate(list(calls.values())), kind="stable")
-            whole = concatenate(drawn)
+            whole = concatenate(sampled)
             batch = whole.take(np.concatenate([whole.groups[place] for place in order]))
             sizes = [len(whole.groups[place]) for place in order]
             group = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
@@ -162,10 +162,10 @@ class RunActor(Actor):
         own = [request for request, there in zip(requests, fits, strict=True) if there]
         if not own:
             return [None] * len(requests)
-        drawn = writer.draw(own, key, how)
+        sampled = writer.draw(own, key, how)
         told = (
             Written(response.text, int(length))
-            for response, length in zip(drawn.responses, drawn.rollouts.length, strict=True)
+            for response, length in zip(sampled.responses, sampled.rollouts.length, strict=True)
         )
         return [next(told) if there else None for there in fits]
 
@@ -304,27 +304,29 @@ class RunActor(Actor):
             )
 
         if (len(requests), samples) == (sampler.num_prompts, sampler.samples):
-            drawn = call(sampler, np.arange(len(requests)))
+            sampled = call(sampler, np.arange(len(requests)))
         else:
             parts = []
             for start, count, size in calls_of(len(requests), samples, sampler):
                 # Padding repeats the first request.
                 part = np.arange(start, start + size)
                 part = np.where(part < start + count, part, start)
-                own = replace(sampler, num_prompts=size, samples=samples, wave=(size, samples))
+                own = replace(
+                    sampler, num_prompts=size, samples=samples, sampling_batch=(size, samples)
+                )
                 if sampler.model.mesh is not None and size % sampler.model.mesh.size:
                     # Devices with common prompts all compute up to the longest response.
                     own = replace(own, at_once=None)
                 found = call(own, part)
                 parts.append(jax.tree.map(lambda x, n=count * samples: x[:n], found))
-            drawn = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+            sampled = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
             rows = np.arange(len(requests) * samples, dtype=np.int32)
-            drawn = drawn.replace(group=rows // np.int32(samples), rollout_id=rows)
+            sampled = sampled.replace(group=rows // np.int32(samples), rollout_id=rows)
         if not whole:
             rows = [ids for ids in begun for _ in range(samples)]
             trained = np.repeat([flag for _, flag in given], samples)
-            drawn = behind_given(
-                drawn,
+            sampled = behind_given(
+                sampled,
                 np.repeat(tokens, samples, axis=0),
                 np.repeat(length, samples, axis=0),
                 rows,
@@ -332,11 +334,11 @@ class RunActor(Actor):
                 self.sampler.response_tokens,
             )
         if vectors is not None:
-            drawn = drawn.replace(
+            sampled = sampled.replace(
                 soft_prompt=np.repeat(vectors, samples, axis=0),
-                soft_length=np.full(len(drawn.group), vectors.shape[1], np.int32),
+                soft_length=np.full(len(sampled.group), vectors.shape[1], np.int32),
             )
-        return drawn
+        return sampled
 
     def _behind(self, vectors, tokens, length) -> tuple[np.ndarray, np.ndarray]:
         """Prompts with positions for vectors before them.
@@ -361,9 +363,9 @@ def calls_of(count: int, samples: int, sampler: Sampler) -> list[tuple[int, int,
     A call has 1, 1/2, 1/4 or 1/8 of the rows of a sampling batch, in whole groups that are divided
     by its devices.
     """
-    prompts, wave_samples = sampler.wave
+    prompts, batch_samples = sampler.sampling_batch
     devices = sampler.model.mesh.size if sampler.model.mesh is not None else 1
-    rows = prompts * wave_samples
+    rows = prompts * batch_samples
     sizes = []
     for part in (1, 2, 4, SMALLEST):
         size = max(1, rows // part // samples)

@@ -166,12 +166,12 @@ class Batch:
             supervised=None if supervised is None else supervised & ~rows,
         )
 
-    def with_groups(self, groups: np.ndarray, drawn: Batch, place: str = "replace") -> Batch:
+    def with_groups(self, groups: np.ndarray, sampled: Batch, place: str = "replace") -> Batch:
         """The batch with other rows in some groups.
 
         Args:
           groups: bool [G].
-          drawn: sampled groups, one for each True, in order.
+          sampled: sampled groups, one for each True, in order.
           place: "replace" the rows, "append" to them, or "prepend".
         Raises:
           ValueError: another number of groups, or another place.
@@ -181,12 +181,12 @@ class Batch:
                 f"with_groups: place must be 'replace', 'append' or 'prepend', got {place!r}"
             )
         wanted = np.flatnonzero(groups)
-        if len(wanted) != len(drawn.groups):
+        if len(wanted) != len(sampled.groups):
             raise ValueError(
-                f"with_groups: drawn must have {len(wanted)} groups, got {len(drawn.groups)}"
+                f"with_groups: drawn must have {len(wanted)} groups, got {len(sampled.groups)}"
             )
-        new = dict(zip(wanted.tolist(), drawn.groups, strict=True))
-        both = concatenate([self, drawn])
+        new = dict(zip(wanted.tolist(), sampled.groups, strict=True))
+        both = concatenate([self, sampled])
         order, group = [], []
         for number, rows in enumerate(self.groups):
             own = [] if number in new and place == "replace" else rows.tolist()

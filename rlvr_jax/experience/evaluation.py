@@ -108,7 +108,12 @@ def ks_for(samples: int) -> list[int]:
 
 
 def evaluation_sampler(
-    sampler: Sampler, prompts: int, samples: int, *, waves: int = 1, mesh_given: bool = False
+    sampler: Sampler,
+    prompts: int,
+    samples: int,
+    *,
+    sampling_batches: int = 1,
+    mesh_given: bool = False,
 ) -> Sampler:
     """The sampler for evaluations, with continuous batching of many more rows than fit at once.
 
@@ -119,11 +124,11 @@ def evaluation_sampler(
     Args:
       sampler: the run's.
       prompts, samples: of an evaluation.
-      waves: sampling batches of a step.
+      sampling_batches: sampling batches of a step.
       mesh_given: the user chose the devices that sample.
     """
     mesh = sampler.model.mesh
-    if waves > 1 or mesh.shape["data"] < mesh.size:
+    if sampling_batches > 1 or mesh.shape["data"] < mesh.size:
         return sampler
     wide = mesh if mesh_given else evaluation_mesh(sampler.model)
     rows = sampler.at_once or sampler.num_prompts * sampler.samples
@@ -138,7 +143,7 @@ def evaluation_sampler(
         model=replace(sampler.model, mesh=wide),
         num_prompts=prompts,
         samples=samples,
-        wave=(prompts, samples),
+        sampling_batch=(prompts, samples),
         at_once=at_once,
     )
 

@@ -65,7 +65,7 @@ def rows_of_responses(
 
 
 def behind_given(
-    drawn: Rollouts,
+    sampled: Rollouts,
     prompt_tokens: np.ndarray,
     prompt_length: np.ndarray,
     given: Sequence[Sequence[int]],
@@ -75,7 +75,7 @@ def behind_given(
     """Rollouts whose responses begin with tokens that the sampler had at the end of the prompt.
 
     Args:
-      drawn: sampled rows, whose prompts end with the given tokens.
+      sampled: sampled rows, whose prompts end with the given tokens.
       prompt_tokens, prompt_length: of the rows, without the given tokens.
       given: tokens of each row, recorded as given.
       trained: bool [B], rows whose given tokens are on the mask.
@@ -83,28 +83,28 @@ def behind_given(
     """
     count = np.array(list(map(len, given)))
     places = np.arange(response_tokens)[None] - count[:, None]
-    width = drawn.tokens.shape[1]
+    width = sampled.tokens.shape[1]
     inside = (places >= 0) & (places < width)
     index = np.clip(places, 0, width - 1)
     front = places < 0
     known: dict[str, Any] = {}
-    for name, array in drawn.token_arrays.items():
+    for name, array in sampled.token_arrays.items():
         spread = index.reshape(index.shape + (1,) * (array.ndim - 2))
         known[name] = where_tokens(inside, np.take_along_axis(array, spread, axis=1))
     for row, ids in enumerate(given):
         known["tokens"][row, : len(ids)] = ids
-    length = count + drawn.length
+    length = count + sampled.length
     origin = known.get("origin", np.zeros(front.shape, np.int32))
-    return drawn.replace(
+    return sampled.replace(
         **known
         | {
             "mask": known["mask"] | (front & np.asarray(trained)[:, None]),
             # Scores of given tokens on the mask also need the temperature.
-            "temperature": np.where(inside, known["temperature"], drawn.temperature[:, :1]),
+            "temperature": np.where(inside, known["temperature"], sampled.temperature[:, :1]),
             "origin": np.where(front, np.int32(GIVEN), origin),
             "prompt_tokens": prompt_tokens,
             "prompt_length": prompt_length,
-            "length": np.minimum(length, response_tokens).astype(drawn.length.dtype),
-            "truncated": drawn.truncated | (length > response_tokens),
+            "length": np.minimum(length, response_tokens).astype(sampled.length.dtype),
+            "truncated": sampled.truncated | (length > response_tokens),
         },
     )

@@ -19,7 +19,7 @@ class Sampler:
 
     Fields:
       num_prompts, samples: of a batch: prompts × samples rows.
-      wave: prompts, and samples of each, in one call (a sampling batch); divisors of the above.
+      sampling_batch: prompts, and samples of each, in one call; divisors of the above.
       opening: number of first tokens common to the prompts of all tables.
       at_once: rows of a sampling batch that are computed at the same time, see `sample`; None: all.
       record_top: number of most probable tokens that are recorded with each generated one.
@@ -30,7 +30,7 @@ class Sampler:
     task: Task
     num_prompts: int
     samples: int
-    wave: tuple[int, int]
+    sampling_batch: tuple[int, int]
     response_tokens: int
     sampling: Sampling
     stop_tokens: tuple[int, ...]
@@ -45,7 +45,7 @@ class Sampler:
           prompt_tokens: width of the prompts, each of which is stored once for its group, and again
             for each row that is computed where rows take turns.
         """
-        config, (prompts, samples) = self.model.config, self.wave
+        config, (prompts, samples) = self.model.config, self.sampling_batch
         tokens = prompts * (prompt_tokens + samples * self.response_tokens)
         if self.at_once is not None and self.at_once < prompts * samples:
             each = prompt_tokens + self.response_tokens
@@ -83,9 +83,9 @@ class Sampler:
         first = np.asarray(first_sample, np.int32)
         if first.ndim == 0:
             first = (first + self.samples * occurrences(numbers)).astype(np.int32)
-        prompts, samples = self.wave
+        prompts, samples = self.sampling_batch
         places = np.arange(self.num_prompts * self.samples).reshape(-1, self.samples)
-        drawn, order = [], []
+        sampled, order = [], []
         for start in range(0, self.num_prompts, prompts):
             part = slice(start, start + prompts)
             for number in range(0, self.samples, samples):
@@ -98,7 +98,7 @@ class Sampler:
                     soft_prompt=None if soft_prompt is None else soft_prompt[part],
                     stop_state=None if stop_state is None else stop_state[part],
                 )
-                wave = sample(
+                sampling_batch = sample(
                     self.model,
                     params,
                     asked,
@@ -117,21 +117,21 @@ class Sampler:
                     beyond=True,
                 )
                 order.append(places[part, number : number + samples].reshape(-1))
-                drawn.append(fetch(wave))
-        return _one_batch(drawn, np.concatenate(order), self.samples)
+                sampled.append(fetch(sampling_batch))
+        return _one_batch(sampled, np.concatenate(order), self.samples)
 
 
-def _one_batch(drawn: list[Rollouts], places: np.ndarray, samples: int) -> Rollouts:
+def _one_batch(sampled: list[Rollouts], places: np.ndarray, samples: int) -> Rollouts:
     """The rollouts of all sampling batches, group by group.
 
     Args:
       places: row in the whole batch of each sampled row, [B].
       samples: per group.
     """
-    if len(drawn) == 1:
-        return drawn[0]
+    if len(sampled) == 1:
+        return sampled[0]
     order = np.argsort(places)
-    rollouts = jax.tree.map(lambda *leaves: np.concatenate(leaves)[order], *drawn)
+    rollouts = jax.tree.map(lambda *leaves: np.concatenate(leaves)[order], *sampled)
     numbers = np.arange(len(places), dtype=np.int32)
     return rollouts.replace(group=numbers // np.int32(samples), rollout_id=numbers)
 

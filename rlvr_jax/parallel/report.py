@@ -11,10 +11,10 @@ _STAGES = {
     "critic": "the critic's update",
 }
 
-_OPTIONS = ("mesh", "sample_mesh", "sample_waves", "micro_batches", "remat", "compute_dtype")
+_OPTIONS = ("mesh", "sample_mesh", "sampling_batches", "micro_batches", "remat", "compute_dtype")
 
 _HELP = {
-    "cache": "more --sample-waves, a larger slice, tensor in the sample mesh",
+    "cache": "more --sampling-batches, a larger slice, tensor in the sample mesh",
     "sampler's weights": "tensor or fsdp in the sample mesh",
     "gradient, and that of a micro-batch": "more fsdp, a larger slice, --lora-rank",
     "parameters": "more fsdp, a larger slice",
@@ -74,9 +74,9 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
 def _program(name: str, program: dict[str, Any], hbm: int) -> Iterator[str]:
     fits = "fits" if program["fits"] else "DOES NOT FIT"
     yield f"{_STAGES.get(name, name)}: {_size(program['bytes'])} of {_size(hbm)}, {fits}"
-    if "waves" in program:
+    if "sampling_batches" in program:
         yield (
-            f"  {program['waves']} sampling batches of {program['prompts']} prompts x"
+            f"  {program['sampling_batches']} sampling batches of {program['prompts']} prompts x"
             f" {program['samples']} responses; numbers below are of one batch"
         )
     for part, size in program.get("parts", {}).items():

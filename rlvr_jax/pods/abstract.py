@@ -130,28 +130,28 @@ class AbstractRun:
         """Rollouts of one update, with the recorded statistics of the weights that sampled them."""
         rows = self.config.plan.rows
         sharding = row_sharding(self.model.mesh)
-        drawn = jax.eval_shape(*self._sampling(replace(self.sampler, mesh=None), 1, 1))
-        drawn = jax.tree.map(lambda x: _shape((rows, *x.shape[1:]), x.dtype, sharding), drawn)
+        sampled = jax.eval_shape(*self._sampling(replace(self.sampler, mesh=None), 1, 1))
+        sampled = jax.tree.map(lambda x: _shape((rows, *x.shape[1:]), x.dtype, sharding), sampled)
         known = {
-            field: _shape(shape, drawn.behaviour_logp.dtype, sharding)
-            for field, shape in old_shapes(self.objective, drawn.tokens.shape).items()
+            field: _shape(shape, sampled.behaviour_logp.dtype, sharding)
+            for field, shape in old_shapes(self.objective, sampled.tokens.shape).items()
         }
         if "reference_logp" in self.objective.reads | scorer_needs(self.recipe.critic):
-            known["reference_logp"] = drawn.behaviour_logp
+            known["reference_logp"] = sampled.behaviour_logp
         scorer = isinstance(self.recipe.critic, Scorer)
         if self.recipe.critic is not None and not scorer:
-            known["values"] = drawn.behaviour_logp
+            known["values"] = sampled.behaviour_logp
         if self.recipe.teacher is not None:
-            known["teacher_logp"] = drawn.behaviour_logp
-        sizes = dict(zip("BT", drawn.tokens.shape, strict=True)) | {
-            "Q": drawn.prompt_tokens.shape[1],
+            known["teacher_logp"] = sampled.behaviour_logp
+        sizes = dict(zip("BT", sampled.tokens.shape, strict=True)) | {
+            "Q": sampled.prompt_tokens.shape[1],
             "D": self.model.config.width,
             # Nobody knows how many a stage gives, and they are few.
             "E": 4,
             "K": 5,
             "F": 16,
         }
-        numbers = {"Int": jnp.int32, "Bool": jnp.bool_, "Float": drawn.behaviour_logp.dtype}
+        numbers = {"Int": jnp.int32, "Bool": jnp.bool_, "Float": sampled.behaviour_logp.dtype}
         chain = self.recipe.experience
         given = chain.writes if chain is not None else frozenset()
         for field in given | ({self.recipe.critic.writes} if scorer else set()):
@@ -159,18 +159,18 @@ class AbstractRun:
             shape = tuple(sizes[axis] for axis in axes)
             known[field] = _shape(shape, numbers[kind], sharding)
         if "prompt_logp" in self.objective.reads:
-            shape = drawn.prompt_tokens.shape
-            known["prompt_logp"] = _shape(shape, drawn.behaviour_logp.dtype, sharding)
+            shape = sampled.prompt_tokens.shape
+            known["prompt_logp"] = _shape(shape, sampled.behaviour_logp.dtype, sharding)
         if "answer" in self.objective.reads:
-            known["answer"] = drawn.group
+            known["answer"] = sampled.group
         if "component_rewards" in self.objective.reads:
             # Without weights it does not matter how many there are.
             rewards = dict(self.objective.records).get("component_rewards", 2)
-            known["component_rewards"] = _shape((rows, rewards), drawn.reward.dtype, sharding)
+            known["component_rewards"] = _shape((rows, rewards), sampled.reward.dtype, sharding)
         if self.config.plan.updates > 1 and self.objective.decide_once is not None:
-            known |= {"advantage": drawn.behaviour_logp, "weight": drawn.behaviour_logp}
-            known["kept"] = drawn.mask
-        return drawn.replace(**known)
+            known |= {"advantage": sampled.behaviour_logp, "weight": sampled.behaviour_logp}
+            known["decided_mask"] = sampled.mask
+        return sampled.replace(**known)
 
     def lower_sample(self, prompts: int, samples: int) -> jax.stages.Lowered:
         """The sampler of `samples` responses to each of `prompts` prompts."""
@@ -229,7 +229,7 @@ class AbstractRun:
             sampling=self.sampling,
             stop_tokens=(0,),
             opening=self.opening,
-            at_once=None if model.mesh is None else self.config.seats(),
+            at_once=None if model.mesh is None else self.config.slots(),
         )
         return function, params, Prompts(tokens, numbers, numbers, numbers), _key(whole)
 

@@ -86,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--response-len", type=int, default=8192, help="tokens of a response (8192)")
     add("--mesh", default="", help="data=..,fsdp=..,tensor=.. of training; chosen if not given")
     add("--sample-mesh", default="", help="the same devices for the sampler")
-    add("--sample-waves", type=int, default=0, help="the fewest that fit if not given")
+    add("--sampling-batches", type=int, default=0, help="the fewest that fit if not given")
     add("--micro-batches", type=int, default=0, help="one row per device if not given")
     add(
         "--remat", default="layers", choices=REMAT_POLICIES, help="as in experiments.train (layers)"

@@ -150,7 +150,14 @@ def _compiled(row: Row) -> dict[str, Any]:
 
 def _kept(program: Mapping[str, Any]) -> dict[str, Any]:
     names = ("fits", "bytes", "roofline_seconds", "compiler_seconds", "kernel_seconds")
-    names += ("collective_seconds", "compile_seconds", "waves", "prompts", "samples", "calls")
+    names += (
+        "collective_seconds",
+        "compile_seconds",
+        "sampling_batches",
+        "prompts",
+        "samples",
+        "calls",
+    )
     names += ("move_seconds", "loops_counted_once", "not_estimated")
     return {
         name: float(f"{value:.5g}") if isinstance(value, float) else value
@@ -226,7 +233,7 @@ def _line(row: Mapping[str, Any], before: Mapping[str, Any]) -> str:
     programs, allowed = row["programs"], row["hbm_bytes"] / 2**30
     sample = programs["sample"]
     cells = [f"{row['mesh']}; {row['sample_mesh']}"]
-    cells.append(f"{sample['waves']} × {sample['prompts']}·{sample['samples']}")
+    cells.append(f"{sample['sampling_batches']} × {sample['prompts']}·{sample['samples']}")
     for name in _PROGRAMS:
         found = programs.get(name)
         if found is None:

@@ -19,7 +19,7 @@ from rlvr_jax.pods.abstract import AbstractRun, abstract_run
 from rlvr_jax.policy import ModelConfig
 from rlvr_jax.policy.cached import OWN_SLOTS, mean_slots_read
 from rlvr_jax.policy.flash import flash_serves
-from rlvr_jax.rollout import waves
+from rlvr_jax.rollout import sampling_batches
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.config_checks import check_config
 from rlvr_jax.runs.hyperparameters import method_arguments
@@ -103,7 +103,7 @@ def compile_run(
         "versions": {name: _version(name) for name in ("jax", "jaxlib", "libtpu")},
     }
     programs = {"sample": _sampling(run, target, say)}
-    report["sample_waves"] = programs["sample"]["waves"]
+    report["sampling_batches"] = programs["sample"]["sampling_batches"]
     parts = mesh_sizes(config.devices.mesh)["tensor"]
     shared = dict(
         rows=rows / row_shards(config.devices.mesh),
@@ -164,7 +164,7 @@ def compile_run(
             ),
         )
         programs["critic"] = measured(lowered, target, by_hand)
-    calls = {"sample": programs["sample"]["waves"], **_calls(run)}
+    calls = {"sample": programs["sample"]["sampling_batches"], **_calls(run)}
     for name, program in programs.items():
         program["calls"] = calls[name]
     if all("compiler_seconds" in program for program in programs.values()):
@@ -214,19 +214,23 @@ def _sampling(
     rest = {name: bytes_per_device(tree) for name, tree in _held(run).items()}
     if not copies_weights(run.model, run.sampler):
         rest = {name: size for name, size in rest.items() if name not in _of_policy(run)}
-    slots = config.sampling.response_tokens
-    read = mean_slots_read(slots, slots) / slots
+    columns = config.sampling.response_tokens
+    read = mean_slots_read(columns, columns) / columns
     free = 0.93 * target.topology.hbm_bytes - weights - sum(rest.values())
-    seats = config.seats()
+    slots = config.slots()
     choices = []
-    every = waves(config.sampling.prompts_per_step, config.sampling.samples_per_prompt, shards)
-    for prompts, samples in [config.wave()] if config.sampling.sample_waves else every:
+    every = sampling_batches(
+        config.sampling.prompts_per_step, config.sampling.samples_per_prompt, shards
+    )
+    for prompts, samples in (
+        [config.sampling_batch()] if config.sampling.sampling_batches else every
+    ):
         rows = prompts * samples / shards
         own = prompts / shards if prompts % shards == 0 else prompts
         # Rows in turn are cached while they are computed, each with a copy of its prompt.
         held = {"rows": rows, "prompts": own}
-        if seats is not None and seats / shards < rows:
-            held = {"rows": seats / shards, "prompts": own + seats / shards}
+        if slots is not None and slots / shards < rows:
+            held = {"rows": slots / shards, "prompts": own + slots / shards}
         buffers = sample_buffers(shape, parts=parts, **held, **lengths)
         choices.append((prompts, samples, rows, own, held, buffers))
     fitting = [choice for choice in choices if sum(choice[-1].values()) <= free]
@@ -245,15 +249,19 @@ def _sampling(
         temporaries = found["parts"].pop("temporaries")
         padded = target.topology.chip is not None
         cache = sum(
-            cache_bytes(shape, count, slots, parts, padded=padded)
-            for count, slots in zip(held.values(), (slots, lengths["prompt"]), strict=True)
+            cache_bytes(shape, count, columns, parts, padded=padded)
+            for count, columns in zip(held.values(), (columns, lengths["prompt"]), strict=True)
         )
         # Of a small model the compiler keeps a part on the chip.
         found["parts"]["cache"] = cache = min(cache, temporaries)
         found["parts"]["temporaries"] = temporaries - cache
     total = config.sampling.prompts_per_step * config.sampling.samples_per_prompt
-    wave = {"prompts": prompts, "samples": samples, "waves": total // (prompts * samples)}
-    return {**found, **wave}
+    sampling_batch = {
+        "prompts": prompts,
+        "samples": samples,
+        "sampling_batches": total // (prompts * samples),
+    }
+    return {**found, **sampling_batch}
 
 
 def _held(run: AbstractRun) -> dict[str, Any]:

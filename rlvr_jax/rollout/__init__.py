@@ -8,7 +8,7 @@ or `PRUNED`.
 `with_deltas` adds logit differences of other trained models. `SoftThinking` has rows feed
 themselves mixtures of embeddings.
 `annealed` and `heated_by_entropy` move the temperature while a response is written.
-`waves` are the sampling batches into which a batch can be split.
+`sampling_batches` are the sampling batches into which a batch can be split.
 `save_rollouts` and `load_rollouts` store a batch with its token statistics.
 """
 
@@ -43,6 +43,7 @@ from rlvr_jax.rollout.processors import (
     keep_top_p,
 )
 from rlvr_jax.rollout.sample import Prompts, row_keys, sample, to_rollouts
+from rlvr_jax.rollout.sampling_batches import sampling_batches
 from rlvr_jax.rollout.soft import SoftThinking
 from rlvr_jax.rollout.stops import Stops, find_stops
 from rlvr_jax.rollout.storage import load_rollouts, save_rollouts
@@ -52,7 +53,6 @@ from rlvr_jax.rollout.temperatures import (
     entropy_position,
     heated_by_entropy,
 )
-from rlvr_jax.rollout.waves import waves
 
 __all__ = [
     "BUDGET",
@@ -93,11 +93,11 @@ __all__ = [
     "retire",
     "row_keys",
     "sample",
+    "sampling_batches",
     "save_rollouts",
     "to_rollouts",
     "truncate",
     "verify",
-    "waves",
     "widen",
     "with_deltas",
 ]

@@ -79,10 +79,10 @@ def decode(
 
     def body(carry):
         step, pool, state = carry
-        drawn = _one_token(how, pool, numbers[:, step])
+        sampled = _one_token(how, pool, numbers[:, step])
         if watch is not None:
-            drawn, state = watch.paused(drawn, pool.status == RUNNING, state)
-        return step + 1, drawn, state
+            sampled, state = watch.paused(sampled, pool.status == RUNNING, state)
+        return step + 1, sampled, state
 
     def some_row_runs(carry):
         step, pool, _ = carry
@@ -155,8 +155,8 @@ class _Ahead(NamedTuple):
       tiles: logits that are sampled, less the largest of the row, tile by tile.
       mass: Σ exp over each tile.
       entropy: of the policy, nats.
-      token_temperature, drawn_temperature: of the policy, and of the sampled distribution as far as
-        the processor declares its divisor.
+      token_temperature, sampled_temperature: of the policy, and of the sampled distribution as far
+        as the processor declares its divisor.
       topk_logp, topk_ids: of the policy; None if they are not recorded.
       soft, candidate_ids, candidate_weight, candidate_noisy_logp: of rows that think softly.
       behaviour_logp: of those rows, and NaN of others; None: there are none.
@@ -167,7 +167,7 @@ class _Ahead(NamedTuple):
     mass: Float[Array, "R n"]
     entropy: Float[Array, "R"]
     token_temperature: Float[Array, "R"]
-    drawn_temperature: Float[Array, "R"]
+    sampled_temperature: Float[Array, "R"]
     topk_logp: Float[Array, "R k"] | None = None
     topk_ids: Int[Array, "R k"] | None = None
     soft: Bool[Array, "R"] | None = None
@@ -208,15 +208,15 @@ def look_ahead(
     else:
         policy = policy / temperature[:, None]
     context = context._replace(temperature=temperature, hidden=hidden[:, 0])
-    sampled, drawn = policy, temperature
+    sampled, heat = policy, temperature
     if processor is not None:
         sampled, state = processor.apply(policy, carry, context)
         if processor.temperature is not None:
-            drawn = drawn * processor.temperature(state, context).astype(drawn.dtype)
+            heat = heat * processor.temperature(state, context).astype(heat.dtype)
         carry = keep(running, state, carry)
     # A soft row's token is not sampled: its log-prob is still the policy's.
     kept = None if processor is None and sampling.soft is None else policy
-    ahead = _Ahead(kept, *tiled(sampled), entropy(policy), temperature, drawn)
+    ahead = _Ahead(kept, *tiled(sampled), entropy(policy), temperature, heat)
     if how.record_top:
         largest, ids = jax.lax.top_k(policy, how.record_top)
         logp = largest - jax.nn.logsumexp(policy, axis=-1, keepdims=True)
@@ -229,11 +229,11 @@ class Places(NamedTuple):
 
     Fields:
       row: of the pool, each at most once where it is real.
-      seat: where the logits of the row are.
+      slot: where the logits of the row are.
     """
 
     row: Int[Array, "Q"]
-    seat: Int[Array, "Q"]
+    slot: Int[Array, "Q"]
 
 
 def draw(
@@ -251,21 +251,21 @@ def draw(
       places: of these rows; None: all, in order. Without it no array is indexed by rows, which a
         mesh would gather.
     """
-    rows, seat = (None, None) if places is None else places
+    rows, slot = (None, None) if places is None else places
 
     def seen(array):
-        return array if seat is None else array[seat]
+        return array if slot is None else array[slot]
 
     def own(array):
         return array if rows is None else array[rows]
 
-    token, behaviour_logp = chosen(ahead.tiles, ahead.mass, uniform, seat)
+    token, behaviour_logp = chosen(ahead.tiles, ahead.mass, uniform, slot)
     logp = behaviour_logp
     if ahead.policy is not None:
-        if seat is None:
+        if slot is None:
             logp = jnp.take_along_axis(ahead.policy, token[:, None], axis=-1)[:, 0]
         else:
-            logp = ahead.policy[seat, token]
+            logp = ahead.policy[slot, token]
         logp -= seen(jax.nn.logsumexp(ahead.policy, axis=-1))
     if ahead.behaviour_logp is not None:
         told = seen(ahead.behaviour_logp)

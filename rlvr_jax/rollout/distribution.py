@@ -20,7 +20,7 @@ def chosen(
     tiles: Float[Array, "R n t"],
     mass: Float[Array, "R n"],
     uniform: Float[Array, "Q 2"],
-    seat: Int[Array, "Q"] | None = None,
+    slot: Int[Array, "Q"] | None = None,
 ) -> tuple[Int[Array, "Q"], Float[Array, "Q"]]:
     """Samples a token of the row in each slot, first a tile of the vocabulary, then a token of it.
 
@@ -30,13 +30,13 @@ def chosen(
     Returns:
       (tokens, log-probs).
     """
-    if seat is not None:
-        mass = mass[seat]
+    if slot is not None:
+        mass = mass[slot]
     place = _invert(mass, uniform[:, 1])
-    if seat is None:
+    if slot is None:
         inside = jnp.take_along_axis(tiles, place[:, None, None], axis=1)[:, 0]
     else:
-        inside = tiles[seat, place]
+        inside = tiles[slot, place]
     offset = _invert(jnp.exp(inside), uniform[:, 0])
     logit = jnp.take_along_axis(inside, offset[:, None], axis=-1)[:, 0]
     return place * tiles.shape[-1] + offset, logit - jnp.log(jnp.sum(mass, axis=-1))

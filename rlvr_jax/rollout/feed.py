@@ -127,7 +127,7 @@ def verify(
     used = jnp.broadcast_to(used[:, None] if used.ndim else used, draft.shape)
     temperatures = {
         name: put(getattr(pool, name), used)
-        for name in ("token_temperature", "drawn_temperature")
+        for name in ("token_temperature", "sampled_temperature")
         if getattr(pool, name) is not None
     }
     pool = replace(

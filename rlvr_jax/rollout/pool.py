@@ -37,7 +37,7 @@ FREE, RUNNING, BUDGET, FINISHED, PRUNED, STOPPED = 0, 1, 2, 3, 4, 5
 _RECORDS = ("mask", "logp", "behaviour_logp", "entropy", "version")
 # Recorded of each token only on request.
 SOFT = ("soft", "candidate_ids", "candidate_weight", "candidate_noisy_logp")
-OPTIONAL = ("token_temperature", "drawn_temperature", "topk_logp", "topk_ids", *SOFT)
+OPTIONAL = ("token_temperature", "sampled_temperature", "topk_logp", "topk_ids", *SOFT)
 
 
 @jax.tree_util.register_dataclass
@@ -67,7 +67,7 @@ class Pool:
       fresh: bool [R], rows emptied since a processor last ran: the next one makes their carry new.
       carry: state of the logits processor, any pytree with leading size R.
       temperature: [R], at which the row is sampled from now on; None: that of `Sampling`.
-      token_temperature, drawn_temperature: [R, S], of sampled tokens: temperature of `logp` and
+      token_temperature, sampled_temperature: [R, S], of sampled tokens: temperature of `logp` and
         `entropy`, and that of the distribution sampled from, where a processor says that it is
         another; 0 elsewhere. None until `decode` has something to record.
       topk_logp, topk_ids: [R, S, k] and int [R, S, k], the k most probable tokens where one was
@@ -97,7 +97,7 @@ class Pool:
     carry: Any = None
     temperature: Float[Array, "R"] | None = None
     token_temperature: Float[Array, "R S"] | None = None
-    drawn_temperature: Float[Array, "R S"] | None = None
+    sampled_temperature: Float[Array, "R S"] | None = None
     topk_logp: Float[Array, "R S k"] | None = None
     topk_ids: Int[Array, "R S k"] | None = None
     soft: Bool[Array, "R S"] | None = None

@@ -55,7 +55,7 @@ class Processor(Part):
       init: (rows) -> carry, of leading size R (or None).
       apply: (logits [R, V], carry, context) -> (logits, carry).
       temperature: (carry after `apply`, context) -> [R], the divisor of the logits; it is recorded,
-        times the row's own, as `drawn_temperature`. None: no record.
+        times the row's own, as `sampled_temperature`. None: no record.
     """
 
     init: Callable[[int], Any]

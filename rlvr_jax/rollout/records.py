@@ -52,8 +52,8 @@ def with_records(
             candidate_noisy_logp=nothing,
         )
     reports = processor is not None and processor.temperature is not None
-    if reports and pool.drawn_temperature is None:
-        pool = replace(pool, drawn_temperature=earlier)
+    if reports and pool.sampled_temperature is None:
+        pool = replace(pool, sampled_temperature=earlier)
     if not record_top:
         return pool
     if pool.topk_logp is None:

@@ -21,7 +21,7 @@ from rlvr_jax.rollout.processors import TokenContext
 from rlvr_jax.rollout.records import with_records
 
 
-class _Seats(NamedTuple):
+class _Slots(NamedTuple):
     """Slots in which rows are computed: they have the caches and the processor's carry.
 
     Fields:
@@ -62,7 +62,7 @@ def decode_in_turn(
     Returns:
       The pool, without caches or the processor's carry.
     """
-    rows, slots = pool.tokens.shape
+    rows, columns = pool.tokens.shape
     each = rows // len(prompts[0].keys)
     model, sampling, constants = how.model, how.sampling, how.constants
     processor = sampling.chain()
@@ -71,20 +71,20 @@ def decode_in_turn(
     fresh = None if processor is None else processor.init(at_once)
     again = bool(jax.tree.leaves(fresh))  # its state at an earlier token is not known
     numbers = uniforms(pool, steps)
-    every, seat_numbers = (jnp.arange(n, dtype=jnp.int32) for n in (rows, at_once))
+    every, slot_numbers = (jnp.arange(n, dtype=jnp.int32) for n in (rows, at_once))
     prompt_length = pool.prompt_length
 
-    def seated(seats, value, otherwise):
+    def at_slots(slots, value, otherwise):
         """For each row the value of its own slot."""
-        place = jnp.where(seats.taken, seats.row, rows)
+        place = jnp.where(slots.taken, slots.row, rows)
         return jnp.full((rows,), otherwise, value.dtype).at[place].set(value, mode="drop")
 
-    def drawn(pool, ahead, seats, leader, watched):
+    def sampled(pool, ahead, slots, leader, watched):
         """The pool with the next token of all rows that follow one whose turn it is, whom each row
         follows now, and the states of `watch`."""
-        seat, length = seated(seats, seat_numbers, -1)[leader], pool.length
-        due = (pool.status == RUNNING) & (seat >= 0)
-        due &= length - prompt_length == seats.place[seat]
+        slot, length = at_slots(slots, slot_numbers, -1)[leader], pool.length
+        due = (pool.status == RUNNING) & (slot >= 0)
+        due &= length - prompt_length == slots.place[slot]
         number = jnp.sum(due, dtype=jnp.int32)
         # As many at a time as there are slots: all that are due where no row follows another.
         order = jnp.flatnonzero(due, size=-(-rows // at_once) * at_once, fill_value=0)
@@ -94,33 +94,33 @@ def decode_in_turn(
             first, pool = carry
             part = jax.lax.dynamic_slice_in_dim(order, first, at_once)
             uniform = numbers[part, (pool.length - prompt_length)[part]]
-            real = first + seat_numbers < number
-            pool = draw(how, pool, ahead, uniform, real, Places(part, seat[part]))
+            real = first + slot_numbers < number
+            pool = draw(how, pool, ahead, uniform, real, Places(part, slot[part]))
             return first + at_once, pool
 
         start = jnp.zeros((), jnp.int32), pool
         pool = jax.lax.while_loop(lambda carry: carry[0] < number, some, start)[1]
         if watch is not None:
             pool, watched = watch.paused(pool, due, watched)
-        at = jnp.minimum(length, slots - 1)
+        at = jnp.minimum(length, columns - 1)
         token = pool.tokens[every, at]
         apart = due & (pool.status == RUNNING) & (token != pool.tokens[leader, at])
         leader = jnp.where(apart, _first_alike(apart, leader, token, each), leader)
         return pool, leader, watched
 
-    def moved_in(pool, seats, enters, step):
+    def moved_in(pool, slots, enters, step):
         """The caches with the beginnings of the entering rows, and the slots with their lengths."""
         caches, known = pool.caches, pool.length - prompt_length
-        runs, order = seats.taken & ~enters, jnp.argsort(~enters, stable=True)
+        runs, order = slots.taken & ~enters, jnp.argsort(~enters, stable=True)
 
         def enter(number, carry):
             held, place, origin = carry
             to = order[number]
-            row = seats.row[to]
-            same = pool.tokens[seats.row] == pool.tokens[row][None]
+            row = slots.row[to]
+            same = pool.tokens[slots.row] == pool.tokens[row][None]
             shared = jnp.sum(jnp.cumprod(same, axis=1), axis=1, dtype=jnp.int32)
             shared = jnp.minimum(shared - prompt_length[row], place - 1)
-            shared = jnp.where(runs & (seats.row // each == row // each), shared, 0)
+            shared = jnp.where(runs & (slots.row // each == row // each), shared, 0)
             source = jnp.argmax(shared)
             # Its prompt is cached to the end: only a row without tokens is fed the last of that.
             begin = 0 if again else jnp.minimum(shared[source] + 1, known[row])
@@ -143,48 +143,48 @@ def decode_in_turn(
             )
             return held, place.at[to].set(begin), origin.at[to].set(first)
 
-        carry = tuple(cache[:2] for cache in caches), seats.place, caches[0].origin
+        carry = tuple(cache[:2] for cache in caches), slots.place, caches[0].origin
         carry = jax.lax.fori_loop(0, jnp.sum(enters, dtype=jnp.int32), enter, carry)
         held, place, origin = carry
-        start = jnp.where(enters, prompt_length[seats.row], caches[0].start)
+        start = jnp.where(enters, prompt_length[slots.row], caches[0].start)
         caches = tuple(SharedCache(*layer, start=start, origin=origin) for layer in held)
-        return caches, seats._replace(place=place)
+        return caches, slots._replace(place=place)
 
     def body(carry):
-        step, pool, seats, leader, watched = carry
-        last = prompt_length[seats.row] + seats.place - 1
-        fed = jnp.where(seats.taken, last, slots)
+        step, pool, slots, leader, watched = carry
+        last = prompt_length[slots.row] + slots.place - 1
+        fed = jnp.where(slots.taken, last, columns)
         # One per slot; scalars are for all.
         temperature, own = jax.tree.map(
-            lambda x: x[seats.row] if x.ndim else x, (pool.temperature, constants)
+            lambda x: x[slots.row] if x.ndim else x, (pool.temperature, constants)
         )
-        token = pool.tokens[seats.row, last]
-        context = TokenContext(seats.place, how.weight_version, temperature, own, token)
-        ahead, caches, state = look_ahead(how, pool, context, token[:, None], fed, seats.taken)
-        pool, leader, watched = drawn(pool, ahead, seats, leader, watched)
+        token = pool.tokens[slots.row, last]
+        context = TokenContext(slots.place, how.weight_version, temperature, own, token)
+        ahead, caches, state = look_ahead(how, pool, context, token[:, None], fed, slots.taken)
+        pool, leader, watched = sampled(pool, ahead, slots, leader, watched)
         runs = pool.status == RUNNING
-        seats = _Seats(seats.row, seats.place + 1, seats.taken & runs[seats.row])
-        waiting = runs & (leader == every) & ~seated(seats, seats.taken, False)
+        slots = _Slots(slots.row, slots.place + 1, slots.taken & runs[slots.row])
+        waiting = runs & (leader == every) & ~at_slots(slots, slots.taken, False)
         queue = jnp.flatnonzero(waiting, size=at_once, fill_value=0).astype(jnp.int32)
-        turn = jnp.cumsum(~seats.taken, dtype=jnp.int32) - 1
-        enters = ~seats.taken & (turn < jnp.sum(waiting, dtype=jnp.int32))
-        row = jnp.where(enters, queue[jnp.maximum(turn, 0)], seats.row)
-        seats = _Seats(row, seats.place, seats.taken | enters)
-        caches, seats = moved_in(replace(pool, caches=caches), seats, enters, step)
+        turn = jnp.cumsum(~slots.taken, dtype=jnp.int32) - 1
+        enters = ~slots.taken & (turn < jnp.sum(waiting, dtype=jnp.int32))
+        row = jnp.where(enters, queue[jnp.maximum(turn, 0)], slots.row)
+        slots = _Slots(row, slots.place, slots.taken | enters)
+        caches, slots = moved_in(replace(pool, caches=caches), slots, enters, step)
         pool = replace(pool, caches=caches, carry=keep(~enters, state, fresh))
-        return step + 1, pool, seats, leader, watched
+        return step + 1, pool, slots, leader, watched
 
     def some_row_runs(carry):
         return jnp.any(carry[1].status == RUNNING)
 
     # All samples of a prompt follow the first one.
-    first = jnp.minimum(seat_numbers * each, rows - 1)
-    seats = _Seats(first, jnp.zeros_like(first), seat_numbers * each < rows)
+    first = jnp.minimum(slot_numbers * each, rows - 1)
+    slots = _Slots(first, jnp.zeros_like(first), slot_numbers * each < rows)
     held = jax.tree.map(lambda leaf: leaf[first // each], prompts)
     caches = model.shared_caches(held, prompt_length[first], steps, jnp.zeros_like(first))
     pool = replace(paused_at_limit(pool), caches=caches, carry=fresh)
     watched = None if watch is None else watch.written(pool, stop_state)
-    start = jnp.zeros((), jnp.int32), pool, seats, every // each * each, watched
+    start = jnp.zeros((), jnp.int32), pool, slots, every // each * each, watched
     pool = jax.lax.while_loop(some_row_runs, body, start)[1]
     return replace(pool, caches=(), carry=None)
 

@@ -110,7 +110,7 @@ def sample(
       constants: read by the processor as `context.constants`: arrays with a leading axis P, of
         which a row sees its prompt's part, or scalars. Others are not another program.
       record_top: number of most probable tokens to record for each sampled one, as
-        `drawn_topk_logp` and `drawn_topk_ids`; 0: none.
+        `sampled_topk_logp` and `sampled_topk_ids`; 0: none.
       beyond: prompts and responses together may be longer than the model has positions, for a
         caller that truncates each row where its own budget ends.
     Returns:
@@ -381,7 +381,7 @@ def to_rollouts(
         return None if record is None else jnp.where(mask, cut(record), temperature)
 
     scored = temperatures(pool.token_temperature)
-    drawn = temperatures(pool.drawn_temperature)
+    heat = temperatures(pool.sampled_temperature)
     sampled = Rollouts(
         prompt_tokens=prompt_tokens,
         prompt_length=pool.prompt_length,
@@ -404,10 +404,10 @@ def to_rollouts(
         # Versions only rise: that of the last token that was sampled.
         weight_version=jnp.max(version, axis=1),
     )
-    records = {"drawn_topk_logp": pool.topk_logp, "drawn_topk_ids": pool.topk_ids}
+    records = {"sampled_topk_logp": pool.topk_logp, "sampled_topk_ids": pool.topk_ids}
     records |= {name: getattr(pool, name) for name in SOFT}
     return sampled.replace(
-        drawn_temperature=scored if drawn is None else drawn,
+        sampled_temperature=scored if heat is None else heat,
         trace=pool.trace,
         version=version,
         **{name: cut(record) for name, record in records.items() if record is not None},

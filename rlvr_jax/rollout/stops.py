@@ -66,24 +66,24 @@ class Stops:
         return jax.lax.fori_loop(0, jnp.max(pool.length - pool.prompt_length), read, state)
 
     def paused(
-        self, pool: Pool, drawn: Bool[Array, "R"], state: Int[Array, "R"]
+        self, pool: Pool, sampled: Bool[Array, "R"], state: Int[Array, "R"]
     ) -> tuple[Pool, Int[Array, "R"]]:
         """The pool with those rows STOPPED whose last token completes a text, and the new states.
 
         Args:
-          drawn: rows whose last token was just sampled.
+          sampled: rows whose last token was just sampled.
           state: of each row before that token.
         """
         last = jnp.maximum(pool.length - 1, 0)[:, None]
         token = jnp.take_along_axis(pool.tokens, last, axis=1)
         which = self._step(self.found, state, token)
-        found = drawn & (pool.status != FINISHED) & (which >= 0)
+        found = sampled & (pool.status != FINISHED) & (which >= 0)
         pool = replace(
             pool,
             status=jnp.where(found, STOPPED, pool.status),
             stop=jnp.where(found, which, pool.stop),
         )
-        return pool, jnp.where(drawn, self._step(self.following, state, token), state)
+        return pool, jnp.where(sampled, self._step(self.following, state, token), state)
 
     def _step(self, table, state, token) -> Int[Array, "R"]:
         return jnp.asarray(table)[state, jnp.asarray(self.kind)[token[:, 0]]]

@@ -1,7 +1,7 @@
 """Temperatures that move while a response is written.
 
 They multiply the temperature that a row has already and are recorded with it, as
-the record `drawn_temperature`; log-probs are still scored at `Rollouts.temperature`.
+the record `sampled_temperature`; log-probs are still scored at `Rollouts.temperature`.
 """
 
 import jax

@@ -208,7 +208,7 @@ def _train(
             run.policy_params(state.device),
             state.device,
             run.programs.reshard,
-            prompts=run.start.sampler.wave[0],
+            prompts=run.start.sampler.sampling_batch[0],
         )
         console.print(said, highlight=False, markup=False, soft_wrap=True)
     # Without a checkpoint nothing is reused, not even the evaluation before the first step.

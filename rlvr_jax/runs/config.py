@@ -20,7 +20,7 @@ import tyro
 
 from rlvr_jax.parallel import mesh_sizes, row_shards
 from rlvr_jax.policy import ADAPTABLE, LoraConfig
-from rlvr_jax.rollout import Sampling, waves
+from rlvr_jax.rollout import Sampling, sampling_batches
 from rlvr_jax.rollout.processors import LEAST_TEMPERATURE
 from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.types.hyperparameters import Bound, Count, NonNegative, NonNegativeInt, Range, Share
@@ -152,7 +152,7 @@ class SamplingSettings:
     dynamic_sampling: NonNegativeInt = 0
     """Most batches that are sampled to fill a step with groups of mixed outcomes; 0: the method's
     number, or one."""
-    sample_waves: NonNegativeInt = 0
+    sampling_batches: NonNegativeInt = 0
     """Sampling batches per rollout batch, split by prompts, then by the samples of each; more save
     memory and do not change the rollouts. 0: one."""
     rows_at_once: NonNegativeInt = 0
@@ -325,7 +325,7 @@ class TrainConfig:
                 )
         return dataclasses.replace(own, **prescribed)
 
-    def wave(self, samples: int = 0) -> tuple[int, int]:
+    def sampling_batch(self, samples: int = 0) -> tuple[int, int]:
         """Prompts, and samples of each, of one sampling batch.
 
         Args:
@@ -336,17 +336,17 @@ class TrainConfig:
         samples = samples or self.sampling.samples_per_prompt
         known = {
             prompts * samples // (part * own): (part, own)
-            for part, own in waves(prompts, samples, shards)
+            for part, own in sampling_batches(prompts, samples, shards)
         }
-        wanted = self.sampling.sample_waves or 1
+        wanted = self.sampling.sampling_batches or 1
         if wanted not in known:
             raise ValueError(
-                f"--sample-waves must be one of {', '.join(map(str, known))} for"
+                f"--sampling-batches must be one of {', '.join(map(str, known))} for"
                 f" {prompts} prompts x {samples} samples with rows in {shards} parts, got {wanted}"
             )
         return known[wanted]
 
-    def seats(self) -> int | None:
+    def slots(self) -> int | None:
         """Rows that a call of the sampler computes at the same time; None: all of the call."""
         sizes = mesh_sizes(self.devices.sample_mesh or self.devices.mesh)
         devices = math.prod(sizes.values())

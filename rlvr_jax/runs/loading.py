@@ -86,7 +86,11 @@ def load_policy(
     """
     mesh, sample_mesh = make_meshes(config.devices.mesh, config.devices.sample_mesh)
     samples = samples or config.sampling.samples_per_prompt
-    wave, at_once, options = config.wave(samples), config.seats(), config.policy.options()
+    sampling_batch, at_once, options = (
+        config.sampling_batch(samples),
+        config.slots(),
+        config.policy.options(),
+    )
     sampling = sampling or config.sampler()
     # Prompts first: errors in them or the tokenizer are raised before weights are read.
     tokenizer = load_tokenizer(config.data, path)
@@ -144,7 +148,7 @@ def load_policy(
         task,
         config.sampling.prompts_per_step,
         samples,
-        wave,
+        sampling_batch,
         budget,
         sampling,
         stop_tokens=stop_tokens(tokenizer, model.stop_tokens, config.sampling.stop),

@@ -229,7 +229,7 @@ def _fail(error: Exception, step: int, told: str) -> NoReturn:
 
 def _has_ended(config: TrainConfig, state: HostState, steps: int) -> bool:
     """Whether a run has taken its last step, or generated all tokens of its budget."""
-    return steps >= config.steps or 0 < config.sampled_tokens <= int(state.drawn)
+    return steps >= config.steps or 0 < config.sampled_tokens <= int(state.sampled_tokens)
 
 
 @contextmanager

@@ -112,7 +112,7 @@ def with_rules(config: TrainConfig) -> TrainConfig:
     rate = 2e-5 if config.policy.lora_rank else 1e-6
     return config.replace(
         learning_rate=rate if (own := config.optimizer.learning_rate) is None else own,
-        sample_waves=config.sampling.sample_waves or 1,
+        sampling_batches=config.sampling.sampling_batches or 1,
         evaluate_every=config.evaluation.evaluate_every or max(1, config.steps // 10),
     )
 

@@ -282,7 +282,7 @@ def make_run(resolved: ResolvedRun) -> Run:
         frozen=frozen,
         critic=fitted,
         views=chain.views,
-        samples=chain.drawn_samples(config.sampling.samples_per_prompt),
+        samples=chain.sampled_samples(config.sampling.samples_per_prompt),
     )
     check_asked(config, start)
     setting = setting_of(
@@ -291,7 +291,7 @@ def make_run(resolved: ResolvedRun) -> Run:
     sampler = start.sampler
     if not config.devices.mesh:
         # Devices share the prompts of a call, and the rows that it computes at the same time.
-        parts = math.gcd(sampler.wave[0], sampler.at_once or 0)
+        parts = math.gcd(sampler.sampling_batch[0], sampler.at_once or 0)
         mesh = sampling_mesh(sampler.model, parts)
         start = replace(start, sampler=replace(sampler, model=replace(sampler.model, mesh=mesh)))
     width = start.train_table.tokens.shape[1]
@@ -307,7 +307,7 @@ def make_run(resolved: ResolvedRun) -> Run:
             start.sampler,
             len(held_out),
             config.evaluation.evaluation_samples,
-            waves=config.sampling.sample_waves,
+            sampling_batches=config.sampling.sampling_batches,
             mesh_given=bool(config.devices.mesh),
         )
     base = start.params if config.policy.lora_rank else None

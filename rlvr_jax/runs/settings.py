@@ -25,7 +25,7 @@ _FREE = {
     "judge_budget",
     "mesh",
     "sample_mesh",
-    "sample_waves",
+    "sampling_batches",
     "rows_at_once",
     "micro_batches",
     "remat",
@@ -46,7 +46,7 @@ def begun(directory: Path) -> TrainConfig | None:
 
 def resolved_settings(run: Run) -> dict[str, Any]:
     """Resolved values of settings that mean a rule, and those that the method prescribes."""
-    names = ["temperature", "top_k", "top_p", "min_p", "learning_rate", "sample_waves"]
+    names = ["temperature", "top_k", "top_p", "min_p", "learning_rate", "sampling_batches"]
     names += ["micro_batches", "response_tokens", "prompt_tokens", "evaluate_every"]
     names += ["critic_learning_rate"] * (run.recipe.critic is not None)
     values = run.config.flat

@@ -18,11 +18,11 @@ class HostState:
     """The part of a run's state in numpy, the same on every process.
 
     Fields:
-      drawn: tokens that the run has generated so far, int64 [].
+      sampled_tokens: tokens that the run has generated so far, int64 [].
       data: of the experience's parts by name: curricula, stores, histories.
     """
 
-    drawn: np.ndarray
+    sampled_tokens: np.ndarray
     data: dict[str, Any]
 
 

@@ -60,8 +60,8 @@ def take_step(run: Run, state: RunState, step: int) -> Taken:
     trained = batch.with_rollouts(old_logp=records["old_logp"])
     data, told = run.experience.observe(collected, trained, step, run.setting)
     metrics |= {f"experience/{name}": value for name, value in told.items()}
-    drawn = np.asarray(state.host.drawn + np.int64(collected.metrics["sampled_tokens"]))
-    state = RunState(device, HostState(drawn, data))
+    sampled = np.asarray(state.host.sampled_tokens + np.int64(collected.metrics["sampled_tokens"]))
+    state = RunState(device, HostState(sampled, data))
     return Taken(state, batch, collected.seen, metrics, timings, records)
 
 

@@ -66,12 +66,12 @@ def lookup(
     held_out = world.people[: min(people - 1, wanted + (rest > 0))]
     asked = {"test": held_out, "train": world.people[len(held_out) :]}
 
-    def drawn(part):
+    def sampled(part):
         return lambda random, hops: _prompt(world, random.choice(asked[part]), hops, random)
 
     hops = range(min_hops, max_hops + 1)
-    train, _ = splits("lookup", drawn("train"), hops, size, 1, seed)
-    _, test = splits("lookup", drawn("test"), hops, 1, test_size, seed)
+    train, _ = splits("lookup", sampled("train"), hops, size, 1, seed)
+    _, test = splits("lookup", sampled("test"), hops, 1, test_size, seed)
     style = tags({"search": "search"}, reply="found")
     return Task(
         name="lookup",

@@ -184,7 +184,7 @@ def _learned(
     if once:
         key = named_key(learner.seed, "decide_once", step)
         told, method_state, decided = decide_once(rollouts, state.method_state, key)
-        names = ("advantage", "weight", "kept")
+        names = ("advantage", "weight", "decided_mask")
         rollouts = rollouts.replace(**fetch({name: told.records[name] for name in names}))
         state = replace(state, method_state=method_state)
     state, rollouts, metrics, records = _updated(learner, state, rollouts, orders, step, other)
@@ -295,11 +295,11 @@ def _measured(
     shown = rollouts.records.get("shown_length")
     if shown is not None and shown.any():
         # In the context in which a row was sampled; the update trains it in another.
-        drawn = rollouts.replace(
+        sampled = rollouts.replace(
             prompt_tokens=rollouts.records["shown_tokens"], prompt_length=shown
         )
-        drawn = prompts_where(shown > 0, drawn, rollouts)
-        found = _scored(parts, programs.measures[""], policy, drawn)
+        sampled = prompts_where(shown > 0, sampled, rollouts)
+        found = _scored(parts, programs.measures[""], policy, sampled)
         old["old_logp"] = np.where(shown[:, None] > 0, found["logp"], old["old_logp"])
     stored = rollouts.records.get("stored")
     if stored is not None:

@@ -140,7 +140,7 @@ declare("values", _LOGP, "the critic's estimates at sampling time")
 declare("critic_values", Float[Array, "B K"], "the reward of the row that K critics expect")
 declare("advantage", _LOGP, "given, or of `Objective.decide_once`: none is estimated")
 declare("weight", _LOGP, "of `Objective.decide_once`: factors on the losses of tokens")
-declare("kept", _FLAGS, "of `Objective.decide_once`: tokens that stay in the mask")
+declare("decided_mask", _FLAGS, "of `Objective.decide_once`: tokens that stay in the mask")
 declare("embedding", Float[Array, "B D"], "embedding of the whole response")
 # Other log-probs and other samplings.
 declare("teacher_logp", _LOGP, "log-probs of a stronger or an earlier policy, for distillation")
@@ -149,9 +149,11 @@ declare(
     Float[Array, "B P"],
     "old log-probs of the prompt at temperature 1; the first is 0",
 )
-declare("drawn_temperature", _LOGP, "temperature of sampling, if it is not that of scoring")
-declare("drawn_topk_logp", _PER_K, "the K largest log-probs when the token was sampled, descending")
-declare("drawn_topk_ids", _IDS_OF_K, "ids of `drawn_topk_logp`")
+declare("sampled_temperature", _LOGP, "temperature of sampling, if it is not that of scoring")
+declare(
+    "sampled_topk_logp", _PER_K, "the K largest log-probs when the token was sampled, descending"
+)
+declare("sampled_topk_ids", _IDS_OF_K, "ids of `sampled_topk_logp`")
 declare("soft", _FLAGS, "where the sampler's input was a mixture of tokens")
 declare("candidate_ids", _IDS_OF_K, "the tokens of the mixture")
 declare("candidate_weight", _PER_K, "weights in the mixture; they sum to 1 where `soft`")

@@ -152,9 +152,9 @@ def test_rollouts_that_a_filter_dropped_count_as_sampled(tmp_path):
 
 def test_the_mean_goes_as_far_as_all_seeds_whatever_they_sampled(tmp_path):
     runs = [write_curve(tmp_path / str(s), "a", s, [0.2, 0.4, 0.6], [0.2] * 3) for s in range(2)]
-    for run, drawn in zip(runs, [(100, 200), (200, 400)], strict=True):
+    for run, sampled in zip(runs, [(100, 200), (200, 400)], strict=True):
         rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-        for row, count in zip(rows[1:], drawn, strict=True):
+        for row, count in zip(rows[1:], sampled, strict=True):
             row |= {"sampled_rollouts": count, "reward": 0.5}
         (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     compare_runs(tmp_path / "out", runs)

@@ -13,7 +13,7 @@ EXACT = 1e-11  # float64 on both sides, some hundred roundings on numbers of ord
 DOCUMENT = np.array([[5, 6, 7, 8], [5, 6, 9, 8]], np.int32)
 
 
-def drawn():
+def sampled():
     """Two rows with the log-probs of the prompt that holds the document, and who scores them."""
     model = Model(named_config("tiny", 11, num_layers=1, compute_dtype="float64"))
     random = np.random.default_rng(0)
@@ -38,7 +38,7 @@ def drawn():
 
 
 def test_log_probs_behind_the_splice_are_of_the_training_prompt():
-    rollouts, logp = drawn()
+    rollouts, logp = sampled()
     spliced = splice(rollouts, DOCUMENT[:, 2:], [2, 2])
     gap = np.abs(logp(spliced) - spliced.behaviour_logp)
     assert gap[np.asarray(rollouts.mask)].min() > 0.01  # the document matters
@@ -47,7 +47,7 @@ def test_log_probs_behind_the_splice_are_of_the_training_prompt():
 
 
 def test_a_splice_behind_the_same_prompt_changes_no_log_prob():
-    rollouts, logp = drawn()
+    rollouts, logp = sampled()
     padded = np.pad(DOCUMENT, ((0, 0), (0, 2)))
     again = splice(rollouts, padded, [4, 4])
     assert_allclose(logp(again), rollouts.behaviour_logp, atol=EXACT)

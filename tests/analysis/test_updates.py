@@ -106,8 +106,8 @@ def test_the_sampled_entropy_is_the_true_one_on_average():
     policy, reference = np.array([0.6, 0.3, 0.1]), np.array([0.2, 0.2, 0.6])
     q = policy / reference / np.sum(policy / reference)
     rng = np.random.default_rng(0)
-    drawn = rng.choice(3, 200_000, p=policy)
-    found = sampled_entropy(np.log(policy)[drawn], np.log(reference)[drawn])
+    sampled = rng.choice(3, 200_000, p=policy)
+    found = sampled_entropy(np.log(policy)[sampled], np.log(reference)[sampled])
     # deviation of the estimate: a few times 1 / √200000
     assert_allclose(found, -np.sum(q * np.log(q)), atol=0.01)
 

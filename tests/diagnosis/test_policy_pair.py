@@ -87,11 +87,11 @@ def test_the_command_draws_from_both_and_keeps_what_it_drew(tmp_path, capsys):
     assert told["Reach"]["numbers"]["samples"] == 2 and told["Reach"]["numbers"]["problems"] == 6
     assert told["Same tokens"]["numbers"]["kl"]["last_to_first"]["value"] > 0
     assert told["Weights"]["sentences"][0].startswith("The 14 matrices moved")
-    drawn = {}
+    sampled = {}
     for name in ("before", "after", "again"):
-        drawn[name], _, texts = load_rollouts(tmp_path / "kept" / f"{name}.npz")
+        sampled[name], _, texts = load_rollouts(tmp_path / "kept" / f"{name}.npz")
         assert {*texts["kind"]} == {"easy", "hard"}
-    assert not np.array_equal(drawn["before"].tokens, drawn["again"].tokens)
+    assert not np.array_equal(sampled["before"].tokens, sampled["again"].tokens)
     main(["--answers", str(tmp_path / "kept"), "--json"])
     stored = json.loads(capsys.readouterr().out)
     assert stored == {title: told[title] for title in ("Reach", "Answers", "Same tokens")}
@@ -170,8 +170,8 @@ def test_rows_that_are_kept_have_the_log_probs_of_both(tmp_path):
         )
     assert before.weights.sum() == pytest.approx(1) and again.other_logp is None
     # sampler and scorer agree
-    drawn = pair.before.rollouts
-    np.testing.assert_allclose(drawn.old_logp, drawn.behaviour_logp, atol=ATOL, rtol=0)
+    sampled = pair.before.rollouts
+    np.testing.assert_allclose(sampled.old_logp, sampled.behaviour_logp, atol=ATOL, rtol=0)
 
 
 @pytest.mark.parametrize(

@@ -283,7 +283,7 @@ CASES = {
         ]
     ),
     "shape_of_rewards": lambda: experience(stages=[shape(weighted([1.0, 0.5]), rewards=2)]),
-    "select_rows": lambda: experience(stages=[select_rows(shortest, drawn=2)]),
+    "select_rows": lambda: experience(stages=[select_rows(shortest, oversampling=2)]),
     "branch": lambda: experience(stages=[branch(critical_token(), samples=3)]),
     "branch_branches": lambda: experience(
         stages=[branch(critical_token(top_k=3), samples=1) for _ in range(2)]

@@ -115,7 +115,7 @@ def test_a_reply_that_rows_share_is_asked_for_once():
         assert told["sampled_tokens"] == np.sum(rollouts.mask & ~inherited)
 
 
-def drawn(environment, log):
+def sampled(environment, log):
     chain = experience(draw=branch_turns(environment, **EAGER))
     setting = replace(numpy_actor.setting(chain, prompts=12, samples=8), reply_log=log)
     return chain.collect(numpy_actor.NumpyActor(), chain.init(setting), 3, setting).batch.rollouts
@@ -123,8 +123,8 @@ def drawn(environment, log):
 
 def test_a_step_that_is_drawn_again_is_told_the_same(tmp_path):
     path = tmp_path / "told.jsonl"
-    first, again = drawn(Moody(), ReplyLog(path)), drawn(Moody(), ReplyLog(path))
-    other = drawn(Moody(), ReplyLog())
+    first, again = sampled(Moody(), ReplyLog(path)), sampled(Moody(), ReplyLog(path))
+    other = sampled(Moody(), ReplyLog())
     assert np.any(first.parent >= 0)
     for name in ("tokens", "length", "turn", "origin", "parent", "process_reward"):
         assert_array_equal(first.get(name), again.get(name))
@@ -134,12 +134,12 @@ def test_a_step_that_is_drawn_again_is_told_the_same(tmp_path):
 def test_states_of_forks_are_made_anew_where_only_the_words_are_known(tmp_path):
     whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
     # The reward is the number of answers so far: a fork without its parent's would differ.
-    first = drawn(Remembering(), ReplyLog(whole))
+    first = sampled(Remembering(), ReplyLog(whole))
     lines = whole.read_text().splitlines(keepends=True)
     kept = [line for line in lines if '/0", "step"' in line or '/1", "step"' in line]
     assert 0 < len(kept) < len(lines)
     cut.write_text("".join(kept))
-    again = drawn(Remembering(), ReplyLog(cut))
+    again = sampled(Remembering(), ReplyLog(cut))
     for found in (first, again):
         for row in np.flatnonzero(found.parent >= 0):
             ends = np.flatnonzero(np.diff(found.records["turn"][row]) == 1)

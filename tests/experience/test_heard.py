@@ -9,12 +9,12 @@ from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.tasks import Comparison, Grade
 
 
-def drawn():
+def sampled():
     return numpy_actor.walk(experience(), steps=1)[0][0].batch
 
 
 def test_both_of_a_pair_keep_what_was_said():
-    batch = drawn()
+    batch = sampled()
     texts = [response.text for response in batch.responses]
     heard = [Heard((0, 2), (3.0, 7.0), "so"), Heard((2, 0), None, "hm"), Heard((1, 3), None, "")]
     grades = with_heard(batch, heard).grades
@@ -30,7 +30,7 @@ def test_both_of_a_pair_keep_what_was_said():
 
 
 def test_what_is_kept_is_bounded():
-    batch = drawn()
+    batch = sampled()
     heard = [
         Heard((0, 1), (1.0, 2.0), f"{number} " + "x" * 2 * WORDS) for number in range(2 * MOST)
     ]

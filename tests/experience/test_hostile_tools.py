@@ -40,7 +40,7 @@ def raises(error):
     return run
 
 
-def drawn(draw, world, log=None):
+def sampled(draw, world, log=None):
     chain = experience(draw=DRAWS[draw](world))
     own = replace(numpy_actor.setting(chain, prompts=12, samples=6), reply_log=log)
     return chain.collect(numpy_actor.NumpyActor(), chain.init(own), 0, own)
@@ -62,7 +62,7 @@ def drawn(draw, world, log=None):
     ],
 )
 def test_a_tool_that_misbehaves_loses_no_batch(draw, run, limits, count):
-    found = drawn(draw, hostile(run, **limits))
+    found = sampled(draw, hostile(run, **limits))
     rollouts = found.batch.rollouts
     assert found.metrics["answers"] == 72 and found.metrics[count] > 0
     assert not np.any(rollouts.mask & (rollouts.records["origin"] == 2))
@@ -79,7 +79,7 @@ def test_a_call_that_is_never_closed_is_answered_and_the_row_ends(draw):
         style=between("word", "\0", "f", "", ""),
         describe=False,
     )
-    found = drawn(draw, world)
+    found = sampled(draw, world)
     assert found.metrics["answers"] == 72 and found.metrics["malformed_calls"] > 0
     assert found.metrics["calls"] == 0 and np.all(found.batch.rollouts.length <= 8)
 
@@ -98,10 +98,10 @@ class Locked(Counting):
 @pytest.mark.parametrize("draw", DRAWS)
 def test_a_state_that_cannot_be_pickled_is_made_anew_by_a_resumed_run(draw, tmp_path):
     path = tmp_path / "told.jsonl"
-    first = drawn(draw, Locked(), ReplyLog(path)).batch.rollouts
+    first = sampled(draw, Locked(), ReplyLog(path)).batch.rollouts
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[: len(lines) // 2]))
-    again = drawn(draw, Locked(), ReplyLog(path)).batch.rollouts
+    again = sampled(draw, Locked(), ReplyLog(path)).batch.rollouts
     assert np.any(first.records["turn"] > 2)
     for name in ("tokens", "turn", "origin", "process_reward"):
         np.testing.assert_array_equal(first.get(name), again.get(name))

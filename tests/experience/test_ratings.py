@@ -33,8 +33,8 @@ def test_ratings_are_seen_and_left_out_of_the_batch():
     assert all(request.rating for request in ratings.requests) and len(ratings.grades) == 6
     assert {request.number for request in found.batch.requests} == {0, 1}
     assert not any(request.rating for request in trained.requests + found.batch.requests)
-    drawn = sum(float(part.rollouts.mask.sum()) for part in found.seen)
-    assert found.metrics["sampled_tokens"] == drawn
+    sampled = sum(float(part.rollouts.mask.sum()) for part in found.seen)
+    assert found.metrics["sampled_tokens"] == sampled
 
 
 def test_a_prompt_that_is_rated_and_trained_is_answered_twice():

@@ -39,7 +39,7 @@ class Dying(Moody):
         return super().reply(state, text)
 
 
-def drawn(environment, log):
+def sampled(environment, log):
     chain = experience(draw=turns(environment))
     setting = replace(numpy_actor.setting(chain), reply_log=log)
     return chain.collect(numpy_actor.NumpyActor(), chain.init(setting), 3, setting).batch.rollouts
@@ -47,8 +47,8 @@ def drawn(environment, log):
 
 def test_a_step_that_is_drawn_again_is_told_the_same(tmp_path):
     path = tmp_path / "replies.jsonl"
-    first, again = drawn(Moody(), ReplyLog(path)), drawn(Moody(), ReplyLog(path))
-    other = drawn(Moody(), ReplyLog())
+    first, again = sampled(Moody(), ReplyLog(path)), sampled(Moody(), ReplyLog(path))
+    other = sampled(Moody(), ReplyLog())
     for name in ("tokens", "length", "turn", "process_reward"):
         np.testing.assert_array_equal(first.get(name), again.get(name))
     assert np.any(first.tokens != other.tokens)
@@ -57,11 +57,11 @@ def test_a_step_that_is_drawn_again_is_told_the_same(tmp_path):
 def test_a_run_that_dies_in_a_step_goes_on_with_what_it_was_told(tmp_path):
     path = tmp_path / "replies.jsonl"
     with pytest.raises(KeyboardInterrupt):
-        drawn(Dying(), ReplyLog(path))
+        sampled(Dying(), ReplyLog(path))
     known = len(path.read_text().splitlines())
     assert known
-    found = drawn(Moody(), ReplyLog(path))
-    again = drawn(Moody(), ReplyLog(path))
+    found = sampled(Moody(), ReplyLog(path))
+    again = sampled(Moody(), ReplyLog(path))
     assert len(path.read_text().splitlines()) > known
     np.testing.assert_array_equal(found.tokens, again.tokens)
 
@@ -76,11 +76,11 @@ class Remembering(Moody):
 
 def test_states_are_made_anew_where_only_the_words_are_known(tmp_path):
     whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
-    drawn(Remembering(), ReplyLog(whole))
+    sampled(Remembering(), ReplyLog(whole))
     lines = whole.read_text().splitlines(keepends=True)
     # All second turns and later ones are lost.
     cut.write_text("".join(line for line in lines if '/0", "step"' in line))
-    rewards = drawn(Remembering(), ReplyLog(cut)).records["process_reward"]
+    rewards = sampled(Remembering(), ReplyLog(cut)).records["process_reward"]
     assert set(np.unique(rewards)) >= {0.0, 1.0, 2.0}
 
 

@@ -171,7 +171,7 @@ def merging(tmp_path_factory):
     return folder
 
 
-def drawn(merging, method, **changes):
+def sampled(merging, method, **changes):
     settings = training_runs.settings(
         merging, "unused", method=f"small_environments:{method}", response_tokens=12, **changes
     )
@@ -181,7 +181,7 @@ def drawn(merging, method, **changes):
 
 @pytest.mark.parametrize("method", ["asked_in_turns", "asked_in_branches"])
 def test_an_environment_is_asked_at_every_token_with_its_stop(merging, method):
-    rollouts = drawn(merging, method)
+    rollouts = sampled(merging, method)
     beyond = 0
     for tokens, origin, length in zip(
         rollouts.tokens, rollouts.records["origin"], rollouts.length, strict=True
@@ -199,7 +199,7 @@ def test_an_environment_is_asked_at_every_token_with_its_stop(merging, method):
 
 
 def test_texts_pause_rows_that_take_turns_as_all_at_once(merging):
-    one, two = (drawn(merging, "asked_in_turns", rows_at_once=n) for n in (0, 3))
+    one, two = (sampled(merging, "asked_in_turns", rows_at_once=n) for n in (0, 3))
     for name in ("tokens", "length", "origin", "turn", "truncated"):
         np.testing.assert_array_equal(one.get(name), two.get(name))
 

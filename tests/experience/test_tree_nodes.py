@@ -81,7 +81,7 @@ def test_responses_have_the_records_of_the_pieces_that_drew_them():
     second = segments.draw([request] * 2, [0, 2], [0, 0], [3, 2], limit=None)
     batch = segments.responses([*second, 1], [request])
     rollouts, whole = batch.rollouts, segments.batch.rollouts
-    assert "drawn_topk_logp" not in rollouts.records and len(batch.requests) == 3
+    assert "sampled_topk_logp" not in rollouts.records and len(batch.requests) == 3
     for name in ("tokens", "behaviour_logp", "entropy"):
         found, known = rollouts.get(name), whole.get(name)
         assert_array_equal(found[0, :3], known[0, :3])

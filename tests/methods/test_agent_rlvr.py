@@ -128,6 +128,6 @@ def test_agent_rlvr_tries_again_in_turns_with_guidance(tmp_path, monkeypatch):
     often = {"prompts_per_step": 12, "samples_per_prompt": 2}
     steps = run_of(tmp_path, "agent_rlvr", "max_turns=2", task=task, steps=2, **often)
     # Guided attempts are learned from without the guidance.
-    assert_turns_were_learned_from(steps, as_drawn=False)
+    assert_turns_were_learned_from(steps, as_sampled=False)
     assert max(training_runs.values(steps, "experience/redrawn_fraction")) > 0
     assert max(training_runs.values(steps, "paired_groups")) > 0

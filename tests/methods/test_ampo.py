@@ -42,11 +42,11 @@ def test_failed_groups_get_the_solutions_that_are_understood_best():
     own = numpy_actor.setting(chain, with_solutions(3))
     placed = 0
     for collected, _, _ in numpy_actor.walk(chain, Failing(), own=own):
-        batch, (drawn,) = collected.batch, collected.seen
+        batch, (sampled,) = collected.batch, collected.seen
         foreign = batch.by_group(batch.rollouts.records["off_policy"], False)
         assert foreign.sum(axis=1).tolist() == [2] * len(batch.groups)
         assert batch.rollouts.reward[batch.rollouts.records["off_policy"]].tolist() == [1.0] * 8
-        assert len(batch) == len(drawn) and collected.metrics["traces"] == 8
+        assert len(batch) == len(sampled) and collected.metrics["traces"] == 8
         assert collected.metrics["scored_tokens"] > 0
         placed += int(foreign.sum())
     assert placed > 0

@@ -32,8 +32,8 @@ def test_the_first_groups_are_drawn_again_and_marked():
                 rollouts.records["off_policy"][rows], ([False] * 4 + [True] * 4)[: len(rows)]
             )
             heat = found.metrics["control_temperature"]
-            drawn = rollouts.records["drawn_temperature"][rows[4:]]
-            assert np.all(drawn == np.float32(heat)) and (place < 2) == (drawn.size > 0)
+            sampled = rollouts.records["sampled_temperature"][rows[4:]]
+            assert np.all(sampled == np.float32(heat)) and (place < 2) == (sampled.size > 0)
         assert np.all(rollouts.temperature == 1)
 
 

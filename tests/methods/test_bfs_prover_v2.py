@@ -97,21 +97,21 @@ class Moody(Ending):
 
 
 def test_a_search_that_is_done_again_is_told_the_same(tmp_path):
-    def drawn(log):
+    def sampled(log):
         draw = prove_statements(Moody(), tactics=4, expansions=6, low=0.0, high=1.0)
         chain = experience(draw=draw)
         own = replace(numpy_actor.setting(chain), reply_log=log)
         return chain.collect(numpy_actor.NumpyActor(), chain.init(own), 0, own).batch
 
     path = tmp_path / "told.jsonl"
-    first = drawn(ReplyLog(path))
+    first = sampled(ReplyLog(path))
     lines = path.read_text().splitlines(keepends=True)
-    again, other = drawn(ReplyLog(path)), drawn(ReplyLog())
+    again, other = sampled(ReplyLog(path)), sampled(ReplyLog())
     assert again.requests == first.requests != other.requests
     np.testing.assert_array_equal(again.rollouts.tokens, first.rollouts.tokens)
     # Killed in the middle: what was said is said again, what was not is asked from its state.
     path.write_text("".join(lines[: len(lines) // 2]))
-    drawn(ReplyLog(path))
+    sampled(ReplyLog(path))
     assert path.read_text().startswith("".join(lines[: len(lines) // 2]))
 
 
@@ -285,8 +285,8 @@ def test_a_policy_that_learns_from_its_proofs_proves_more():
         def attempt(target):
             def propose(state, number):
                 p = chances(state, target)
-                drawn = random.choice(3, size=number, p=p)
-                return [(tactics[one], float(np.log(p[one])), 1) for one in drawn]
+                sampled = random.choice(3, size=number, p=p)
+                return [(tactics[one], float(np.log(p[one])), 1) for one in sampled]
 
             return prove(1, propose, step_to(target), 2, 1.0, 12)
 

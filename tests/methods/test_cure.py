@@ -12,7 +12,7 @@ from rlvr_jax.methods.trees.cure import (
     branch,
     critical_positions,
     critical_token,
-    drawn_positions,
+    sampled_positions,
 )
 
 SAMPLES = 3
@@ -101,7 +101,7 @@ def test_candidates_are_the_highest_entropies_and_of_equal_ones_the_earlier():
 def test_a_place_is_drawn_uniformly_among_the_candidates():
     candidates = np.tile([False, True, False, True, True, False], (3000, 1))
     candidates[-1] = False
-    places = drawn_positions(candidates, np.random.default_rng(0))
+    places = sampled_positions(candidates, np.random.default_rng(0))
     assert places[-1] == 0
     counts = np.bincount(places[:-1], minlength=6)
     np.testing.assert_array_equal(counts > 0, [0, 1, 0, 1, 1, 0])
@@ -130,4 +130,4 @@ def test_groups_that_are_no_multiple_are_refused():
     with pytest.raises(
         ValueError, match="must be a multiple of 4, a row and its 3 branches, got 6"
     ):
-        chain.drawn_samples(6)
+        chain.sampled_samples(6)

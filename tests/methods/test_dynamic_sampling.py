@@ -69,12 +69,12 @@ def test_a_round_asks_as_many_prompts_as_are_likely_to_fill_the_batch():
     own = numpy_actor.setting(chain, task)
     rate, asked = Fraction(1), []
     for collected, _, state in numpy_actor.walk(chain, actor, steps=6, own=own):
-        kept = drawn = 0
+        kept = sampled = 0
         for part, after in zip(collected.seen, [*collected.seen[1:], None], strict=True):
             kept += np.sum(~uniform(part.outcomes()))
-            drawn += len(part.groups)
+            sampled += len(part.groups)
             if after is not None:
-                rate = min(rate, Fraction(max(int(kept), 1), drawn))
+                rate = min(rate, Fraction(max(int(kept), 1), sampled))
                 asked.append(len(after.groups))
                 assert asked[-1] == math.ceil(int(4 - kept) / rate)
         assert kept >= 4 and len(collected.batch.groups) == 4

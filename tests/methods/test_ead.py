@@ -51,7 +51,7 @@ def test_tokens_are_drawn_at_the_annealed_temperature_by_one_program(model):
             horizon = np.float64(20 * (0.1 + 0.1 * step))
             places = np.arange(rollouts.mask.shape[1])
             wanted = np.asarray(annealed_temperature(places, horizon, 1.2, 0.1, 2))
-            heat = np.where(rollouts.mask, rollouts.records["drawn_temperature"], wanted)
+            heat = np.where(rollouts.mask, rollouts.records["sampled_temperature"], wanted)
             np.testing.assert_allclose(heat, np.broadcast_to(wanted, heat.shape), rtol=FLOAT32)
             assert np.all(rollouts.temperature == 1)
     assert len(compiled) == 1
@@ -63,7 +63,7 @@ def test_the_tempered_form_trains_what_was_drawn(model):
     state = run.initial_state()
     batch = collect(run, state, 0).batch
     rollouts = batch.rollouts
-    np.testing.assert_array_equal(rollouts.temperature, rollouts.records["drawn_temperature"])
+    np.testing.assert_array_equal(rollouts.temperature, rollouts.records["sampled_temperature"])
     assert np.ptp(rollouts.temperature[rollouts.mask]) > 0.1
     logp = run.scorer(state.device)(rollouts, ["logp"], "current")["logp"]
     on = rollouts.mask

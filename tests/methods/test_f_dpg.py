@@ -68,18 +68,18 @@ def test_the_partition_function_is_that_of_rows_with_tokens():
 
 
 def test_the_baseline_is_the_mean_of_the_last_pseudo_rewards():
-    random, drawn = np.random.default_rng(0), []
+    random, sampled = np.random.default_rng(0), []
     state = BaselineState(jnp.zeros(5), jnp.zeros((), jnp.int32))
     assert state.mean == 0
     for rows in (3, 4, 0, 1, 12, 2):
         rewards, written = random.normal(size=rows + 2), random.permutation([1] * rows + [0, 0])
         rollout_id = random.permutation(rows + 2)
         ordered = np.argsort(rollout_id)
-        drawn += [rewards[i] for i in ordered if written[i]]
+        sampled += [rewards[i] for i in ordered if written[i]]
         state = state.followed_by(
             array(rewards, float), array(written, bool), array(rollout_id, np.int32)
         )
-        np.testing.assert_allclose(state.mean, np.mean(drawn[-5:]), rtol=1e-12)
+        np.testing.assert_allclose(state.mean, np.mean(sampled[-5:]), rtol=1e-12)
         assert state.count < 10
 
 

@@ -37,9 +37,9 @@ def test_half_of_each_kind_is_kept_rounded_half_to_even_and_two_at_least(wrong, 
 
 def test_every_size_keeps_as_many_as_asked():
     for number in range(2, 12):
-        for drawn in (1, 2, 3):
-            for wrong in range(1, number * drawn):
-                found = counts(wrong, number * drawn - wrong, number, least=1)
+        for sampled in (1, 2, 3):
+            for wrong in range(1, number * sampled):
+                found = counts(wrong, number * sampled - wrong, number, least=1)
                 assert sum(found) == number and min(found) >= 1
 
 
@@ -119,17 +119,17 @@ def test_groups_of_equal_outcomes_teach_nothing_and_the_others_are_cleaner():
     chain = experience(stages=[select_cleanest(least_wrong=1, least_right=1)])
     own = numpy_actor.setting(chain)
     for collected, _, _ in numpy_actor.walk(chain, own=own):
-        drawn, batch = collected.seen[0], collected.batch
-        assert len(drawn) == 2 * len(batch)
-        outcome = drawn.outcomes()
+        sampled, batch = collected.seen[0], collected.batch
+        assert len(sampled) == 2 * len(batch)
+        outcome = sampled.outcomes()
         mixed = outcome.min(axis=1) < outcome.max(axis=1)
         trained = [bool(batch.rollouts.mask[rows].any()) for rows in batch.groups]
         np.testing.assert_array_equal(trained, mixed)
         assert collected.metrics["dropped_groups"] == 1 - mixed.mean()
-        for before, after in zip(drawn.groups, batch.groups, strict=True):
+        for before, after in zip(sampled.groups, batch.groups, strict=True):
             penalty = [
                 missed_rewards(one.take(rows[one.rollouts.outcome[rows] > 0]), own.task)
-                for one, rows in ((drawn, before), (batch, after))
+                for one, rows in ((sampled, before), (batch, after))
             ]
             if len(penalty[1]):
                 assert penalty[1].max() <= np.sort(penalty[0])[len(penalty[1]) - 1]

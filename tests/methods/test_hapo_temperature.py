@@ -67,7 +67,7 @@ def test_tokens_are_heated_from_the_second_step_on_by_one_program(model):
             collected = collect(run, state, step)
             rollouts = collected.batch.rollouts
             on = rollouts.mask
-            heat = rollouts.records["drawn_temperature"][on]
+            heat = rollouts.records["sampled_temperature"][on]
             if step == 0:
                 assert np.all(heat == 1)
             else:

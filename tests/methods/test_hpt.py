@@ -28,12 +28,12 @@ def test_imitation_of_another_policy_reads_rows_on_the_mask():
 def test_demonstrations_stand_in_groups_that_are_solved_too_seldom():
     shown = 0
     for collected, _, _ in walked("hpt", 3, solved=1):
-        batch, (drawn,) = collected.batch, collected.seen
-        right = (drawn.outcomes() > 0.5).sum(axis=1)
+        batch, (sampled,) = collected.batch, collected.seen
+        right = (sampled.outcomes() > 0.5).sum(axis=1)
         foreign = batch.by_group(batch.rollouts.records["off_policy"], False)
         np.testing.assert_array_equal(foreign[:, -1], right <= 1)
-        assert not foreign[:, :-1].any() and len(batch) == len(drawn)
+        assert not foreign[:, :-1].any() and len(batch) == len(sampled)
         own = ~batch.rollouts.records["off_policy"]
-        np.testing.assert_array_equal(batch.rollouts.tokens[own], drawn.rollouts.tokens[own])
+        np.testing.assert_array_equal(batch.rollouts.tokens[own], sampled.rollouts.tokens[own])
         shown += int(foreign.sum())
     assert shown > 0

@@ -14,8 +14,8 @@ def test_a_group_is_graded_by_its_settled_majority():
         batch = collected.batch
         for rows in batch.groups:
             answers = [batch.grades[row].answer for row in rows]
-            told, drawn = batch.rollouts.outcome[rows], collected.seen[0].rollouts.outcome[rows]
-            if (told != drawn).any():
+            told, sampled = batch.rollouts.outcome[rows], collected.seen[0].rollouts.outcome[rows]
+            if (told != sampled).any():
                 most = max(set(answers), key=answers.count)
                 assert told.tolist() == [float(answer == most) for answer in answers]
                 assert (batch.rollouts.reward[rows] == told).all()

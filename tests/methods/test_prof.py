@@ -73,10 +73,10 @@ def test_a_step_that_was_given_is_none_of_the_rows():
 def test_prof_keeps_half_and_trains_on_it():
     chain = recipe("prof").experience
     for found, _, _ in numpy_actor.walk(chain):
-        drawn, batch = found.seen[0], found.batch
-        assert len(drawn) == 2 * len(batch)
-        for before, after in zip(drawn.groups, batch.groups, strict=True):
-            rights = int(drawn.rollouts.outcome[before].sum())
+        sampled, batch = found.seen[0], found.batch
+        assert len(sampled) == 2 * len(batch)
+        for before, after in zip(sampled.groups, batch.groups, strict=True):
+            rights = int(sampled.rollouts.outcome[before].sum())
             kept = int(batch.rollouts.outcome[after].sum())
             assert kept == num_right_kept(rights, len(before) - rights, len(after))
         assert found.metrics["steps"] > 0

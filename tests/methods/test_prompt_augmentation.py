@@ -33,8 +33,8 @@ def test_a_template_scores_the_texts_that_occur_once(name, text, score):
 def test_templates_are_drawn_evenly_and_each_by_itself():
     number = len(TEMPLATES)
     assert number == 13
-    drawn = Counter(template_of(3, 0, index, number) for index in range(13_000))
-    assert all(870 <= drawn[place] <= 1130 for place in range(number))
+    sampled = Counter(template_of(3, 0, index, number) for index in range(13_000))
+    assert all(870 <= sampled[place] <= 1130 for place in range(number))
     again = [template_of(3, epoch, 5, number) for epoch in range(20)]
     assert again == [template_of(3, epoch, 5, number) for epoch in range(20)]
     assert len(set(again)) > 3

@@ -74,14 +74,14 @@ def run(policy):
 
 
 @pytest.fixture(scope="module")
-def drawn(run):
+def sampled(run):
     """A batch of which half of each group has a prefix."""
     state = run.initial_state()
     return run, state, collect(run, state, 1).batch
 
 
-def test_rows_are_scored_behind_their_own_prefixes(drawn):
-    run, state, batch = drawn
+def test_rows_are_scored_behind_their_own_prefixes(sampled):
+    run, state, batch = sampled
     rollouts, on = batch.rollouts, batch.rollouts.mask
     assert_array_equal(
         rollouts.records["soft_length"].reshape(-1, 4), np.tile([2, 2, 0, 0], (4, 1))
@@ -95,14 +95,14 @@ def test_rows_are_scored_behind_their_own_prefixes(drawn):
     assert np.all(moved[rollouts.records["soft_length"] == 0] == 0)
 
 
-def test_prefixes_of_a_group_differ(drawn):
-    vectors = drawn[2].rollouts.records["soft_prompt"].reshape(4, 4, -1)
+def test_prefixes_of_a_group_differ(sampled):
+    vectors = sampled[2].rollouts.records["soft_prompt"].reshape(4, 4, -1)
     assert np.all(np.abs(vectors[:, 0] - vectors[:, 1]).max(axis=1) > 0.01)
     assert not vectors[:, 2:].any()
 
 
-def test_rows_without_a_prefix_are_those_of_plain_sampling(drawn, policy):
-    _, _, batch = drawn
+def test_rows_without_a_prefix_are_those_of_plain_sampling(sampled, policy):
+    _, _, batch = sampled
     plainly = training_runs.prepared(training_runs.settings(policy, "unused", steps=2))
     other = collect(plainly, plainly.initial_state(), 1).batch
     rows = np.flatnonzero(batch.rollouts.records["soft_length"] == 0)
@@ -115,8 +115,8 @@ def test_rows_without_a_prefix_are_those_of_plain_sampling(drawn, policy):
 
 
 @pytest.mark.slow
-def test_no_gradient_reaches_the_prefix(drawn):
-    rollouts = jax.tree.map(jnp.asarray, drawn[2].rollouts)
+def test_no_gradient_reaches_the_prefix(sampled):
+    rollouts = jax.tree.map(jnp.asarray, sampled[2].rollouts)
     model = Model(named_config("tiny", len(training_runs.WORDS), max_positions=32))
     params = jax.jit(model.init)(jax.random.key(0))
 

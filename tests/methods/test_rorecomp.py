@@ -42,15 +42,15 @@ def test_every_row_is_learned_from_once_in_the_order_it_was_drawn():
     found = numpy_actor.walk(chain, steps=8)
     waiting, later = [], []
     for collected, _, state in found:
-        (drawn,) = collected.seen
-        batch, rollouts = collected.batch, drawn.rollouts
+        (sampled,) = collected.seen
+        batch, rollouts = collected.batch, sampled.rollouts
         first = priority_rows(rollouts.outcome, rollouts.length, rollouts.group, 0.5)
         rows = [key_of(batch, row) for row in range(len(batch))]
-        assert rows == [key_of(drawn, row) for row in np.flatnonzero(first)]
-        waiting += [key_of(drawn, row) for row in np.flatnonzero(~first)]
+        assert rows == [key_of(sampled, row) for row in np.flatnonzero(first)]
+        waiting += [key_of(sampled, row) for row in np.flatnonzero(~first)]
         for more in batch.further:
             later += [key_of(more, row) for row in range(len(more))]
-            assert more.rollouts.records["stored"].all() and len(more) == len(drawn)
+            assert more.rollouts.records["stored"].all() and len(more) == len(sampled)
         assert state["recompose"].held == len(waiting) - len(later)
     assert later and later == waiting[: len(later)]
 
@@ -60,11 +60,11 @@ def test_what_waits_keeps_its_advantage_and_old_log_probs():
     known = {}
     acted = 0
     for collected, _, _ in numpy_actor.walk(chain, actor, steps=8):
-        (drawn,) = collected.seen
-        advantage = estimator(group_normalized())(drawn.rollouts)
-        logp = actor.score(drawn, ["logp"])["logp"]
-        for row in range(len(drawn)):
-            known[key_of(drawn, row)] = advantage[row], logp[row], drawn.rollouts.mask[row]
+        (sampled,) = collected.seen
+        advantage = estimator(group_normalized())(sampled.rollouts)
+        logp = actor.score(sampled, ["logp"])["logp"]
+        for row in range(len(sampled)):
+            known[key_of(sampled, row)] = advantage[row], logp[row], sampled.rollouts.mask[row]
         for batch in (collected.batch, *collected.batch.further):
             for row in range(len(batch)):
                 wanted, old, mask = known[key_of(batch, row)]

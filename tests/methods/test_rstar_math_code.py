@@ -115,19 +115,19 @@ def test_a_lost_step_is_taken_out_of_the_tree():
 def test_a_search_that_is_done_again_is_told_the_same(tmp_path):
     path = tmp_path / "told.jsonl"
 
-    def drawn(log):
+    def sampled(log):
         return collected(Moody(), steps=1, reply_log=log)[0].batch.rollouts
 
-    first = drawn(ReplyLog(path))
+    first = sampled(ReplyLog(path))
     lines = path.read_text().splitlines(keepends=True)
-    again, other = drawn(ReplyLog(path)), drawn(ReplyLog())
+    again, other = sampled(ReplyLog(path)), sampled(ReplyLog())
     assert path.read_text() == "".join(lines)
     for name in ("tokens", "length", "turn", "origin"):
         assert_array_equal(first.get(name), again.get(name))
     assert first.tokens.shape != other.tokens.shape or np.any(first.tokens != other.tokens)
     # Killed in the middle: what was said is said again, what was not is asked from its state.
     path.write_text("".join(lines[: len(lines) // 2]))
-    drawn(ReplyLog(path))
+    sampled(ReplyLog(path))
     assert path.read_text().startswith("".join(lines[: len(lines) // 2]))
 
 

@@ -46,24 +46,24 @@ def test_what_is_salvaged_begins_as_the_policy_did_and_ends_as_the_teacher():
     chain, salvaged = recipe("scope", wrong_below=0.5).experience, 0
     for collected, _, _ in numpy_actor.walk(chain, numpy_actor.NumpyActor(chance=0.3), steps=8):
         batch, rollouts = collected.batch, collected.batch.rollouts
-        drawn = collected.seen[0]
+        sampled = collected.seen[0]
         _, start = repairable(
-            drawn.with_rollouts(
-                **dict(zip(("step", "process_reward"), scored(drawn), strict=True))
+            sampled.with_rollouts(
+                **dict(zip(("step", "process_reward"), scored(sampled), strict=True))
             ),
             0.5,
         )
         changed = (rollouts.records["origin"] == TEACHER).any(axis=1)
         for row in np.flatnonzero(changed):
             kept = start[row]
-            same = rollouts.tokens[row, :kept] == drawn.rollouts.tokens[row, :kept]
+            same = rollouts.tokens[row, :kept] == sampled.rollouts.tokens[row, :kept]
             assert kept > 0 and same.all() and (rollouts.records["origin"][row, :kept] == 0).all()
-            assert rollouts.reward[row] == 1 and drawn.rollouts.outcome[row] == 0
+            assert rollouts.reward[row] == 1 and sampled.rollouts.outcome[row] == 0
             length = rollouts.length[row]
             assert rollouts.mask[row, :length].all() and not rollouts.mask[row, length:].any()
-            assert (rollouts.prompt_tokens[row] == drawn.rollouts.prompt_tokens[row]).all()
+            assert (rollouts.prompt_tokens[row] == sampled.rollouts.prompt_tokens[row]).all()
         # A group that had a wrong answer still has one.
-        had = [(drawn.rollouts.outcome[rows] == 0).any() for rows in drawn.groups]
+        had = [(sampled.rollouts.outcome[rows] == 0).any() for rows in sampled.groups]
         has = [(rollouts.reward[rows] == 0).any() for rows in batch.groups]
         assert had == has
         salvaged += int(changed.sum())

@@ -21,7 +21,7 @@ def test_a_state_and_a_key_belong_to_one_part():
     value, state, _ = own.apply(rollouts(), state, NOW)
     assert [int(part) for part in (state[0], state[2])] == [7, 7]
     np.testing.assert_array_equal(value - np.floor(value), 0)
-    drawn = [
+    sampled = [
         np.asarray(
             total({"a": random_reward(), "b": random_reward()}, weights).apply(
                 rollouts(), ((), ()), NOW._replace(prompt=np.arange(4, dtype=np.int32))
@@ -29,7 +29,7 @@ def test_a_state_and_a_key_belong_to_one_part():
         )
         for weights in ({"a": 0.0}, {"b": 0.0})
     ]
-    assert np.any(drawn[0] != drawn[1])
+    assert np.any(sampled[0] != sampled[1])
 
 
 def test_a_row_draws_the_same_in_any_order_and_another_in_another_step():

@@ -14,7 +14,7 @@ def test_replies_stand_under_the_bare_prompt_at_the_temperature_of_the_loss():
             assert not rollouts.mask.any()
             continue
         assert (rollouts.outcome == 1).all() and (rollouts.temperature == 2).all()
-        assert (rollouts.records["drawn_temperature"] == 1).all()
+        assert (rollouts.records["sampled_temperature"] == 1).all()
         np.testing.assert_array_equal(rollouts.prompt_tokens, actor.prompts(batch.requests)[0])
         other += (rollouts.records["second_tokens"] != rollouts.prompt_tokens).any(axis=1).sum()
         kept += len(batch)

@@ -87,8 +87,8 @@ class Asking(numpy_actor.NumpyActor):
     """Its answers are read as what was written."""
 
     def draw(self, requests, key, sampling=None, constants=None):
-        drawn = super().draw(requests, key, sampling, constants)
-        return dataclasses.replace(drawn, tokenizer=Scripted())
+        sampled = super().draw(requests, key, sampling, constants)
+        return dataclasses.replace(sampled, tokenizer=Scripted())
 
 
 def searching_task():

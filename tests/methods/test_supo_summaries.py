@@ -18,7 +18,7 @@ FLOAT32 = 1e-5  # log-probs of a float32 sampler and scorer, of at most some nat
 CONTEXT, SUMMARY, MOST = 4, 2, 2
 
 
-def drawn(**changes):
+def sampled(**changes):
     own = {"most": MOST, "instruction": "a", "context": CONTEXT, "summary": SUMMARY, **changes}
     return numpy_actor.walk(experience(draw=summaries(**own)), steps=3)
 
@@ -33,7 +33,7 @@ def traces(rollouts):
 def test_a_segment_is_text_an_instruction_and_a_summary_that_the_next_one_begins_with():
     (instruction,), stop = numpy_actor.NumpyActor().encode("a"), numpy_actor.STOP
     lengths = set()
-    for found, _, _ in drawn():
+    for found, _, _ in sampled():
         rollouts = found.batch.rollouts
         assert found.metrics["segments"] == len(found.batch) and found.metrics["answers"] == 16
         for rows in traces(rollouts):
@@ -56,7 +56,7 @@ def test_a_segment_is_text_an_instruction_and_a_summary_that_the_next_one_begins
 
 
 def test_the_rows_of_an_answer_have_the_grade_of_the_last():
-    for found, _, _ in drawn():
+    for found, _, _ in sampled():
         batch = found.batch
         for rows in traces(batch.rollouts):
             assert all(batch.grades[row] == batch.grades[rows[-1]] for row in rows)
@@ -65,7 +65,7 @@ def test_the_rows_of_an_answer_have_the_grade_of_the_last():
 
 def test_without_a_summary_it_is_plain_sampling():
     plainly = numpy_actor.walk(experience(draw=plain()), steps=3)
-    for (one, _, _), (other, _, _) in zip(drawn(most=0), plainly, strict=True):
+    for (one, _, _), (other, _, _) in zip(sampled(most=0), plainly, strict=True):
         for name in ("tokens", "mask", "length", "outcome"):
             assert_array_equal(one.batch.rollouts.get(name), other.batch.rollouts.get(name))
 
@@ -80,7 +80,7 @@ def test_without_a_summary_it_is_plain_sampling():
 )
 def test_segments_that_cannot_be_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
-        drawn(**changes)
+        sampled(**changes)
 
 
 @pytest.fixture(scope="module")

@@ -176,7 +176,7 @@ def test_a_lost_reply_is_no_verdict_of_all_segments():
     assert lost
 
 
-def drawn(environment, log):
+def sampled(environment, log):
     chain = experience(draw=summarized_turns(environment, **SHORT))
     setting = replace(numpy_actor.setting(chain, prompts=12, samples=8), reply_log=log)
     return chain.collect(numpy_actor.NumpyActor(), chain.init(setting), 3, setting).batch.rollouts
@@ -185,15 +185,15 @@ def drawn(environment, log):
 @pytest.mark.parametrize("environment", [Moody, Remembering])
 def test_a_step_that_is_drawn_again_is_told_the_same(environment, tmp_path):
     path = tmp_path / "told.jsonl"
-    first = drawn(environment(), ReplyLog(path))
+    first = sampled(environment(), ReplyLog(path))
     lines = path.read_text().splitlines(keepends=True)
-    whole = drawn(environment(), ReplyLog(path))
+    whole = sampled(environment(), ReplyLog(path))
     assert path.read_text() == "".join(lines)
     # Killed in the middle: of what was not said any more, the state is made anew.
     first_replies = [line for line in lines if '/0", "step"' in line]
     assert 0 < len(first_replies) < len(lines)
     path.write_text("".join(first_replies))
-    again = drawn(environment(), ReplyLog(path))
+    again = sampled(environment(), ReplyLog(path))
     for name in ("tokens", "length", "turn", "origin", "trace", "process_reward"):
         assert_array_equal(first.get(name), whole.get(name))
     if environment is Remembering:

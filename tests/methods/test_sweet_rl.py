@@ -18,7 +18,7 @@ BATCH = rollouts("b")
 def test_sweet_rl_fits_a_critic_that_is_shown_the_answer(tmp_path):
     steps = run_of(tmp_path, "sweet_rl", steps=8, learning_rate=3e-3)
     # What is fitted is a critic that reads the answer, to which the policy's ratio is nothing.
-    assert_turns_were_learned_from(steps, as_drawn=False)
+    assert_turns_were_learned_from(steps, as_sampled=False)
     # Critic and reference are the same at first, and no pair is ordered.
     fractions = training_runs.values(steps, "preferred_fraction")
     assert fractions[0] == 0 and max(fractions[1:]) > 0

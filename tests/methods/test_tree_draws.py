@@ -43,15 +43,15 @@ def prepared(policy, method, **changes):
 
 
 @pytest.fixture(scope="module", params=everyday(DRAWS, "arrol"))
-def drawn(request, policy):
+def sampled(request, policy):
     """A run of the method, its state and a batch."""
     run = prepared(policy, request.param)
     state = run.initial_state()
     return request.param, run, state, collect(run, state, 0).batch
 
 
-def test_every_token_is_scored_in_the_context_it_was_drawn_in(drawn):
-    _, run, state, batch = drawn
+def test_every_token_is_scored_in_the_context_it_was_drawn_in(sampled):
+    _, run, state, batch = sampled
     rollouts, on = batch.rollouts, batch.rollouts.mask
     scored = run.scorer(state.device)(rollouts, ["logp", "entropy"], "current")
     assert on.sum() > 50
@@ -59,15 +59,15 @@ def test_every_token_is_scored_in_the_context_it_was_drawn_in(drawn):
     assert_allclose(rollouts.entropy[on], scored["entropy"][on], atol=FLOAT32)
 
 
-def test_what_was_drawn_is_on_the_mask_in_every_row_that_has_it(drawn):
-    _, _, _, batch = drawn
+def test_what_was_drawn_is_on_the_mask_in_every_row_that_has_it(sampled):
+    _, _, _, batch = sampled
     rollouts = batch.rollouts
     places = np.arange(rollouts.mask.shape[1])[None]
     assert_array_equal(rollouts.mask, places < rollouts.length[:, None])
 
 
-def test_rows_share_the_records_of_what_they_branched_off(drawn):
-    name, _, _, batch = drawn
+def test_rows_share_the_records_of_what_they_branched_off(sampled):
+    name, _, _, batch = sampled
     rollouts = batch.rollouts
     branches = np.flatnonzero(rollouts.parent >= 0)
     assert (len(branches) > 0) == (name != "arrol")

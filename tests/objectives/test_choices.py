@@ -50,10 +50,10 @@ def test_infinities_are_ordered():
 
 
 def draw(eligible, k, seed, rollout_id):
-    drawn = DRAW(
+    sampled = DRAW(
         array(eligible, bool), array(k, np.int32), jax.random.key(seed), array(rollout_id, np.int32)
     )
-    return np.asarray(drawn)
+    return np.asarray(sampled)
 
 
 def test_draw_takes_exactly_k_eligible_tokens():

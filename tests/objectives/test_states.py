@@ -84,10 +84,10 @@ def part_with(kind, start, change):
         return {"stages": [Stage(staged, init)]}
     if kind == "draw":
 
-        def drawn(requests, actor, state, turn):
+        def sampled(requests, actor, state, turn):
             return actor.draw(requests, turn.key), new(state), {}
 
-        return {"draw": Draw(drawn, init)}
+        return {"draw": Draw(sampled, init)}
 
     def observed(state, turn, seen, learned):
         return new(state), {}

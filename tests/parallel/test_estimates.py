@@ -135,8 +135,8 @@ def test_work_by_hand_is_what_the_compiler_counts():
     # Forward once, backward twice; attention and logits are computed once more in the backward
     # pass of the trainer. What the compiler counts beside products is within a tenth of them.
     assert 3 * counted * 0.9 <= work.flops <= 4 * counted
-    drawn = sample_work(config, prompts=0, **shape)
-    assert drawn.flops == pytest.approx(counted, rel=0.1)
+    sampled = sample_work(config, prompts=0, **shape)
+    assert sampled.flops == pytest.approx(counted, rel=0.1)
 
 
 def test_below_adapters_weights_get_no_gradient():

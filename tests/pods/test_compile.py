@@ -84,9 +84,12 @@ def test_a_run_is_compiled_for_eight_devices(capsys, model):
     assert held["parameters"] == pytest.approx(4 * parameters / 8, rel=0.2)
     assert held["optimizer"] == pytest.approx(2 * held["parameters"], rel=0.01)
     assert programs["update"]["collectives"]["all-gather"]["count"] > 0
-    wave = programs["sample"]
-    assert wave["waves"] * wave["prompts"] * wave["samples"] == 32
-    assert report["sample_waves"] == wave["waves"]
+    sampling_batch = programs["sample"]
+    assert (
+        sampling_batch["sampling_batches"] * sampling_batch["prompts"] * sampling_batch["samples"]
+        == 32
+    )
+    assert report["sampling_batches"] == sampling_batch["sampling_batches"]
 
 
 @pytest.mark.slow
@@ -141,9 +144,11 @@ def test_rows_that_are_drawn_in_turn_are_compiled_so(monkeypatch):
 
     monkeypatch.setattr(compiled, "measured", told)
 
-    def sampling(seats):
+    def sampling(slots):
         asked.clear()
-        sizes = dict(prompts_per_step=4, samples_per_prompt=8, sample_waves=1, rows_at_once=seats)
+        sizes = dict(
+            prompts_per_step=4, samples_per_prompt=8, sampling_batches=1, rows_at_once=slots
+        )
         lengths = dict(prompt_tokens=8, response_tokens=256)
         config = TrainConfig.of(method="dr_grpo", mesh="data=1", **sizes, **lengths)
         report = compile_run(config, named_config("tiny", vocab_size=64), describe("cpu:1"))
@@ -221,11 +226,11 @@ def test_an_experiment_that_does_not_fit_ends_in_exit_code_1_and_names_the_large
     small = dataclasses.replace(describe("cpu:8"), hbm_bytes=100_000)
     monkeypatch.setattr(command, "describe", lambda name: small)
     line = "--task brackets --method clip_cov --prompts-per-step 8 --minibatches 1"
-    line += " --sample-waves 2 --mesh data=2,fsdp=4"
+    line += " --sampling-batches 2 --mesh data=2,fsdp=4"
     code, out, err = run(capsys, "cpu:8", "--experiment", *line.split())
     assert code == 1
     assert "8 prompts x 8 responses, 5 + 24 tokens; the run's options:\n" in out
-    assert "  --mesh data=2,fsdp=4 --sample-mesh data=2,fsdp=4 --sample-waves 2 --micro" in out
+    assert "  --mesh data=2,fsdp=4 --sample-mesh data=2,fsdp=4 --sampling-batches 2 --micro" in out
     assert "  2 sampling batches of 8 prompts x 4 responses" in out
     for part in ("sampling: ", "update: ", "parameters", "optimizer", "cache"):
         assert part in out
@@ -315,7 +320,7 @@ def test_versions_that_were_not_tried_are_warned_of():
     report = {"model": "m", "method": "grpo", "topology": "v5e-8", "devices": 8, "hbm_bytes": 1}
     report |= dict.fromkeys(("prompts", "samples", "prompt_len", "response_len"), 1)
     report |= dict.fromkeys(
-        ("mesh", "sample_mesh", "sample_waves", "micro_batches", "remat", "compute_dtype"), "x"
+        ("mesh", "sample_mesh", "sampling_batches", "micro_batches", "remat", "compute_dtype"), "x"
     )
     report |= {"programs": {}, "fits": True}
 

@@ -27,7 +27,7 @@ def compiled(row, fits=True):
     """What is kept of the report of a row."""
     program = dict(fits=True, bytes=2**33, roofline_seconds=20.0, compiler_seconds=30.0)
     program |= {"kernel_seconds": {"token_stats": 4.0, "splash_mqa_fwd": 6.0}, "calls": 1}
-    sampling = program | dict(waves=4, prompts=2, samples=16, kernel_seconds={}, calls=4)
+    sampling = program | dict(sampling_batches=4, prompts=2, samples=16, kernel_seconds={}, calls=4)
     programs = {"sample": sampling, "score": program, "update": program | {"fits": fits}}
     report = dict(mesh="data=1", sample_mesh="data=1", micro_batches=8, hbm_bytes=2**34)
     report["step_compiler_seconds"] = 180.0
@@ -144,7 +144,7 @@ def test_the_page_and_the_guide_are_of_the_rows():
         for name in ("v5e-256", "v5p-64"):
             key = compile_table._PAPER, paper, name
             programs = lines[key]["programs"]
-            drawn = programs["sample"]["calls"] * programs["sample"]["compiler_seconds"]
+            sampled = programs["sample"]["calls"] * programs["sample"]["compiler_seconds"]
             most = max(program["bytes"] for program in programs.values())
-            cells += [steps[key], f"{drawn:,.0f}", f"{most / 2**30:.1f}"]
+            cells += [steps[key], f"{sampled:,.0f}", f"{most / 2**30:.1f}"]
         assert f"| {' | '.join([paper, *cells])} |" in guide.splitlines()

@@ -184,7 +184,7 @@ def test_a_device_keeps_the_heads_that_its_queries_share(kv_heads, tensor, kept)
     positions = jnp.broadcast_to(jnp.arange(9), tokens.shape)
 
     @jax.jit
-    def drawn(params):
+    def sampled(params):
         # Each row answers a prompt of its own, the first five of its tokens.
         _, caches = own.extend(params, own.empty_caches(8, 5), tokens[:, :5], positions[:, :5])
         caches = own.shared_caches(caches, jnp.full(8, 5), 4)
@@ -197,7 +197,7 @@ def test_a_device_keeps_the_heads_that_its_queries_share(kv_heads, tensor, kept)
             found.append(hidden)
         return jnp.concatenate(found, axis=1), caches
 
-    hidden, caches = drawn(jax.device_put(params, parameter_shardings(config, mesh)))
+    hidden, caches = sampled(jax.device_put(params, parameter_shardings(config, mesh)))
     assert_allclose(hidden, wanted[:, 5:], rtol=0, atol=1e-10)
     for cache in (caches[0].prompts, caches[0].own):
         part = cache.keys.sharding.shard_shape(cache.keys.shape)

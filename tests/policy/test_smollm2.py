@@ -100,12 +100,12 @@ def test_greedy_tokens_are_those_of_transformers(loaded, theirs):
     slots = tokens.shape[1]
     positions = np.where(np.arange(slots) < lengths[:, None], np.arange(slots), slots)
     logits, caches = extend(params, model.empty_caches(3, slots), jnp.asarray(tokens), positions)
-    drawn = [np.argmax(logits[np.arange(3), lengths - 1], axis=-1)]
+    sampled = [np.argmax(logits[np.arange(3), lengths - 1], axis=-1)]
     for step in range(NEW_TOKENS - 1):
         at = (lengths + step)[:, None]
-        logits, caches = extend(params, caches, jnp.asarray(drawn[-1])[:, None], jnp.asarray(at))
-        drawn.append(np.argmax(logits[:, 0], axis=-1))
-    assert_array_equal(np.stack(drawn, axis=1), np.stack(expected))
+        logits, caches = extend(params, caches, jnp.asarray(sampled[-1])[:, None], jnp.asarray(at))
+        sampled.append(np.argmax(logits[:, 0], axis=-1))
+    assert_array_equal(np.stack(sampled, axis=1), np.stack(expected))
     assert tokenizer.decode(expected[0]).startswith("17 + 25 = 32.")
 
 

@@ -31,7 +31,7 @@ PARAMS = MODEL.init(jax.random.key(0))
 PROMPTS = np.array([[1, 2], [3, 0]])
 
 
-def drawn(key=None, **changes):
+def sampled(key=None, **changes):
     given = dict(samples=2, response_tokens=3, sampling=Sampling(), stop_tokens=(0,)) | changes
     key = jax.random.key(1) if key is None else key
     return sample(
@@ -54,16 +54,16 @@ def same(one, two):
 
 
 def test_a_raw_key_is_the_key_that_it_holds():
-    same(drawn(jax.random.PRNGKey(1)), drawn(jax.random.key(1)))
+    same(sampled(jax.random.PRNGKey(1)), sampled(jax.random.key(1)))
 
 
 @pytest.mark.parametrize("stops", [[0, 5], (5, 0), np.array([0, 5])])
 def test_stop_tokens_may_be_in_any_sequence(stops):
-    same(drawn(stop_tokens=stops), drawn(stop_tokens=(0, 5)))
+    same(sampled(stop_tokens=stops), sampled(stop_tokens=(0, 5)))
 
 
 def test_prompts_may_be_lists():
-    same(drawn(prompts=PROMPTS.tolist()), drawn())
+    same(sampled(prompts=PROMPTS.tolist()), sampled())
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_prompts_may_be_lists():
 )
 def test_arguments_that_are_none_of_the_sampler_s_are_refused(changes, message):
     with pytest.raises(ValueError, match=f"sample: {message}"):
-        drawn(**changes)
+        sampled(**changes)
 
 
 def test_keys_of_a_run_are_the_same_under_another_default_generator(monkeypatch):
@@ -136,13 +136,13 @@ def test_labels_of_groups_stay_apart(labels, numbers):
 
 
 def test_stop_tokens_may_be_a_set():
-    same(drawn(stop_tokens={5, 0}), drawn(stop_tokens=(0, 5)))
+    same(sampled(stop_tokens={5, 0}), sampled(stop_tokens=(0, 5)))
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1e-8, [1e-30, 0.0]])
 def test_a_temperature_below_the_least_draws_the_likeliest_tokens(temperature):
-    greedy = drawn(sampling=Sampling(top_k=1))
-    cold = drawn(temperature=jnp.asarray(temperature))
+    greedy = sampled(sampling=Sampling(top_k=1))
+    cold = sampled(temperature=jnp.asarray(temperature))
     same(cold.tokens, greedy.tokens)
     # Quotients of some 1e5 are rounded to 1/128, and a log-prob is the difference of two.
     np.testing.assert_allclose(cold.behaviour_logp, 0, atol=1 / 64)
@@ -176,7 +176,7 @@ def test_a_temperature_below_the_least_draws_the_likeliest_tokens(temperature):
 )
 def test_what_the_sampler_would_take_for_something_else_is_refused(changes, message):
     with pytest.raises(ValueError, match=f"sample: {message}"):
-        drawn(**changes)
+        sampled(**changes)
 
 
 def test_a_mesh_of_other_axes_is_refused_by_name():

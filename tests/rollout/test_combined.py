@@ -44,7 +44,7 @@ def begun(models, weight=1.0, equal=False):
     return with_deltas(pool, [delta], [(trained[1], base[1])], tokens, count)
 
 
-def drawn(models, steps=8, temperature=0.7, **options):
+def sampled(models, steps=8, temperature=0.7, **options):
     pool, processor, constants = begun(models, **options)
     sampling = Sampling(temperature, processor=processor)
     return decode(*models[0], pool, steps, sampling, (0,), constants=constants)
@@ -57,7 +57,7 @@ def summed(models, pool, temperature):
 
 
 def test_tokens_are_drawn_from_the_sum(models):
-    pool = drawn(models)
+    pool = sampled(models)
     logp = summed(models, pool, 0.7)[:, :-1]
     own = jnp.take_along_axis(logp, pool.tokens[:, 1:, None], axis=-1)[..., 0]
     mask = np.asarray(pool.mask[:, 1:])
@@ -69,7 +69,7 @@ def test_tokens_are_drawn_from_the_sum(models):
 
 def test_equal_small_models_give_the_policy_itself(models):
     (model, params), _, _ = models
-    pool = drawn(models, equal=True)
+    pool = sampled(models, equal=True)
     other, _, _ = begun(models)
     other = replace(other, carry=None)
     plain = decode(model, params, other, 8, Sampling(0.7), (0,))
@@ -78,7 +78,7 @@ def test_equal_small_models_give_the_policy_itself(models):
 
 
 def test_a_greedy_fork_goes_on_as_a_full_pass_would(models):
-    pool = drawn(models, steps=3, temperature=1e-6)
+    pool = sampled(models, steps=3, temperature=1e-6)
     cut = pool.prompt_length + 1
     forked = fork(pool, jnp.arange(ROWS), cut, pool.key)
     _, processor, constants = begun(models)

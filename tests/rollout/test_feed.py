@@ -68,11 +68,11 @@ def drafts(pool, number=DRAFT):
 
 
 def test_a_draft_of_the_same_policy_is_taken_over_as_if_drawn():
-    drawn = draw(started(), DRAFT)
+    sampled = draw(started(), DRAFT)
     count = np.full(ROWS, DRAFT)
-    taken = check(PARAMS, started(), drafts(drawn), count, accept=always)
-    assert_same_rows(taken, drawn)
-    for ours, theirs in zip(taken.caches, drawn.caches, strict=True):
+    taken = check(PARAMS, started(), drafts(sampled), count, accept=always)
+    assert_same_rows(taken, sampled)
+    for ours, theirs in zip(taken.caches, sampled.caches, strict=True):
         for row, length in enumerate(PROMPT_LENGTH + DRAFT - 1):
             # the last token's slot is filled when it is fed
             for left, right in (
@@ -80,7 +80,7 @@ def test_a_draft_of_the_same_policy_is_taken_over_as_if_drawn():
                 [cache.values[row, :, :length] for cache in (ours, theirs)],
             ):
                 assert_allclose(left, right, **EXACT)
-    assert_same_rows(draw(taken, 2), draw(drawn, 2))
+    assert_same_rows(draw(taken, 2), draw(sampled, 2))
 
 
 def test_a_draft_is_cut_at_its_first_rejected_token():

@@ -63,8 +63,8 @@ def test_a_fork_goes_on_as_if_freshly_begun_and_the_others_as_if_nothing_was():
         length = CUT[number] + STEPS
         assert int(forked.length[row]) == length
         assert_array_equal(forked.tokens[row, :length], fresh.tokens[number, :length])
-        drawn = slice(CUT[number], length)
-        assert_allclose(forked.logp[row, drawn], fresh.logp[number, drawn], **EXACT)
+        sampled = slice(CUT[number], length)
+        assert_allclose(forked.logp[row, sampled], fresh.logp[number, sampled], **EXACT)
         earlier = slice(0, CUT[number])
         for name in ("mask", *RECORD):
             before, after = (getattr(p, name)[:, earlier] for p in (pool, forked))

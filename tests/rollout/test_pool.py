@@ -227,8 +227,8 @@ def test_a_stop_token_finishes_a_row_and_it_never_changes_again():
     pool = draw(started(), stop_tokens=(stop,))
     for row in range(ROWS):
         begin = PROMPT_LENGTH[row]
-        drawn = np.asarray(free.tokens[row, begin : begin + STEPS])
-        hits = np.flatnonzero(drawn == stop)
+        sampled = np.asarray(free.tokens[row, begin : begin + STEPS])
+        hits = np.flatnonzero(sampled == stop)
         length = begin + (hits[0] + 1 if len(hits) else STEPS)
         assert int(pool.length[row]) == length
         assert pool.status[row] == (FINISHED if len(hits) else RUNNING)

@@ -68,19 +68,19 @@ def test_it_moves_with_its_row_and_is_cut_with_it():
         assert not np.any(forked.topk_logp[row, length + 4 :])
     rollouts = to_rollouts(forked, PROMPTS[source], STEPS, CUT)
     assert (
-        rollouts.records["drawn_topk_logp"].shape
-        == rollouts.records["drawn_topk_ids"].shape
+        rollouts.records["sampled_topk_logp"].shape
+        == rollouts.records["sampled_topk_ids"].shape
         == (ROWS, STEPS, TOP)
     )
     first = forked.topk_logp[np.arange(ROWS), PROMPT_LENGTH[source]]
-    assert_array_equal(rollouts.records["drawn_topk_logp"][:, 0], first)
-    assert not np.any(rollouts.records["drawn_topk_logp"][:, 4:])
+    assert_array_equal(rollouts.records["sampled_topk_logp"][:, 0], first)
+    assert not np.any(rollouts.records["sampled_topk_logp"][:, 4:])
 
 
 @NEEDS_EIGHT_DEVICES
 @pytest.mark.parametrize("mesh, at_once", [(None, 5), ("data=4", None), ("data=2,tensor=2", None)])
 def test_the_same_is_recorded_in_turn_and_over_meshes(mesh, at_once):
-    def drawn(model, at_once=None):
+    def sampled(model, at_once=None):
         return sample(
             model,
             PARAMS,
@@ -97,10 +97,12 @@ def test_the_same_is_recorded_in_turn_and_over_meshes(mesh, at_once):
         )
 
     model = MODEL if mesh is None else replace(MODEL, mesh=make_mesh(mesh, jax.devices()[:4]))
-    found, wanted = drawn(model, at_once), drawn(MODEL)
-    assert_array_equal(found.records["drawn_topk_ids"], wanted.records["drawn_topk_ids"])
-    assert_allclose(found.records["drawn_topk_logp"], wanted.records["drawn_topk_logp"], **EXACT)
-    assert np.any(wanted.records["drawn_topk_logp"])
+    found, wanted = sampled(model, at_once), sampled(MODEL)
+    assert_array_equal(found.records["sampled_topk_ids"], wanted.records["sampled_topk_ids"])
+    assert_allclose(
+        found.records["sampled_topk_logp"], wanted.records["sampled_topk_logp"], **EXACT
+    )
+    assert np.any(wanted.records["sampled_topk_logp"])
 
 
 @pytest.mark.parametrize("number", [-1, VOCABULARY + 1])

@@ -88,9 +88,9 @@ def test_a_carry_begins_anew_with_each_row():
 
 def test_texts_pause_rows_in_turn_as_all_at_once():
     model = model_of()
-    drawn = np.asarray(draw(model, None).tokens)
+    sampled = np.asarray(draw(model, None).tokens)
     words = [f"{number:02d};" for number in range(model.config.vocab_size)]
-    texts = "".join(words[i] for i in drawn[0, :2])[1:], words[drawn[7, 1]][:-1]
+    texts = "".join(words[i] for i in sampled[0, :2])[1:], words[sampled[7, 1]][:-1]
     sampling = Sampling(stops=find_stops(texts, [word.encode() for word in words]))
     wanted = draw(model, None, sampling=sampling)
     cut = np.asarray(wanted.truncated & (wanted.length < BUDGET))
@@ -132,16 +132,16 @@ def test_responses_that_are_alike_are_computed_once(at_once):
     assert_same(found, draw(model, None, sampling=sharp))
 
 
-def list_scheduled(lengths, seats):
-    """Steps until all rows have ended, where each seat takes the next one when its row ends."""
-    free = np.zeros(seats, int)
+def list_scheduled(lengths, slots):
+    """Steps until all rows have ended, where each slot takes the next one when its row ends."""
+    free = np.zeros(slots, int)
     for length in lengths.tolist():
         free[free.argmin()] += length
     return int(free.max())
 
 
-@pytest.mark.parametrize(("seats", "samples"), [(6, 1), (24, 1), (6, 2)])
-def test_steps_are_those_of_list_scheduling_where_lengths_have_a_tail(seats, samples):
+@pytest.mark.parametrize(("slots", "samples"), [(6, 1), (24, 1), (6, 2)])
+def test_steps_are_those_of_list_scheduling_where_lengths_have_a_tail(slots, samples):
     rows, least, most = 96, 4, 64
     prompts = rows // samples
     random = np.random.default_rng(5)
@@ -170,19 +170,19 @@ def test_steps_are_those_of_list_scheduling_where_lengths_have_a_tail(seats, sam
         stop_tokens=(STOP,),
         sampling=Sampling(processor=Processor(lambda rows: None, ends)),
         constants=wanted,
-        at_once=seats,
+        at_once=slots,
     )
     jax.effects_barrier()
     lengths = np.asarray(found.length)
     assert_array_equal(lengths, np.repeat(wanted, samples))
-    assert len(steps) <= 1.05 * list_scheduled(lengths, seats)
-    if rows / seats >= 16:
-        assert len(steps) <= 1.4 * lengths.sum() / seats
+    assert len(steps) <= 1.05 * list_scheduled(lengths, slots)
+    if rows / slots >= 16:
+        assert len(steps) <= 1.4 * lengths.sum() / slots
 
 
 @pytest.mark.parametrize("at_once", [3, 8])
 def test_a_row_takes_along_no_more_than_is_cached(at_once):
-    # So sure a policy and so few seats that rows wait with more tokens than those they copy from
+    # So sure a policy and so few slots that rows wait with more tokens than those they copy from
     # have been fed again.
     model, sharp = model_of(), Sampling(0.12)
     found = draw(model, at_once, samples=20, sampling=sharp)
@@ -203,8 +203,8 @@ def test_what_responses_begin_with_is_seldom_computed_again():
     answers = [tokens[:n] for tokens, n in zip(found.tokens.tolist(), found.length, strict=True)]
     groups = [answers[start : start + samples] for start in range(0, len(answers), samples)]
     begun = sum(len({tuple(a[:n]) for a in group for n in range(len(a))}) for group in groups)
-    # More than `begun`: seats stand empty at the end, and what no row beside it holds is fed again.
-    # Here they are 338, the seats' 392, and 473 if each response that leads were fed whole.
+    # More than `begun`: slots stand empty at the end, and what no row beside it holds is fed again.
+    # Here they are 338, the slots' 392, and 473 if each response that leads were fed whole.
     assert begun <= len(steps) * at_once < 0.9 * sum(map(computed, groups))
     assert_same(found, draw(model, None, samples=samples, sampling=seen))
 

@@ -121,9 +121,9 @@ def test_the_behaviour_is_the_distribution_that_was_drawn_from(name):
     some = np.arange(0, 3 * SAMPLES, 50)
     for row, step in zip(*np.nonzero(np.asarray(rollouts.mask)[some]), strict=True):
         p = processed(logits[some[row], step], sampling, step)
-        drawn = p[tokens[some[row], step]]
-        assert drawn > 0
-        assert_allclose(rollouts.behaviour_logp[some[row], step], np.log(drawn), **SINGLE)
+        sampled = p[tokens[some[row], step]]
+        assert sampled > 0
+        assert_allclose(rollouts.behaviour_logp[some[row], step], np.log(sampled), **SINGLE)
 
 
 @every_setting
@@ -291,7 +291,7 @@ def test_what_belongs_to_the_rollout_is_filled_in():
     assert_array_equal(rollouts.branch_position, np.full(3 * SAMPLES, -1))
     assert not np.any(rollouts.reward) and not np.any(rollouts.outcome)
     # of one call there is nothing more to say
-    for name in ("trace", "version", "origin", "supervised", "cell", "drawn_temperature"):
+    for name in ("trace", "version", "origin", "supervised", "cell", "sampled_temperature"):
         assert rollouts.get(name) is None
 
 

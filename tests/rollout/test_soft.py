@@ -24,7 +24,7 @@ def model():
     return made, jax.jit(made.init)(jax.random.key(2))
 
 
-def drawn(model, how, samples=16, **sampling):
+def sampled(model, how, samples=16, **sampling):
     prompts = jnp.array([[1, 2, 4], [6, 7, 0]], jnp.int32)
     return sample(
         *model,
@@ -48,7 +48,7 @@ def scored(model, rollouts):
 
 def test_mixtures_are_scored_in_the_context_they_were_fed_in(model):
     how = SoftThinking((END,), candidates=4)
-    rollouts = drawn(model, how, temperature=0.8)
+    rollouts = sampled(model, how, temperature=0.8)
     stats = scored(model, rollouts)
     soft, mask = np.asarray(rollouts.records["soft"]), np.asarray(rollouts.mask)
     assert soft.sum() > 50 and (mask & ~soft).sum() > 20 and not soft[~mask].any()
@@ -61,14 +61,14 @@ def test_mixtures_are_scored_in_the_context_they_were_fed_in(model):
 
 
 def test_without_the_mixtures_the_scores_are_others(model):
-    rollouts = drawn(model, SoftThinking((END,), candidates=4))
+    rollouts = sampled(model, SoftThinking((END,), candidates=4))
     hard = rollouts.replace(soft=jnp.zeros_like(rollouts.records["soft"]))
     one, other = scored(model, rollouts).logp, scored(model, hard).logp
     assert np.abs(one - other).max() > 1e-3
 
 
 def test_candidates_stand_by_weight_and_the_token_is_the_first(model):
-    rollouts = jax.tree.map(np.asarray, drawn(model, SoftThinking((END,), candidates=4)))
+    rollouts = jax.tree.map(np.asarray, sampled(model, SoftThinking((END,), candidates=4)))
     soft = rollouts.records["soft"]
     weight = rollouts.records["candidate_weight"][soft]
     assert np.all(np.diff(weight, axis=-1) <= 0)
@@ -78,7 +78,7 @@ def test_candidates_stand_by_weight_and_the_token_is_the_first(model):
 
 
 def test_thinking_ends_with_its_token_and_with_the_response(model):
-    rollouts = jax.tree.map(np.asarray, drawn(model, SoftThinking((END,), candidates=4)))
+    rollouts = jax.tree.map(np.asarray, sampled(model, SoftThinking((END,), candidates=4)))
     ends = np.isin(rollouts.tokens, (END, STOP)) & rollouts.mask
     before = np.cumsum(ends, axis=1) == 0
     assert_array_equal(rollouts.records["soft"], before & rollouts.mask)
@@ -87,8 +87,8 @@ def test_thinking_ends_with_its_token_and_with_the_response(model):
 
 def test_one_candidate_is_greedy_sampling(model):
     """A mixture of one token is that token, and its noise says nothing."""
-    soft = drawn(model, SoftThinking(candidates=1), samples=2)
-    greedy = drawn(model, None, samples=2, top_k=1)
+    soft = sampled(model, SoftThinking(candidates=1), samples=2)
+    greedy = sampled(model, None, samples=2, top_k=1)
     assert_array_equal(soft.tokens, greedy.tokens)
     assert_array_equal(soft.length, greedy.length)
     assert_allclose(soft.entropy, greedy.entropy, atol=FLOAT32)
@@ -96,7 +96,7 @@ def test_one_candidate_is_greedy_sampling(model):
 
 @pytest.mark.slow  # ten seconds
 def test_the_gradient_goes_through_candidates_and_inputs(model):
-    rollouts = drawn(model, SoftThinking(candidates=4), samples=2)
+    rollouts = sampled(model, SoftThinking(candidates=4), samples=2)
 
     def total(params):
         stats = statistics(model[0], params, rollouts, {"candidate_logp"})

@@ -102,23 +102,23 @@ def heats(rows, start=TEMPERATURES, decay=0.2):
 
 
 def test_a_temperature_that_is_given_is_that_of_the_settings():
-    settings = answers(sampling=Sampling(0.7)).replace(drawn_temperature=None)
+    settings = answers(sampling=Sampling(0.7)).replace(sampled_temperature=None)
     given = answers(temperature=0.7)
-    assert_array_equal(given.records["drawn_temperature"], given.temperature)
-    assert_same(given.replace(drawn_temperature=None), settings)
+    assert_array_equal(given.records["sampled_temperature"], given.temperature)
+    assert_same(given.replace(sampled_temperature=None), settings)
 
 
 def test_each_prompt_has_its_temperature_and_is_scored_at_it():
-    drawn = answers(temperature=TEMPERATURES)
+    sampled = answers(temperature=TEMPERATURES)
     rows = np.repeat(TEMPERATURES, SAMPLES)
-    assert_array_equal(drawn.temperature, np.broadcast_to(rows[:, None], drawn.mask.shape))
+    assert_array_equal(sampled.temperature, np.broadcast_to(rows[:, None], sampled.mask.shape))
     for prompt, temperature in enumerate(TEMPERATURES):
         part = slice(prompt * SAMPLES, (prompt + 1) * SAMPLES)
         alone = answers(temperature=float(temperature))
-        assert_array_equal(drawn.tokens[part], alone.tokens[part])
-    stats = score(MODEL, PARAMS, drawn, ("logp", "entropy"))
-    assert_allclose(drawn.behaviour_logp, stats.logp, **EXACT)
-    assert_allclose(drawn.entropy, stats.entropy, **EXACT)
+        assert_array_equal(sampled.tokens[part], alone.tokens[part])
+    stats = score(MODEL, PARAMS, sampled, ("logp", "entropy"))
+    assert_allclose(sampled.behaviour_logp, stats.logp, **EXACT)
+    assert_allclose(sampled.entropy, stats.entropy, **EXACT)
 
 
 def test_a_temperature_or_a_constant_that_moves_is_no_other_program():
@@ -131,19 +131,19 @@ def test_a_temperature_or_a_constant_that_moves_is_no_other_program():
 
 
 def test_what_a_processor_divides_by_is_recorded_beside_what_is_scored():
-    drawn = answers(sampling=ANNEALED, constants=CONSTANTS)
-    mask = np.asarray(drawn.mask)
-    assert_array_equal(drawn.temperature, np.ones(mask.shape))
+    sampled = answers(sampling=ANNEALED, constants=CONSTANTS)
+    mask = np.asarray(sampled.mask)
+    assert_array_equal(sampled.temperature, np.ones(mask.shape))
     assert_allclose(
-        drawn.records["drawn_temperature"], np.where(mask, heats(len(mask)), 1), **EXACT
+        sampled.records["sampled_temperature"], np.where(mask, heats(len(mask)), 1), **EXACT
     )
-    hot = score(MODEL, PARAMS, drawn.replace(temperature=drawn.records["drawn_temperature"]))
-    assert_allclose(drawn.behaviour_logp, hot.logp, **EXACT)
+    hot = score(MODEL, PARAMS, sampled.replace(temperature=sampled.records["sampled_temperature"]))
+    assert_allclose(sampled.behaviour_logp, hot.logp, **EXACT)
     both = answers(sampling=ANNEALED, constants=CONSTANTS, temperature=0.5)
     mask = np.asarray(both.mask)
     assert_array_equal(both.temperature, np.full(mask.shape, 0.5))
     expected = np.where(mask, 0.5 * heats(len(mask)), 0.5)
-    assert_allclose(both.records["drawn_temperature"], expected, **EXACT)
+    assert_allclose(both.records["sampled_temperature"], expected, **EXACT)
 
 
 def test_composed_processors_divide_by_the_product_and_see_the_row_s_temperature():
@@ -160,8 +160,8 @@ def test_composed_processors_divide_by_the_product_and_see_the_row_s_temperature
     assert_array_equal(found.tokens, alone.tokens)
     assert_allclose(found.behaviour_logp, alone.behaviour_logp, **EXACT)
     mask = np.asarray(found.mask)
-    wanted = np.where(mask, alone.records["drawn_temperature"], 0.5)
-    assert_allclose(found.records["drawn_temperature"], wanted, **EXACT)
+    wanted = np.where(mask, alone.records["sampled_temperature"], 0.5)
+    assert_allclose(found.records["sampled_temperature"], wanted, **EXACT)
 
 
 @NEEDS_EIGHT_DEVICES
@@ -183,19 +183,19 @@ def test_a_row_keeps_its_temperature_and_forks_take_it_along():
     own = np.repeat(TEMPERATURES[source][:, None], STEPS, axis=1)
     own[:, :2] = 0.8
     assert_array_equal(rollouts.temperature, own)
-    assert_array_equal(rollouts.records["drawn_temperature"], own)
+    assert_array_equal(rollouts.records["sampled_temperature"], own)
     assert_allclose(rollouts.behaviour_logp, score(MODEL, PARAMS, rollouts).logp, **EXACT)
 
 
 @pytest.mark.slow
 def test_a_draft_is_recorded_at_the_temperature_of_its_row():
-    drawn = run(PARAMS, started(), STEPS, PLAIN, (), temperature=TEMPERATURES)
-    draft = to_rollouts(drawn, PROMPTS, STEPS, PLAIN).tokens
-    begun = cut_back(drawn, PROMPT_LENGTH)
+    sampled = run(PARAMS, started(), STEPS, PLAIN, (), temperature=TEMPERATURES)
+    draft = to_rollouts(sampled, PROMPTS, STEPS, PLAIN).tokens
+    begun = cut_back(sampled, PROMPT_LENGTH)
     count = np.full(ROWS, STEPS)
     taken = verify(MODEL, PARAMS, begun, draft, count, lambda logp, uniform: uniform < 2)
     names = ("logp", "behaviour_logp", "entropy", "token_temperature")
-    assert_same_rows(taken, drawn, names)
+    assert_same_rows(taken, sampled, names)
 
 
 def test_a_cold_temperature_is_greedy():

@@ -56,5 +56,5 @@ def test_branches_are_scored_as_they_were_drawn(model):
         rtol=0,
         atol=FLOAT32,
     )
-    drawn = rollouts.mask & (rollouts.parent >= 0)[:, None]
-    assert drawn.any()
+    sampled = rollouts.mask & (rollouts.parent >= 0)[:, None]
+    assert sampled.any()

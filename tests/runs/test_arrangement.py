@@ -19,7 +19,7 @@ PLAN = BatchPlan(prompts=4, samples=4, minibatches=2, micro_batches=2)
 
 
 @pytest.fixture(scope="module")
-def drawn(model):
+def sampled(model):
     settings = training_runs.settings(model, "unused", method="grpo")
     run = training_runs.prepared(settings)
     return run, collect(run, run.initial_state(), 0).batch
@@ -29,8 +29,8 @@ def dealt(rollouts, plan=PLAN, most=2.0, **changes):
     return arrange(plan, rollouts, False, None, Shuffle(0, 3), most)
 
 
-def test_a_batch_of_plain_groups_stays_as_it_is(drawn):
-    rollouts = drawn[1].rollouts
+def test_a_batch_of_plain_groups_stays_as_it_is(sampled):
+    rollouts = sampled[1].rollouts
     made = dealt(rollouts)
     assert made.rollouts is rollouts and made.plan == PLAN
     assert sorted(np.concatenate(made.orders).tolist()) == list(range(16))
@@ -42,9 +42,9 @@ def test_sizes_are_few_and_in_whole_pieces():
 
 
 @pytest.mark.parametrize("kept", [range(16), range(15), [0, 1, 2, 3, 4, 8, 9, 10, 12], [5]])
-def test_every_row_is_in_one_update_and_groups_stay_whole(drawn, kept):
+def test_every_row_is_in_one_update_and_groups_stay_whole(sampled, kept):
     rows = np.array([*kept])
-    rollouts = drawn[1].take(rows).renumbered().rollouts
+    rollouts = sampled[1].take(rows).renumbered().rollouts
     for made in (dealt(rollouts), dealt(rollouts, dataclasses.replace(PLAN, epochs=2))):
         number = len(made.rollouts.group)
         for epoch in range(made.plan.epochs):
@@ -56,16 +56,16 @@ def test_every_row_is_in_one_update_and_groups_stay_whole(drawn, kept):
         assert not made.rollouts.mask[len(rows) :].any()
 
 
-def test_groups_without_room_are_left_out_whole(drawn):
-    rollouts = concatenate([drawn[1]] * 3).rollouts
+def test_groups_without_room_are_left_out_whole(sampled):
+    rollouts = concatenate([sampled[1]] * 3).rollouts
     made = dealt(rollouts, most=1.0)
     inside = np.concatenate(made.orders)
     assert made.left_out == 32 and len(inside) == 16
     assert set(np.unique(rollouts.group[inside], return_counts=True)[1]) == {4}
 
 
-def test_groups_whose_valid_rows_earned_the_same_come_last(drawn):
-    rollouts = drawn[1].rollouts
+def test_groups_whose_valid_rows_earned_the_same_come_last(sampled):
+    rollouts = sampled[1].rollouts
     reward = np.tile(np.float32([1, 0, 1, 1]), 4)
     reward[[0, 2]], reward[5], reward[9:12] = 0, 1, 0
     valid = np.ones(16, bool)
@@ -96,8 +96,8 @@ def test_empty_rows_change_nothing(model):
     assert wanted[1]["gradient_norm"] > 100 * ATOL
 
 
-def test_stored_rows_keep_their_old_log_probs(drawn):
-    run, batch = drawn
+def test_stored_rows_keep_their_old_log_probs(sampled):
+    run, batch = sampled
     rollouts = batch.rollouts
     old = np.where(rollouts.mask, -1.5, 0).astype(np.float32)
     stored = rollouts.group == 1
@@ -110,8 +110,8 @@ def test_stored_rows_keep_their_old_log_probs(drawn):
     np.testing.assert_allclose(records["ratio"][stored], wanted, rtol=1e-4)
 
 
-def test_rows_drawn_from_another_prompt_have_old_log_probs_of_that_context(drawn):
-    run, batch = drawn
+def test_rows_drawn_from_another_prompt_have_old_log_probs_of_that_context(sampled):
+    run, batch = sampled
     rollouts = batch.rollouts
     shown = np.roll(rollouts.prompt_tokens, 4, axis=0)
     length = np.roll(rollouts.prompt_length, 4)
@@ -126,8 +126,8 @@ def test_rows_drawn_from_another_prompt_have_old_log_probs_of_that_context(drawn
     assert np.abs(records["ratio"][8:] - 1).max() > ATOL
 
 
-def test_further_batches_are_updates_of_their_own(drawn):
-    run, batch = drawn
+def test_further_batches_are_updates_of_their_own(sampled):
+    run, batch = sampled
     rows = batch.take(np.arange(4)).renumbered().rollouts
     advantage = np.where(rows.mask, 1.0, 0).astype(np.float32)
     more = rows.replace(
@@ -140,8 +140,8 @@ def test_further_batches_are_updates_of_their_own(drawn):
     assert metrics["further/updates"] == 1 and np.isfinite(metrics["further/loss"])
 
 
-def test_a_batch_with_prompts_that_differ_in_a_group_scores_each_row_with_its_own(drawn):
-    run, batch = drawn
+def test_a_batch_with_prompts_that_differ_in_a_group_scores_each_row_with_its_own(sampled):
+    run, batch = sampled
     rollouts = batch.rollouts
     prompts, length = rollouts.prompt_tokens.copy(), rollouts.prompt_length.copy()
     prompts[1], length[1] = prompts[4], length[4]

@@ -47,7 +47,7 @@ def arguments(config):
         ({"top_p": 1.5}, r"--top-p: value must be in \(0, 1\], got 1.5"),
         ({"minibatches": 3}, "--minibatches must divide --prompts-per-step 16 .*, got 3"),
         ({"micro_batches": 5}, "micro-batches must divide the 128 rollouts of an update, got 5"),
-        ({"sample_waves": -1}, "--sample-waves: value must be at least 0, got -1"),
+        ({"sampling_batches": -1}, "--sampling-batches: value must be at least 0, got -1"),
         ({"rows_at_once": -1}, "--rows-at-once: value must be at least 0, got -1"),
         ({"method": "gropo"}, "closest: grpo.*'gropo'"),
         ({"hyperparameters": ("clip_low",)}, "must be name=value, got 'clip_low'"),
@@ -74,12 +74,12 @@ def test_settings_that_cannot_work_are_refused_in_a_sentence(changes, sentence):
     ("changes", "sentence"),
     [
         (
-            {"sample_waves": 3},
-            "sample-waves must be one of 1, 2, 4, 8, 16, 32, 64, 128 for 16 prompts x 8 samples"
+            {"sampling_batches": 3},
+            "sampling-batches must be one of 1, 2, 4, 8, 16, 32, 64, 128 for 16 prompts x 8 samples"
             " with rows in 1 parts, got 3",
         ),
         (
-            {"sample_waves": 32, "mesh": "fsdp=8", "sample_mesh": "data=4,fsdp=2"},
+            {"sampling_batches": 32, "mesh": "fsdp=8", "sample_mesh": "data=4,fsdp=2"},
             "one of 1, 2, 4, 8, 16 for .* with rows in 8 parts, got 32",
         ),
         (
@@ -320,7 +320,7 @@ def test_updates_of_a_step_are_counted_from_the_settings():
         ({"steps": 300, "evaluate_every": 7}, "evaluate_every", 7),
         ({"method": "ppo", "learning_rate": 1e-3}, "critic_learning_rate", 5e-3),
         ({"critic_learning_rate": 0.0}, "critic_learning_rate", 0.0),
-        ({}, "sample_waves", 1),
+        ({}, "sampling_batches", 1),
     ],
 )
 def test_a_setting_that_is_a_rule_gets_its_value_once(given, name, value):

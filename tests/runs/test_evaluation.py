@@ -126,7 +126,9 @@ def many(model, samples, **changes):
     """The sampler of a run for an evaluation of its five test prompts, and its parameters."""
     config = training_runs.settings(model, "unused", **changes)
     loaded = load_policy(with_task(config, training_runs.sums()), training_runs.sums(), str(model))
-    sampler = evaluation_sampler(loaded.sampler, 5, samples, waves=config.sampling.sample_waves)
+    sampler = evaluation_sampler(
+        loaded.sampler, 5, samples, sampling_batches=config.sampling.sampling_batches
+    )
     return loaded, sampler, make_reshard(loaded.model, sampler.model)(loaded.params)
 
 
@@ -175,7 +177,7 @@ def test_an_evaluation_of_very_many_rows_takes_several_calls(model):
 
 @pytest.mark.parametrize(
     ("samples", "changes"),
-    [(4, {}), (250, {"sample_waves": 2}), (250, {"mesh": "data=4,fsdp=2"})],
+    [(4, {}), (250, {"sampling_batches": 2}), (250, {"mesh": "data=4,fsdp=2"})],
 )
 def test_a_small_evaluation_waves_and_shared_rows_keep_the_run_s_sampler(model, samples, changes):
     loaded, sampler, _ = many(model, samples, **changes)

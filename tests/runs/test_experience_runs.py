@@ -111,9 +111,9 @@ def test_the_objective_of_one_method_goes_with_the_experience_of_another(tmp_pat
 def test_a_run_ends_at_the_step_that_has_drawn_all_the_tokens_it_may(tmp_path):
     whole = config(tmp_path / "whole", "grpo", steps=4)
     training_runs.quietly(whole)
-    drawn = [row["sampled_tokens"] for row in training_runs.metrics(whole.run_dir)[1:]]
-    budget = int(drawn[0] + drawn[1]) - 1
+    sampled = [row["sampled_tokens"] for row in training_runs.metrics(whole.run_dir)[1:]]
+    budget = int(sampled[0] + sampled[1]) - 1
     short = config(tmp_path / "short", "grpo", steps=40, sampled_tokens=budget)
     summary = training_runs.quietly(short)
-    assert summary["steps"] == 2 and summary["sampled_tokens"] == drawn[0] + drawn[1]
+    assert summary["steps"] == 2 and summary["sampled_tokens"] == sampled[0] + sampled[1]
     assert "held_out/pass@1" in training_runs.metrics(short.run_dir)[-1]

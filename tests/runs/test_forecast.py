@@ -46,8 +46,10 @@ def test_a_cache_that_does_not_fit_is_refused_with_values_that_fit(model, told, 
     with pytest.raises(ValueError, match=r"the run needs .* MiB|GiB of memory") as refused:
         told(int(part * whole), **LARGE)
     text = str(refused.value)
-    waves, rows = re.search(r"--sample-waves (\d+) or --rows-at-once (\d+) fits", text).groups()
-    for better in ({"sample_waves": int(waves)}, {"rows_at_once": int(rows)}):
+    sampling_batches, rows = re.search(
+        r"--sampling-batches (\d+) or --rows-at-once (\d+) fits", text
+    ).groups()
+    for better in ({"sampling_batches": int(sampling_batches)}, {"rows_at_once": int(rows)}):
         run = training_runs.prepared(training_runs.settings(model, "unused", **LARGE, **better))
         own = run.start.sampler
         size = own.cache_bytes(run.start.train_table.tokens.shape[1])
@@ -57,7 +59,9 @@ def test_a_cache_that_does_not_fit_is_refused_with_values_that_fit(model, told, 
 def test_a_forecast_near_the_memory_is_a_warning_and_a_small_one_nothing(model, told):
     whole = caches(model, **LARGE)
     near = told(int(1.1 * whole), **LARGE)
-    assert re.search(r"--sample-waves \d+ or --rows-at-once \d+ takes half as much or less", near)
+    assert re.search(
+        r"--sampling-batches \d+ or --rows-at-once \d+ takes half as much or less", near
+    )
     assert told(10 * whole, **LARGE) == "" and told(None, **LARGE) == ""
 
 
@@ -89,7 +93,7 @@ def test_a_run_near_its_memory_says_so_and_goes_on(model, tmp_path, monkeypatch)
     [
         (
             "collect",
-            r"memory ran out while responses were sampled; --sample-waves 2 or",
+            r"memory ran out while responses were sampled; --sampling-batches 2 or",
         ),
         ("learn", r"memory ran out in an update; --micro-batches 2 or --remat layers takes less"),
     ],

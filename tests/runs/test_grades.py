@@ -20,7 +20,7 @@ def prepared(model, method, **changes):
     return training_runs.prepared(training_runs.settings(model, "unused", method=method, **changes))
 
 
-def drawn(run):
+def sampled(run):
     state = run.initial_state()
     return state, collect(run, state, 0).batch
 
@@ -29,7 +29,7 @@ def drawn(run):
 def plain(model):
     """A run of a method that reads the reward alone, and a batch of it."""
     run = prepared(model, "grpo", hyperparameters=("kl_coefficient=0",))
-    return run, drawn(run)[1]
+    return run, sampled(run)[1]
 
 
 def test_equal_answers_have_one_class_and_a_missing_one_its_own(plain):
@@ -63,7 +63,7 @@ def test_several_rewards_are_weighed_by_the_method(model):
     advantages = {}
     for weights in ("1,0", "0,1"):
         run = prepared(model, "gdpo", hyperparameters=(f"weights={weights}",))
-        state, batch = drawn(run)
+        state, batch = sampled(run)
         _, _, records = learn(run.learner, state.device, batch.rollouts, 0)
         advantages[weights] = records["advantage"][:, 0]
     size = run.config.sampling.samples_per_prompt
@@ -88,7 +88,7 @@ def test_groups_that_earn_the_same_are_neutral_and_come_last(model):
         return update(state, rollouts, *others)
 
     run = replace(run, programs=replace(run.programs, update=recorded))
-    state, batch = drawn(run)
+    state, batch = sampled(run)
     # All of the first group earn the same, of the second the same outcome, of the others neither.
     size, number = run.config.sampling.samples_per_prompt, len(batch.grades)
     rewards = np.stack([np.arange(number) % 2, np.arange(number) % 3], axis=1).astype(np.float32)
@@ -104,7 +104,7 @@ def test_groups_that_earn_the_same_are_neutral_and_come_last(model):
 
 def test_groups_whose_answers_disagree_move_less(model):
     run = prepared(model, "seed_grpo", hyperparameters=("entropy_rate=1",))
-    state, batch = drawn(run)
+    state, batch = sampled(run)
     # One answer in the first group, another of each response in the second.
     size = run.config.sampling.samples_per_prompt
     classes = np.arange(len(batch.grades), dtype=np.int32)
@@ -206,7 +206,7 @@ def test_a_response_without_a_verdict_is_out_of_the_loss_and_of_its_group(model)
     run = with_verify(
         run, lambda prompts, _: [Grade(outcomes[row % size]) for row in range(len(prompts))]
     )
-    state, batch = drawn(run)
+    state, batch = sampled(run)
     _, metrics, records = learn(run.learner, state.device, batch.rollouts, 0)
     valid = batch.rollouts.valid.reshape(-1, size)
     assert not valid[:, 0].any() and valid[:, 1:].all() and batch.rollouts.mask[:, 0].all()

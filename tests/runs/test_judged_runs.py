@@ -91,10 +91,10 @@ def test_a_policy_of_this_process_judges(model, tmp_path, prompt, kind):
     undecided = values(lines, "experience/judge_no_verdict")
     assert all(0 < count < 16 for count in undecided), undecided
     assert all(count > 0 for count in values(lines, "experience/judge_tokens"))
-    drawn = values(lines, "sampled_tokens")
+    sampled = values(lines, "sampled_tokens")
     own = values(lines, "length")
     # The words of the policy itself are drawn, those of another folder are not the policy's.
-    more = [whole - 16 * mean for whole, mean in zip(drawn, own, strict=True)]
+    more = [whole - 16 * mean for whole, mean in zip(sampled, own, strict=True)]
     assert all(count > 1 for count in more) if kind == "policy" else np.allclose(more, 0, atol=1e-3)
     assert (run_dir / "judge.jsonl").exists() == (kind == "folder")
 

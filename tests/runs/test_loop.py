@@ -361,17 +361,17 @@ def test_dropped_groups_that_fill_a_batch_are_masked(model):
 
 
 def test_every_round_draws_other_prompts(model):
-    drawn = []
+    sampled = []
 
     def rule(prompt, number):
-        drawn.append(prompt.text)
+        sampled.append(prompt.text)
         return False
 
     run = graded_by(model, rule)
     collect(run, run.initial_state(), 0)
     # Ten rounds of four prompts, begun at ten places of an epoch of fifteen.
-    assert set(np.unique(drawn, return_counts=True)[1] // 4) == {2, 3, 4}
-    assert len(set(drawn)) == 15
+    assert set(np.unique(sampled, return_counts=True)[1] // 4) == {2, 3, 4}
+    assert len(set(sampled)) == 15
 
 
 def test_a_loss_that_is_not_finite_does_not_hide_behind_other_updates(two_steps):

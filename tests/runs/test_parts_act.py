@@ -28,7 +28,7 @@ ACTS = {
     "depth_breadth_dars": ("extra_rows", {}),
     "brorl": (
         "refill/accepted_fraction",
-        {"prompts_per_step": 2, "samples_per_prompt": 32, "sample_waves": 4},
+        {"prompts_per_step": 2, "samples_per_prompt": 32, "sampling_batches": 4},
     ),
     "prof": ("step_score", {"task": "brackets", "model": ""}),
     "grpo_roc": ("selected_rows", {}),

@@ -93,9 +93,9 @@ def test_steps_after_the_last_checkpoint_are_done_again(model, tmp_path, uninter
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_in_other_waves(model, tmp_path, uninterrupted):
-    training_runs.quietly(settings_of(model, tmp_path / "run", steps=2, sample_waves=4))
-    again = settings_of(model, tmp_path / "run", resume=True, sample_waves=8)
+def test_a_run_goes_on_in_other_sampling_batches(model, tmp_path, uninterrupted):
+    training_runs.quietly(settings_of(model, tmp_path / "run", steps=2, sampling_batches=4))
+    again = settings_of(model, tmp_path / "run", resume=True, sampling_batches=8)
     finished = []
     look = lambda: finished.append((tmp_path / "run/summary.json").exists())  # noqa: E731
     with training_runs.watched(look):
@@ -234,7 +234,7 @@ def state_of(**parts):
 
 
 def test_a_checkpoint_names_its_arrays_by_their_fields(tmp_path):
-    """Checkpoints of earlier versions are read: their states were one object."""
+    """One name for each array, of the device's state and of the host's."""
     state = state_of(b={"x": 2})
     state = replace(state, host=HostState(np.asarray(3), {"replay": np.zeros(2)}))
     with contextlib.closing(Checkpoints(tmp_path, state)) as kept:
@@ -243,7 +243,7 @@ def test_a_checkpoint_names_its_arrays_by_their_fields(tmp_path):
     assert {ast.literal_eval(name)[0] for name in names} == {
         ".method_state['b']['x']",
         ".updates",
-        ".drawn",
+        ".sampled_tokens",
         ".data['replay']",
     }
 

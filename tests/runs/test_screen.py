@@ -301,8 +301,8 @@ def test_each_run_has_one_line_that_fits(width):
             line = RunProgress(console, bar, f"{method} seed 0", 300, 0)
             line(0, {"held_out/pass@1": 0.251, "held_out/n": 64.0, "truncated_fraction": 0.0}, {})
             line(120, metrics, {"tokens_per_s": 12345.0})
-        drawn = console.render_lines(bar.get_renderable(), pad=False)
-    texts = ["".join(segment.text for segment in line) for line in drawn]
+        sampled = console.render_lines(bar.get_renderable(), pad=False)
+    texts = ["".join(segment.text for segment in line) for line in sampled]
     assert len(texts) == 2
     assert all("pass@1 0.251" in text and "120/300" in text for text in texts)
 

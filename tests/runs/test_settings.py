@@ -90,7 +90,7 @@ def test_the_shown_settings_say_what_zeros_came_to(model, tmp_path):
     training_runs.quietly(config)
     card = json.loads((config.run_dir / "config.json").read_text())
     shown = shown_settings(card)
-    wanted = {"response_tokens": training_runs.BUDGET, "evaluate_every": 1, "sample_waves": 1}
+    wanted = {"response_tokens": training_runs.BUDGET, "evaluate_every": 1, "sampling_batches": 1}
     assert {name: shown[name] for name in wanted} == wanted
     assert shown["micro_batches"] >= 1 and shown["prompt_tokens"] >= 4
     # What was asked for is what a resumed run is compared with.

@@ -93,9 +93,9 @@ def test_two_processes_give_the_run_of_one(model, shared, tmp_path, mesh):
     assert training_runs.contents(tmp_path / "run") == training_runs.contents(run_dir)
 
 
-def test_two_processes_that_sample_in_waves_give_the_same_bytes(model, shared, tmp_path):
+def test_two_processes_that_sample_in_batches_give_the_same_bytes(model, shared, tmp_path):
     wanted = training_runs.contents(uninterrupted(model, shared, "data=2"))
-    job = Job(settings_of(model, tmp_path / "run", "data=2", sample_waves=4), 2, shared)
+    job = Job(settings_of(model, tmp_path / "run", "data=2", sampling_batches=4), 2, shared)
     assert job.wait() == [0, 0], [path.read_text() for path in job.said]
     assert training_runs.contents(tmp_path / "run") == wanted
 

@@ -414,7 +414,7 @@ def staged(experience, batch, samples=None):
       samples: rows of a group that are trained on; None: all.
     """
     found = experience_batch(batch)
-    drawn = int(np.bincount(np.asarray(batch.group)).max())
+    sampled = int(np.bincount(np.asarray(batch.group)).max())
     rewards = (
         0
         if "component_rewards" not in batch.records
@@ -426,7 +426,7 @@ def staged(experience, batch, samples=None):
         "golden", *sides, None, rewards=names, answers=True, score_steps=lambda prompt, text: []
     )
     width = batch.mask.shape[1]
-    setting = RunInfo(task, len(found.groups), samples or drawn, drawn, width, rounds=2)
+    setting = RunInfo(task, len(found.groups), samples or sampled, sampled, width, rounds=2)
     for name, stage in experience.stages.items():
         turn = StepContext(0, jax.random.key(0), setting, lambda count: [])
         try:

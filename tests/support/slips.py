@@ -97,10 +97,10 @@ def draw_raises():
 
 
 def draw_alone():
-    def drawn(requests, actor, state, turn):
+    def sampled(requests, actor, state, turn):
         return actor.draw(requests, turn.key)
 
-    return _grpo(draw=_slip(Draw, drawn))
+    return _grpo(draw=_slip(Draw, sampled))
 
 
 def curriculum_raises():

@@ -23,15 +23,15 @@ def run_of(tmp_path, method, *hyperparameters, steps=3, **changes):
     return training_runs.metrics(tmp_path / "run")
 
 
-def assert_turns_were_learned_from(steps, as_drawn=True):
+def assert_turns_were_learned_from(steps, as_sampled=True):
     """Checks a run of one update a step.
 
     Args:
-      as_drawn: rows are trained in the context in which they were drawn, by the weights that drew
+      as_sampled: rows are trained in the context in which they were drawn, by the weights that drew
         them.
     """
     assert max(training_runs.values(steps, "experience/tool_tokens")) > 0
     assert max(training_runs.values(steps, "gradient_norm")) > 0
     assert np.isfinite(training_runs.values(steps, "loss")).all()
     for bound in ("max", "min"):
-        assert (set(training_runs.values(steps, f"ratio/{bound}")) == {1.0}) == as_drawn
+        assert (set(training_runs.values(steps, f"ratio/{bound}")) == {1.0}) == as_sampled

@@ -68,9 +68,9 @@ def test_random_shares_of_many_kinds_are_kept():
         sizes = rng.integers(1, 40, size=rng.integers(2, 9))
         task = make_task({}, sizes=sizes, only="abcdefgh"[: len(sizes)])
         kinds = np.array(["abcdefgh".index(prompt.kind) for prompt in task.train])
-        drawn = kinds[np.concatenate([Batches(task, 7, trial).indices(s) for s in range(40)])]
-        counts = (drawn[:, None] == np.arange(len(sizes))).cumsum(0)
-        wanted = np.arange(1, len(drawn) + 1)[:, None] * (sizes / sizes.sum())
+        sampled = kinds[np.concatenate([Batches(task, 7, trial).indices(s) for s in range(40)])]
+        counts = (sampled[:, None] == np.arange(len(sizes))).cumsum(0)
+        wanted = np.arange(1, len(sampled) + 1)[:, None] * (sizes / sizes.sum())
         # The bound is 1; the margin is for rounding in `wanted`.
         assert np.abs(counts - wanted).max() < 1 + 1e-9
 
@@ -87,9 +87,9 @@ def test_steps_are_the_same_in_any_order_and_in_a_new_object(mixture):
 def test_each_kind_runs_through_whole_epochs_in_different_orders():
     task = make_task({"a": 0.5, "b": 0.5})
     batches = Batches(task, 10)
-    drawn = np.concatenate([batches.indices(step) for step in range(28)])
+    sampled = np.concatenate([batches.indices(step) for step in range(28)])
     for kind, size in (("a", 5), ("b", 7)):
-        of_kind = [index for index in drawn if task.train[index].kind == kind]
+        of_kind = [index for index in sampled if task.train[index].kind == kind]
         epochs = np.asarray(of_kind).reshape(-1, size)
         assert len(epochs) == 140 // size
         assert (np.sort(epochs) == np.sort(epochs[0])).all()
@@ -100,20 +100,20 @@ def test_each_kind_runs_through_whole_epochs_in_different_orders():
 def test_every_round_runs_through_whole_epochs_and_those_of_a_step_differ(rounds):
     task = make_task({"a": 0.5, "b": 0.5}, sizes=(20, 20), only="ab")
     batches = Batches(task, 4, seed=2)
-    drawn = np.array(
+    sampled = np.array(
         [[batches.indices(step, r, rounds) for r in range(rounds)] for step in range(10)]
     )
-    for of_round in drawn.swapaxes(0, 1):
+    for of_round in sampled.swapaxes(0, 1):
         assert sorted(of_round.flat) == list(range(40))
-    assert np.all((drawn < 20) == (drawn[:, :1] < 20))
-    for of_step in drawn:
+    assert np.all((sampled < 20) == (sampled[:, :1] < 20))
+    for of_step in sampled:
         assert len(np.unique(of_step)) == min(4 * rounds, 40)
 
 
 def test_shares_without_a_common_denominator_are_kept():
     mixture = {"a": 20**0.5, "b": 7**0.5, "c": 3**0.5, "d": 2**0.5}
-    drawn = np.concatenate([Batches(make_task(mixture), 10).indices(step) for step in range(20)])
-    counts = np.histogram(drawn, [0, 5, 12, 15, 26])[0]
+    sampled = np.concatenate([Batches(make_task(mixture), 10).indices(step) for step in range(20)])
+    counts = np.histogram(sampled, [0, 5, 12, 15, 26])[0]
     wanted = 200 * np.array(list(mixture.values())) / sum(mixture.values())
     assert np.abs(counts - wanted).max() < 1
 
@@ -121,8 +121,8 @@ def test_shares_without_a_common_denominator_are_kept():
 def test_the_order_of_a_kind_does_not_depend_on_the_other_kinds():
     alone = make_task({}, only="a")
     mixed = make_task({"a": 0.5, "c": 0.5})
-    drawn = np.concatenate([Batches(mixed, 8, seed=1).indices(step) for step in range(5)])
-    assert_array_equal(drawn[drawn < 5], Batches(alone, 20, seed=1).indices(0))
+    sampled = np.concatenate([Batches(mixed, 8, seed=1).indices(step) for step in range(5)])
+    assert_array_equal(sampled[sampled < 5], Batches(alone, 20, seed=1).indices(0))
 
 
 def test_seeds_give_different_orders():

@@ -117,8 +117,8 @@ def crossing_interval(
     times = np.random.default_rng(0).multinomial(
         problems, np.full(problems, 1 / problems), size=rounds
     )
-    drawn = [crossing_k(t @ base, t @ rl) for t in times]
-    crossed = [k for k in drawn if k]
+    sampled = [crossing_k(t @ base, t @ rl) for t in times]
+    crossed = [k for k in sampled if k]
     low, high = np.quantile(crossed, [0.025, 0.975]) if crossed else (np.nan, np.nan)
     whole = crossing_k(base.mean(axis=0), rl.mean(axis=0))
     return Crossing(whole, float(low), float(high), len(crossed) / rounds)

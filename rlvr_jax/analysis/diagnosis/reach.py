@@ -159,13 +159,13 @@ def _crossing(topic: Topic, solved: _Solved) -> None:
     topic.sentences.append(sentence)
 
 
-def _support(topic: Topic, solved: _Solved, k: int, drawn: np.ndarray, size: int) -> None:
-    """Counts at k samples; `drawn` are correct samples of the first policy, of `size`, at least
+def _support(topic: Topic, solved: _Solved, k: int, sampled: np.ndarray, size: int) -> None:
+    """Counts at k samples; `sampled` are correct samples of the first policy, of `size`, at least
     2k."""
     before, after, n, names = solved
-    counts, floor = expected_support(before, after, n, k), noise_floor(drawn, size, k)
+    counts, floor = expected_support(before, after, n, k), noise_floor(sampled, size, k)
     once, other = pass_at_k(n, before, k), pass_at_k(n, after, k)
-    noise = pass_at_k(size, drawn, 2 * k) - pass_at_k(size, drawn, k)
+    noise = pass_at_k(size, sampled, 2 * k) - pass_at_k(size, sampled, k)
     problems = len(once)
     even = np.ones(problems)
     excess = {

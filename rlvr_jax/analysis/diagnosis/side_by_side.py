@@ -36,8 +36,8 @@ def side_by_side(
     """
     topic = Topic("Answers")
     gaps, rows = {}, []
-    drawn = [before, after] if again is None else [before, after, again]
-    for name, measure in _measures(drawn).items():
+    sampled = [before, after] if again is None else [before, after, again]
+    for name, measure in _measures(sampled).items():
         old, new = measure(before), measure(after)
         gap = bootstrap_mean([new - old], before.weights)
         floor = None
@@ -58,7 +58,7 @@ def side_by_side(
     heading = f"Side by side, {before.samples} answers to each of {len(before.weights)} problems"
     topic.tables.append((heading, [*head, "problems to tell it"], rows))
     topic.sentences.append(_variety(gaps, names, before.samples))
-    if not _one_vocabulary(drawn):
+    if not _one_vocabulary(sampled):
         topic.missing.append(
             "Lengths, entropies and confidences are of tokens; they need one vocabulary, got those"
             f" of {before.vocabulary} and {after.vocabulary}."
@@ -75,19 +75,19 @@ def side_by_side(
     return topic
 
 
-def _measures(drawn: Sequence[Answers]) -> Mapping[str, Callable[[Answers], np.ndarray]]:
+def _measures(sampled: Sequence[Answers]) -> Mapping[str, Callable[[Answers], np.ndarray]]:
     """Numbers of each problem by name, for quantities that all draws have."""
     found = {
         "right": lambda answers: answers.right[answers.rows].mean(axis=1),
         "different responses": lambda answers: _different(answers, False),
         "different right responses": lambda answers: _different(answers, True),
     }
-    alike = _one_vocabulary(drawn)
+    alike = _one_vocabulary(sampled)
     if alike:
         found["tokens a response"] = lambda a: a.mask.sum(axis=1)[a.rows].mean(axis=1)
-    if alike and all(each.entropy is not None for each in drawn):
+    if alike and all(each.entropy is not None for each in sampled):
         found["entropy a token"] = lambda answers: answers.token_mean(answers.entropy)
-    if all(each.answer is not None for each in drawn):
+    if all(each.answer is not None for each in sampled):
         found["different final answers"] = lambda answers: np.array(
             [
                 answer_diversity([answers.answer[row] for row in rows]).number
@@ -98,8 +98,8 @@ def _measures(drawn: Sequence[Answers]) -> Mapping[str, Callable[[Answers], np.n
     return found
 
 
-def _one_vocabulary(drawn: Sequence[Answers]) -> bool:
-    return len({each.vocabulary for each in drawn}) == 1
+def _one_vocabulary(sampled: Sequence[Answers]) -> bool:
+    return len({each.vocabulary for each in sampled}) == 1
 
 
 def _different(answers: Answers, right: bool) -> np.ndarray:
@@ -139,11 +139,11 @@ def _variety(gaps: Mapping[str, tuple], names: tuple[str, str], samples: int) ->
 
 def _calibration(topic, before, after, again, names: tuple[str, str]) -> None:
     """Whether likelier responses are correct more often."""
-    drawn = {names[0]: before, names[1]: after}
+    sampled = {names[0]: before, names[1]: after}
     if again is not None:
-        drawn[f"{names[0]} again"] = again
+        sampled[f"{names[0]} again"] = again
     found = {}
-    for name, answers in drawn.items():
+    for name, answers in sampled.items():
         if answers.logp is None:
             topic.missing.append(f"Calibration needs logp of the answers of {name}.")
             return

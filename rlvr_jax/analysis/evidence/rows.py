@@ -90,7 +90,7 @@ def curve_row(path: Path, board: str, entry: str) -> dict[str, Any]:
     the batch that was trained on, sampled tokens so far."""
     run = load_run(path)
     evaluated = [row for row in run.metrics if "held_out/n" in row]
-    drawn = np.cumsum([row.get("sampled_tokens", 0) for row in run.metrics])
+    sampled = np.cumsum([row.get("sampled_tokens", 0) for row in run.metrics])
     names = [n for n in evaluated[0] if n.startswith("held_out/pass@")] + ["held_out/entropy"]
     curves = {name: [_rounded(row[name]) for row in evaluated] for name in names}
     # Before the first step nothing was sampled, but its evaluation has an entropy.
@@ -98,7 +98,7 @@ def curve_row(path: Path, board: str, entry: str) -> dict[str, Any]:
     entropy = [row.get("entropy", row["held_out/entropy"]) for row in evaluated]
     curves["entropy"] = [_rounded(value) for value in entropy]
     steps = [row["step"] for row in run.metrics]
-    curves["sampled_tokens"] = [int(drawn[steps.index(row["step"])]) for row in evaluated]
+    curves["sampled_tokens"] = [int(sampled[steps.index(row["step"])]) for row in evaluated]
     key = {"board": board, "entry": entry, "seed": run.seed}
     return key | {"step": [row["step"] for row in evaluated], **curves}
 

@@ -135,9 +135,9 @@ class Half:
         self.waiting = self._asked()
         return True
 
-    def _merge(self, rows: np.ndarray, drawn: Batch) -> None:
+    def _merge(self, rows: np.ndarray, sampled: Batch) -> None:
         """Adds the sampled tokens and their records after those of some rows."""
-        before, new = self.batch.rollouts, drawn.rollouts
+        before, new = self.batch.rollouts, sampled.rollouts
         places = np.arange(before.tokens.shape[1])[None]
         behind = places >= before.length[rows][:, None]
         changed: dict[str, Any] = {}

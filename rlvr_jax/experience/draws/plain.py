@@ -12,7 +12,7 @@ from rlvr_jax.types.parts import part
 def plain(
     processor: Processor | None = None,
     constants: Callable[[StepContext], Any] | None = None,
-    scored_as_drawn: bool = False,
+    scored_as_sampled: bool = False,
     **sampling: Any,
 ) -> Draw:
     """Samples every response as a whole, evaluations without the processor.
@@ -21,24 +21,26 @@ def plain(
       processor: of logits, between temperature and truncation.
       constants: (turn) -> `TokenContext.constants` of the processor, a pytree of arrays; they are
         traced, so they may differ from step to step.
-      scored_as_drawn: the rows are scored and trained at the processor's temperatures; else at that
-        of the run.
+      scored_as_sampled: the rows are scored and trained at the processor's temperatures; else at
+        that of the run.
       sampling: settings of the sampler that are prescribed: temperature, top_k, top_p, min_p.
     Raises:
-      ValueError: scored_as_drawn with a processor without a temperature.
+      ValueError: scored_as_sampled with a processor without a temperature.
     """
-    if scored_as_drawn and (processor is None or processor.temperature is None):
+    if scored_as_sampled and (processor is None or processor.temperature is None):
         raise ValueError(
-            "plain: scored_as_drawn must be False without a processor that has a temperature,"
-            f" got {scored_as_drawn} with {processor}"
+            "plain: scored_as_sampled must be False without a processor that has a temperature,"
+            f" got {scored_as_sampled} with {processor}"
         )
     own = {} if processor is None else {"processor": processor}
 
     def apply(requests, actor, state, turn):
         told = constants(turn) if constants is not None else None
         batch = actor.draw(requests, turn.key, own, told)
-        if scored_as_drawn:
-            batch = batch.with_rollouts(temperature=batch.rollouts.records.get("drawn_temperature"))
+        if scored_as_sampled:
+            batch = batch.with_rollouts(
+                temperature=batch.rollouts.records.get("sampled_temperature")
+            )
         return batch, state, {}
 
     return Draw(apply, sampling=sampling)

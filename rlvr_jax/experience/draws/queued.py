@@ -76,7 +76,7 @@ def queued(
     """
 
     def init(setting):
-        groups, rows = setting.prompts * staleness, setting.drawn_samples + redundancy
+        groups, rows = setting.prompts * staleness, setting.sampled_samples + redundancy
         shape = groups, rows, setting.response_tokens
         return {
             "number": np.full(groups, -1, np.int32),
@@ -132,7 +132,7 @@ def _is_plain(request: SampleRequest, setting: RunInfo) -> bool:
     """Whether a group can be requested again by only its prompt's number."""
     train = setting.task.train
     own = request.number < len(train) and train[request.number] is request.prompt
-    own = own and request.view.label == PLAIN.label and request.samples == setting.drawn_samples
+    own = own and request.view.label == PLAIN.label and request.samples == setting.sampled_samples
     return own and request.temperature is None and not len(request.given)
 
 
@@ -143,16 +143,16 @@ def _advance(segments: Segments, groups: Sequence[_Group], tokens: int) -> None:
     for group, row in running:
         behind = row.before if row.tip < 0 else []
         requests.append(replace(group.request, given=[*group.request.given, *behind]))
-    drawn = segments.draw(
+    sampled = segments.draw(
         requests,
         [row.sample for _, row in running],
         [row.tip for _, row in running],
         [row.length for _, row in running],
         tokens,
     )
-    goes_on = segments.goes_on(drawn)
+    goes_on = segments.goes_on(sampled)
     length = segments.batch.rollouts.length
-    for (group, row), tip, on in zip(running, drawn, goes_on, strict=True):
+    for (group, row), tip, on in zip(running, sampled, goes_on, strict=True):
         row.tip, row.length, row.finished = int(tip), int(length[tip]), not on
         # Of rows that end in one round the first ones are the group.
         if row.finished and not group.complete:
@@ -224,7 +224,7 @@ def _restored(state, turn: StepContext) -> list[_Group]:
                 )
             )
         number = int(state["number"][place])
-        request = SampleRequest(train[number], number, turn.setting.drawn_samples)
+        request = SampleRequest(train[number], number, turn.setting.sampled_samples)
         order = {row.sample: state["ended"][place, n] for n, row in enumerate(rows)}
         done = sorted((r for r in rows if r.finished), key=lambda r, o=order: o[r.sample])
         groups.append(_Group(request, int(state["created"][place]), rows, done))

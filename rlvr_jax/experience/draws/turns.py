@@ -63,7 +63,9 @@ def turns(
     """
 
     def init(setting):
-        _check_players(environment_of("turns", environment, setting.task), [setting.drawn_samples])
+        _check_players(
+            environment_of("turns", environment, setting.task), [setting.sampled_samples]
+        )
         return ()
 
     def apply(requests, actor, state, turn):

@@ -83,7 +83,7 @@ class NumpyActor(Actor):
         temperature = np.array([request.temperature or 1.0 for request in of_row], np.float32)
         if sampling and "temperature" in sampling:
             temperature[:] = sampling["temperature"]
-        drawn = Rollouts(
+        sampled = Rollouts(
             prompt_tokens=prompts,
             prompt_length=length,
             tokens=stacked["tokens"],
@@ -111,12 +111,12 @@ class NumpyActor(Actor):
         ]
         if any(given):
             trained = np.array([view.trained for view in shown])
-            drawn = behind_given(drawn, prompts, length, given, trained, self.response_tokens)
+            sampled = behind_given(sampled, prompts, length, given, trained, self.response_tokens)
         if sampling and sampling.get("record_top"):
-            drawn = drawn.replace(**_likeliest(drawn, sampling["record_top"]))
+            sampled = sampled.replace(**_likeliest(sampled, sampling["record_top"]))
         if any(request.cell >= 0 for request in requests):
-            drawn = drawn.replace(cell=np.array([request.cell for request in of_row], np.int32))
-        return Batch(drawn, of_row, (), self.tokenizer)
+            sampled = sampled.replace(cell=np.array([request.cell for request in of_row], np.int32))
+        return Batch(sampled, of_row, (), self.tokenizer)
 
     def prompts(self, requests: Sequence[SampleRequest]) -> tuple[np.ndarray, np.ndarray]:
         tokens = np.zeros((len(requests), self.prompt_tokens), np.int32)
@@ -152,11 +152,11 @@ class NumpyActor(Actor):
             )
             for chat, tries in zip(chats, attempts, strict=True)
         ]
-        drawn = self.draw(requests, key, sampling)
-        lengths = drawn.rollouts.length.tolist()
+        sampled = self.draw(requests, key, sampling)
+        lengths = sampled.rollouts.length.tolist()
         return [
             Written(response.text, length)
-            for response, length in zip(drawn.responses, lengths, strict=True)
+            for response, length in zip(sampled.responses, lengths, strict=True)
         ]
 
     def _row(self, request, sample, key):
@@ -255,14 +255,14 @@ def _cut_at(row, tokenizer, texts):
             return
 
 
-def _likeliest(drawn, number):
+def _likeliest(sampled, number):
     """The sampled token and the next ids, each half as likely as the one before."""
-    ids = (drawn.tokens[:, :, None] + np.arange(number)) % WORDS
-    logp = drawn.behaviour_logp[:, :, None] - np.log(2.0) * np.arange(number)
-    there = drawn.mask[:, :, None]
+    ids = (sampled.tokens[:, :, None] + np.arange(number)) % WORDS
+    logp = sampled.behaviour_logp[:, :, None] - np.log(2.0) * np.arange(number)
+    there = sampled.mask[:, :, None]
     return {
-        "drawn_topk_logp": np.where(there, logp, 0).astype(np.float32),
-        "drawn_topk_ids": np.where(there, ids, 0).astype(np.int32),
+        "sampled_topk_logp": np.where(there, logp, 0).astype(np.float32),
+        "sampled_topk_ids": np.where(there, ids, 0).astype(np.int32),
     }
 
 
@@ -275,9 +275,9 @@ def setting(
     steps: int = 10,
 ) -> RunInfo:
     """The run context that parts of a chain get in a run of `NumpyActor`."""
-    drawn = chain.drawn_samples(samples)
+    sampled = chain.sampled_samples(samples)
     task = chain.graded(task or numbered_task())
-    return RunInfo(task, prompts, samples, drawn, 8, seed, steps, chain.rounds, WORDS, WORDS)
+    return RunInfo(task, prompts, samples, sampled, 8, seed, steps, chain.rounds, WORDS, WORDS)
 
 
 def walk(

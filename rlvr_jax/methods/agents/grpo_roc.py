@@ -97,7 +97,7 @@ def tag_penalty(texts: Sequence[str], turns: np.ndarray) -> np.ndarray:
 
 @part
 def select_cleanest(
-    drawn: Count = 2,
+    oversampling: Count = 2,
     penalty: Penalty = missed_rewards,
     least_wrong: NonNegativeInt = 2,
     least_right: NonNegativeInt = 2,
@@ -107,7 +107,7 @@ def select_cleanest(
     Groups of equal outcomes, and those with too few grades, are dropped: their mask is cleared.
 
     Args:
-      drawn, penalty, least_wrong, least_right: as for `grpo_roc`.
+      oversampling, penalty, least_wrong, least_right: as for `grpo_roc`.
     Reads: outcome, and the fields that the penalty reads. Metrics: as `select_rows`.
     Raises:
       ValueError: when called, minima above the number to select.
@@ -126,7 +126,7 @@ def select_cleanest(
         untidy = penalty(batch.take(rows), turn.setting.task)
         return rows[cleanest_rows(outcome > 0, untidy, number, least_wrong, least_right)]
 
-    return select_rows(choose, drawn)
+    return select_rows(choose, oversampling)
 
 
 def cleanest_rows(
@@ -162,7 +162,7 @@ def cleanest_rows(
 @arguments_of(Tools, into="tools")
 @arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon", clip_high=0.28)
 def grpo_roc(
-    drawn: Count = 2,
+    oversampling: Count = 2,
     penalty: Penalty | None = None,
     least_wrong: NonNegativeInt = 2,
     least_right: NonNegativeInt = 2,
@@ -174,7 +174,7 @@ def grpo_roc(
     """Clip-higher on the token mean, on half of the sampled responses.
 
     Args:
-      drawn: responses sampled for each selected one.
+      oversampling: responses sampled for each selected one.
       penalty: how untidy a response is, such as `missed_rewards` or `untidy_tool_use`; None: the
         latter where there are tools, else the former.
       least_wrong, least_right: minimum of incorrect and correct responses, where the group has
@@ -182,7 +182,7 @@ def grpo_roc(
     """
     draw = tools.draw() if tools else None
     penalty = penalty or (untidy_tool_use if draw else missed_rewards)
-    stage = select_cleanest(drawn, penalty, least_wrong, least_right)
+    stage = select_cleanest(oversampling, penalty, least_wrong, least_right)
     return Recipe(
         objective=clipped_objective(dual_clip=dual, **clip),
         experience=experience(draw=draw, stages=[stage]),

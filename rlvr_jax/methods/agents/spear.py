@@ -190,7 +190,7 @@ def replay_good(
             kind = written.rollouts.reward.dtype
             advantage = np.where(mask, (own["reward"] - usual)[:, None], 0).astype(kind)
             signals = {"advantage": advantage, "weight": np.where(mask, weight, 0).astype(kind)}
-            further.append(written.with_rollouts(kept=mask, **signals))
+            further.append(written.with_rollouts(decided_mask=mask, **signals))
             store = store._replace(held=np.int32(0))
             metrics["replayed_rows"] = float(size)
         metrics["stored_rows"] = float(store.held)

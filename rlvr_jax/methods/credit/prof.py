@@ -35,7 +35,10 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, No
 
 @part
 def select_consistent(
-    drawn: Count = 2, penalty: NonNegative = 1.0, most_steps: Count = 30, rank_wrong: bool = True
+    oversampling: Count = 2,
+    penalty: NonNegative = 1.0,
+    most_steps: Count = 30,
+    rank_wrong: bool = True,
 ) -> Stage:
     """Selects the correct and the incorrect responses whose steps agree most with the outcome.
 
@@ -43,7 +46,7 @@ def select_consistent(
     0. The mask of groups with too few graded responses is cleared.
 
     Args:
-      drawn: responses sampled for each selected one (n / m); m should be even.
+      oversampling: responses sampled for each selected one (n / m); m should be even.
       penalty: for responses of one step or of `most_steps` and more (λ).
       most_steps: number of steps from which on a response is penalized (H_λ).
       rank_wrong: incorrect responses are ranked by their steps; False: the first ones are taken, a
@@ -62,7 +65,7 @@ def select_consistent(
             agreement = np.where(right, agreement, 0)
         return rows[consistent_rows(right, agreement, number)]
 
-    return select_rows(choose, drawn)
+    return select_rows(choose, oversampling)
 
 
 def step_means(rollouts: Rollouts) -> tuple[np.ndarray, np.ndarray]:

@@ -125,10 +125,10 @@ def adaptive_refill(when: GroupTest, rounds: Count) -> Stage:
     def apply(batch, actor, state, turn):
         rate = Fraction(*map(int, state))
 
-        def pool(missing, kept, drawn):
+        def pool(missing, kept, sampled):
             nonlocal rate
             # No group that stayed counts as one.
-            rate = min(rate, Fraction(max(kept, 1), drawn))
+            rate = min(rate, Fraction(max(kept, 1), sampled))
             return math.ceil(missing / rate)
 
         batch, metrics = refilled(batch, actor, turn, when, rounds, pool)
@@ -142,7 +142,7 @@ class KeepRate(NamedTuple):
     """Lowest fraction of groups that stayed so far, as a fraction of integers (int32)."""
 
     kept: np.ndarray
-    drawn: np.ndarray
+    sampled: np.ndarray
 
 
 @arguments_of(prioritized, weight=hard_first, explore=0.1, decay=0.7, resample_below=0.875)

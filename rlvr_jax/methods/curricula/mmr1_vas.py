@@ -164,8 +164,8 @@ def variance_promotion(
         setting, random = turn.setting, turn.random()
         weighted = int(fraction * setting.prompts)
         chances = mixed(state.weight.astype(float), 0.0)
-        drawn = random.choice(len(chances), weighted * setting.rounds, p=chances)
-        numbers = of_round(drawn, turn, weighted)
+        sampled = random.choice(len(chances), weighted * setting.rounds, p=chances)
+        numbers = of_round(sampled, turn, weighted)
         if weighted < setting.prompts:
             order = order_of(setting, setting.prompts - weighted)
             passed = order.indices(turn.step, turn.round, setting.rounds)

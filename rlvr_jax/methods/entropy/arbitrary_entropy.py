@@ -88,11 +88,11 @@ def draw_controllers(
         rollouts = more.rollouts
         more = more.with_rollouts(
             off_policy=np.ones(len(more), bool),
-            drawn_temperature=rollouts.temperature,
+            sampled_temperature=rollouts.temperature,
             temperature=np.broadcast_to(own[rollouts.group], rollouts.tokens.shape).copy(),
         )
-        if "drawn_temperature" not in batch.rollouts.records:
-            batch = batch.with_rollouts(drawn_temperature=batch.rollouts.temperature)
+        if "sampled_temperature" not in batch.rollouts.records:
+            batch = batch.with_rollouts(sampled_temperature=batch.rollouts.temperature)
         return batch.with_groups(again, more, "append"), state, metrics
 
     def observe(state, turn, seen, learned):

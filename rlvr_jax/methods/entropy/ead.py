@@ -89,7 +89,7 @@ def ead(
             draw=plain(
                 processor=annealed(hottest, coldest, untouched),
                 constants=growing_horizon(*horizon),
-                scored_as_drawn=tempered,
+                scored_as_sampled=tempered,
             )
         ),
     )

@@ -152,8 +152,8 @@ def search_hint(rounds: Count, target: OpenUnit) -> Stage:
                 )
                 for known, request in zip(points, requests, strict=True)
             ]
-            drawn = actor.grade(actor.draw(requests, jax.random.fold_in(turn.key, number)))
-            batch, last = batch.with_groups(every, drawn, "append"), drawn.outcomes()
+            sampled = actor.grade(actor.draw(requests, jax.random.fold_in(turn.key, number)))
+            batch, last = batch.with_groups(every, sampled, "append"), sampled.outcomes()
         metrics = {
             "hint_fraction": float(np.mean([request.view.fraction for request in requests])),
             "hinted_outcome": float(np.mean(np.nan_to_num(last))),
@@ -248,7 +248,7 @@ def hint_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
     )
 
 
-def drawn(signals: Signals, context: Context) -> Float[Array, "B T"]:
+def sampled(signals: Signals, context: Context) -> Float[Array, "B T"]:
     """1 on sampled tokens, 0 on hints, [B, T]."""
     return jnp.where(hint_tokens(context.rollouts), 0, jnp.ones_like(signals.weight))
 
@@ -269,7 +269,7 @@ def seele(
       imitation: weight of the log-probs of hint tokens (γ).
     """
     own = ppo_clip(clip_low, clip_high)
-    penalties = [kl_penalty(kl_coefficient, weight=drawn)] if kl_coefficient else []
+    penalties = [kl_penalty(kl_coefficient, weight=sampled)] if kl_coefficient else []
     return Recipe(
         objective=objective(
             advantage=group_centered(),

@@ -68,7 +68,7 @@ def bootstrap_replies(temperature: Positive) -> Stage:
             second_tokens=rollouts.prompt_tokens,
             second_length=rollouts.prompt_length,
             temperature=(temperature * rollouts.temperature).astype(kind),
-            drawn_temperature=rollouts.temperature,
+            sampled_temperature=rollouts.temperature,
         )
         return replies, state, metrics | {"accepted_replies": len(replies) / len(batch.groups)}
 

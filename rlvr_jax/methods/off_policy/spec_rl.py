@@ -83,7 +83,7 @@ def from_drafts(lenience: Finite, exact_mb: NonNegative = 0) -> Draw:
     counts = (*COUNTS, "residual_tokens") if exact else COUNTS
 
     def init(setting):
-        prompts, samples = len(setting.task.train), setting.drawn_samples
+        prompts, samples = len(setting.task.train), setting.sampled_samples
         shape = prompts, samples, setting.response_tokens
         whole = {}
         if exact:
@@ -152,7 +152,7 @@ def _check_bytes(setting: RunInfo, exact_mb: float) -> None:
     """Raises ValueError if the log-probs of all tokens take more than `exact_mb`."""
     prompts, samples, width = (
         len(setting.task.train),
-        setting.drawn_samples,
+        setting.sampled_samples,
         setting.response_tokens,
     )
     if not setting.vocabulary:
@@ -364,9 +364,9 @@ def _taken_over(sampled: Batch, verified: Verified, rows: np.ndarray) -> Batch:
     changes["mask"] = rollouts.mask | front
     if "origin" in rollouts.records:
         changes["origin"] = np.where(front, 0, rollouts.records["origin"]).astype(np.int32)
-    if "drawn_temperature" in rollouts.records:
-        heat = np.where(front, rollouts.temperature, rollouts.records["drawn_temperature"])
-        changes["drawn_temperature"] = heat
+    if "sampled_temperature" in rollouts.records:
+        heat = np.where(front, rollouts.temperature, rollouts.records["sampled_temperature"])
+        changes["sampled_temperature"] = heat
     return sampled.with_rollouts(**changes)
 
 

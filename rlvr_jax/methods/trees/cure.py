@@ -93,11 +93,11 @@ def branch(at: Places, samples: Count) -> Stage:
             for rows in batch.groups
             for place, row in enumerate(rows)
         ]
-        drawn = actor.grade(actor.draw(requests, turn.key))
+        sampled = actor.grade(actor.draw(requests, turn.key))
         sizes = [len(rows) * samples for rows in batch.groups]
         every = np.arange(len(sizes), dtype=np.int32)
-        drawn = drawn.with_rollouts(group=np.repeat(every, sizes)).renumbered()
-        joined = batch.with_groups(np.ones(len(sizes), bool), drawn, "append")
+        sampled = sampled.with_rollouts(group=np.repeat(every, sizes)).renumbered()
+        joined = batch.with_groups(np.ones(len(sizes), bool), sampled, "append")
         parent = joined.rollouts.parent.copy()
         place = joined.rollouts.branch_position.copy()
         for before, rows in zip(batch.groups, joined.groups, strict=True):
@@ -139,7 +139,7 @@ def critical_token(top_k: Count = 20, barred_characters: NonNegativeInt = 1) -> 
             )
         where = eligible(batch.rollouts, barred_tokens(batch.tokenizer, barred_characters))
         candidates = critical_positions(batch.rollouts.entropy, where, top_k)
-        return drawn_positions(candidates, turn.random())
+        return sampled_positions(candidates, turn.random())
 
     return place
 
@@ -186,7 +186,7 @@ def critical_positions(entropy: np.ndarray, where: np.ndarray, top_k: int) -> np
     return where & (rank < top_k)
 
 
-def drawn_positions(candidates: np.ndarray, random: np.random.Generator) -> np.ndarray:
+def sampled_positions(candidates: np.ndarray, random: np.random.Generator) -> np.ndarray:
     """One candidate of each row, uniformly, int [B]; 0 for a row without any."""
     number = candidates.sum(axis=1)
     chosen = np.floor(random.random(len(candidates)) * number).astype(int)

@@ -127,7 +127,7 @@ def search_tree(
             parents = np.repeat(going, width)
             first = len(nodes)
             before = segment[parents]
-            drawn = segments.draw(
+            sampled = segments.draw(
                 [requests[tree] for tree in nodes.tree[parents]],
                 # Each node has separate random numbers.
                 np.arange(first, first + len(parents)),
@@ -136,12 +136,12 @@ def search_tree(
                 node_tokens,
             )
             rollouts = segments.batch.rollouts
-            nodes = with_nodes(nodes, parents, rollouts.length[drawn])
-            segment = np.concatenate([segment, drawn])
-            terminal = ~segments.goes_on(drawn)
+            nodes = with_nodes(nodes, parents, rollouts.length[sampled])
+            segment = np.concatenate([segment, sampled])
+            terminal = ~segments.goes_on(sampled)
             closed = np.concatenate([closed, terminal])
             closed[going] = True
-            right, unsure = graded_ends(segments, actor, drawn, terminal)
+            right, unsure = graded_ends(segments, actor, sampled, terminal)
             for node in going:
                 own = children(nodes, node)
                 ends = own[terminal[own - first]]

@@ -179,10 +179,10 @@ def _beginnings(
     if not lines:
         return []
     ends = [int(np.flatnonzero(step[0] == line).max(initial=-1)) + 1 for line in range(lines)]
-    drawn = random.choice(lines, sub_samples(lines, ratio), p=prefix_chances(lines, decay))
+    sampled = random.choice(lines, sub_samples(lines, ratio), p=prefix_chances(lines, decay))
     tokens = batch.rollouts.tokens[row]
     budget = setting.response_tokens
-    return [tokens[: ends[line]].tolist() for line in drawn if 0 < ends[line] < budget]
+    return [tokens[: ends[line]].tolist() for line in sampled if 0 < ends[line] < budget]
 
 
 @part

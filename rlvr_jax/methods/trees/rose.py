@@ -100,15 +100,15 @@ def branch_at_best(fresh: Unit = 0.5, metric: Metric = diversity, top: Count = 2
                     # The first sampled token has no prefix.
                     if np.isfinite(own[row, place]) and place > 0:
                         parent[group], cut[group] = rows[group][row], place
-            drawn = segments.draw(
+            sampled = segments.draw(
                 [requests[group] for group in groups],
                 numbered[groups] + sample,
                 parent[groups],
                 cut[groups],
             )
             cuts += cut[groups][parent[groups] >= 0].tolist()
-            places = _with_places(segments, places, drawn, metric, embeddings)
-            for group, segment in zip(groups, drawn, strict=True):
+            places = _with_places(segments, places, sampled, metric, embeddings)
+            for group, segment in zip(groups, sampled, strict=True):
                 rows[group].append(int(segment))
         metrics = {
             "branched_rows": float(len(cuts)),
@@ -123,19 +123,19 @@ def branch_at_best(fresh: Unit = 0.5, metric: Metric = diversity, top: Count = 2
     return Draw(apply)
 
 
-def _with_places(segments, places, drawn, metric, embeddings) -> np.ndarray:
+def _with_places(segments, places, sampled, metric, embeddings) -> np.ndarray:
     """The metric at every token of every chunk's response; -inf where nothing was sampled."""
     rollouts = segments.batch.rollouts
     logp, ids = (
-        rollouts.records["drawn_topk_logp"][drawn],
-        rollouts.records["drawn_topk_ids"][drawn],
+        rollouts.records["sampled_topk_logp"][sampled],
+        rollouts.records["sampled_topk_ids"][sampled],
     )
     own = metric(top_entropy(logp), similarity(logp, ids, embeddings))
-    own = np.where(segments.new_tokens(drawn), own, -np.inf)
+    own = np.where(segments.new_tokens(sampled), own, -np.inf)
     whole = np.concatenate([places.reshape(-1, own.shape[1]), own])
     # Tokens of a prefix have the metric of the time when they were sampled.
-    source = segments.source[drawn]
-    whole[drawn] = whole[source, np.arange(own.shape[1])[None]]
+    source = segments.source[sampled]
+    whole[sampled] = whole[source, np.arange(own.shape[1])[None]]
     return whole
 
 

@@ -260,8 +260,8 @@ class _Tree:
         rows = [row.fork(first + number) for number in range(self.candidates)]
         self.first = rows[0] if row is self.root else self.first
         write = advance if self.driver is None else draw_turn
-        drawn = write(self.segments, self.requests, rows, self.tokens)
-        values = [None] * len(rows) if self.guide is None else self.guide.scores(drawn).tolist()
+        expanded = write(self.segments, self.requests, rows, self.tokens)
+        values = [None] * len(rows) if self.guide is None else self.guide.scores(expanded).tolist()
         over = np.zeros(len(rows), bool)
         if self.driver is not None:
             answer_turns(self.driver, self.segments, self.requests, rows)
@@ -270,8 +270,8 @@ class _Tree:
         lost = np.array([one.episode.lost for one in rows])
         if self.driver is not None:
             self.driver.counts.update(lost_steps=lost.sum(), failed_steps=failed.sum())
-        ends = (over | ~self.segments.goes_on(drawn)) & ~failed & ~lost
-        right, _ = graded_ends(self.segments, self.actor, drawn, ends)
+        ends = (over | ~self.segments.goes_on(expanded)) & ~failed & ~lost
+        right, _ = graded_ends(self.segments, self.actor, expanded, ends)
         return [
             Candidate(
                 state=None if lost[number] else one,
@@ -397,10 +397,10 @@ class Guide:
         self._hidden: dict[int, np.ndarray] = {}
         self._pairs: list[list[tuple[int, int, float]]] = []
 
-    def scores(self, drawn: np.ndarray) -> np.ndarray:
+    def scores(self, expanded: np.ndarray) -> np.ndarray:
         """s of the steps of some chunks, [n]."""
-        hidden = states_behind(self._segments.batch.take(drawn), self._actor).astype(float)
-        self._hidden.update(zip(drawn.tolist(), hidden, strict=True))
+        hidden = states_behind(self._segments.batch.take(expanded), self._actor).astype(float)
+        self._hidden.update(zip(expanded.tolist(), hidden, strict=True))
         weights = self._head["weights"].astype(float)
         return hidden @ weights[:-1] + weights[-1]
 

@@ -63,8 +63,8 @@ class Objective(Part):
         the loss is not finite the state does not change.
       decide_once: (rollouts, state, key) -> (rollouts, state, metrics): for a batch that is split
         into several updates, the decisions of its first parts about the whole batch. The returned
-        rollouts hold them (`advantage`, `weight`, `kept`) for the losses of the updates. None if
-        already the first part is called at every update.
+        rollouts hold them (`advantage`, `weight`, `decided_mask`) for the losses of the updates.
+        None if already the first part is called at every update.
       signals: (stats, rollouts, state, key) -> `Signals` after the transforms, before the
         regularizers (which act on every token); `chosen` includes that of the regularizers.
       token_loss: (stats, rollouts, state, key) -> [B, T], the input of the aggregation; 0 off the
@@ -169,9 +169,9 @@ def objective(
         if "advantage" in rollouts.records:
             signals = replace(signals, advantage=rollouts.records["advantage"])
             done = [name for name, one in decisions.items() if one is advantage]
-        if "kept" in rollouts.records:
+        if "decided_mask" in rollouts.records:
             weight = signals.weight * rollouts.records["weight"]
-            mask = signals.mask & rollouts.records["kept"]
+            mask = signals.mask & rollouts.records["decided_mask"]
             signals, done = replace(signals, weight=weight, mask=mask), whole
         chain = {name: one for name, one in decisions.items() if name not in done}
         signals, state, metrics = run(chain, signals, context, state, key, {})
@@ -214,7 +214,11 @@ def objective(
         signals, moved, metrics = run(chain, signals, context, state, key, {})
         usable = _graded(clean) & jnp.all(jnp.isfinite(signals.advantage))
         state = _kept(usable, moved, state)
-        decided = {"advantage": signals.advantage, "weight": signals.weight, "kept": signals.mask}
+        decided = {
+            "advantage": signals.advantage,
+            "weight": signals.weight,
+            "decided_mask": signals.mask,
+        }
         return rollouts.replace(**decided), state, metrics
 
     def signals(stats: TokenStats, rollouts: Rollouts, state: dict, key) -> Signals:

@@ -22,7 +22,7 @@ Reader = Transform | Surrogate
 # Records of the sampler that third-party batches may lack: name -> field of the rollouts.
 SAMPLED = {"behaviour_logp": "behaviour_logp", "sampled_entropy": "entropy"}
 # Written by `Objective.decide_once`, for the objective itself.
-_DECISIONS = {"advantage", "weight", "kept"}
+_DECISIONS = {"advantage", "weight", "decided_mask"}
 
 
 def readable() -> list[str]:

@@ -73,11 +73,11 @@ def _smaller(run: Run, devices: int, room: int) -> str:
         return size <= room if room else 2 * size <= now
 
     found = []
-    for number, wave in _waves(run.config, sampler.samples):
-        if fits(replace(sampler, wave=wave, at_once=None)):
-            found.append(f"--sample-waves {number}")
+    for number, sampling_batch in _sampling_batches(run.config, sampler.samples):
+        if fits(replace(sampler, sampling_batch=sampling_batch, at_once=None)):
+            found.append(f"--sampling-batches {number}")
             break
-    rows, parts = sampler.wave[0] * sampler.wave[1], sampler.model.mesh.size
+    rows, parts = sampler.sampling_batch[0] * sampler.sampling_batch[1], sampler.model.mesh.size
     while rows > parts:
         rows = max(parts, rows // 2 // parts * parts)
         if fits(replace(sampler, at_once=rows)):
@@ -91,13 +91,13 @@ def _smaller(run: Run, devices: int, room: int) -> str:
     )
 
 
-def _waves(config: TrainConfig, samples: int) -> Iterator[tuple[int, tuple[int, int]]]:
-    """Values of `--sample-waves` above that of the run, and the sampling batch of each."""
+def _sampling_batches(config: TrainConfig, samples: int) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Values of `--sampling-batches` above that of the run, and the sampling batch of each."""
     rows = config.sampling.prompts_per_step * samples
-    for number in range(max(config.sampling.sample_waves, 1) + 1, rows + 1):
+    for number in range(max(config.sampling.sampling_batches, 1) + 1, rows + 1):
         if rows % number == 0:
             try:
-                yield number, config.replace(sample_waves=number).wave(samples)
+                yield number, config.replace(sampling_batches=number).sampling_batch(samples)
             except ValueError:
                 continue
 

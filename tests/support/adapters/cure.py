@@ -4,7 +4,12 @@ import golden_vectors as golden
 import numpy as np
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.trees.cure import barred_tokens, critical_positions, drawn_positions, eligible
+from rlvr_jax.methods.trees.cure import (
+    barred_tokens,
+    critical_positions,
+    eligible,
+    sampled_positions,
+)
 
 LEFT_OUT = {}
 
@@ -20,9 +25,9 @@ def outputs(case, hyper):
     number = candidates.sum(axis=1)
     # Of one candidate nothing is left to chance.
     likeliest = critical_positions(rollouts.entropy, where, 1)
-    top = drawn_positions(likeliest, np.random.default_rng(0))
+    top = sampled_positions(likeliest, np.random.default_rng(0))
     sizes = range(1 + hyper["n2"], 99, 1 + hyper["n2"])
-    total = [n for n in sizes if method.experience.drawn_samples(n) == hyper["n1"]]
+    total = [n for n in sizes if method.experience.sampled_samples(n) == hyper["n1"]]
     return {
         "entropy": rollouts.entropy,
         "eligible": where,

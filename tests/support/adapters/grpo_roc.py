@@ -11,7 +11,7 @@ LEFT_OUT = {}
 def outputs(case, hyper):
     method = recipe(
         "grpo_roc",
-        drawn=round(1 / hyper["keep_share"]),
+        oversampling=round(1 / hyper["keep_share"]),
         least_wrong=hyper["min_neg"],
         least_right=hyper["min_pos"],
         clip_low=hyper["clip_low"],

@@ -14,7 +14,7 @@ LEFT_OUT = {}
 
 
 def outputs(case, hyper):
-    data, drawn = golden.inputs(case), golden.rollouts(case)
+    data, sampled = golden.inputs(case), golden.rollouts(case)
     trust = {
         "clip_low": hyper["clip_low"],
         "clip_high": hyper["clip_high"],
@@ -27,10 +27,10 @@ def outputs(case, hyper):
         "entropy_coefficient": hyper["eta_plain"],
         "kl_coefficient": hyper["kl_ref"],
     }
-    stats_of = functools.partial(golden.token_stats, tokens=drawn.tokens)
+    stats_of = functools.partial(golden.token_stats, tokens=sampled.tokens)
     hidden = jnp.asarray(data["teacher_logits"])
     stats = stats_of(jnp.asarray(data["logits"]), second_prompt=hidden)
-    batch = drawn.replace(old_second_prompt_logp=stats.records["second_prompt_logp"])
+    batch = sampled.replace(old_second_prompt_logp=stats.records["second_prompt_logp"])
     evaluate = functools.partial(
         golden.evaluate,
         case=case,

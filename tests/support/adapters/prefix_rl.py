@@ -39,12 +39,12 @@ def begun(case):
         spread = place.reshape(place.shape + (1,) * (values.ndim - 2))
         return np.take_along_axis(values, spread, axis=1)
 
-    drawn = jax.tree.map(behind, rows)
+    sampled = jax.tree.map(behind, rows)
     given = [row[:end].tolist() for row, end in zip(rows.tokens, number, strict=True)]
     length = rows.length - number
     mask = np.arange(width)[None] < length[:, None]
-    drawn = drawn.replace(length=length.astype(np.int32), mask=mask)
+    sampled = sampled.replace(length=length.astype(np.int32), mask=mask)
     untrained = np.zeros(len(given), bool)
     prompts = rows.prompt_tokens, rows.prompt_length
-    whole = behind_given(drawn, *prompts, given, untrained, width)
+    whole = behind_given(sampled, *prompts, given, untrained, width)
     return jax.tree.map(jnp.asarray, whole)

@@ -29,12 +29,12 @@ def outputs(case, hyper):
     chances = np.zeros((len(rows), WIDTH))
     for group in np.flatnonzero(cut):
         chances[group, : lines[group]] = prefix_chances(lines[group], hyper["decay"])
-    drawn = [sub_samples(n, hyper["ratio"]) * there for n, there in zip(lines, cut, strict=True)]
+    sampled = [sub_samples(n, hyper["ratio"]) * there for n, there in zip(lines, cut, strict=True)]
 
     return {
         "reward_std": deviation(outcomes),
         "keep": keep,
         "best": rows,
-        "sub_samples": drawn,
+        "sub_samples": sampled,
         "prefix_probability": chances,
     }

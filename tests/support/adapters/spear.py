@@ -54,7 +54,7 @@ def outputs(case, hyper):
         stored=jnp.ones(len(group), bool),
         advantage=jnp.asarray(np.where(mask, again[:, None], 0)),
         weight=jnp.asarray(np.where(mask, weight, 0)),
-        kept=jnp.asarray(mask),
+        decided_mask=jnp.asarray(mask),
     )
     length = mask.shape[1]
 

@@ -100,7 +100,7 @@ def advance(
       until: of each row the place where its response is truncated; None: nowhere.
       limit, given: as for `Segments.draw`.
     """
-    drawn = segments.draw(
+    sampled = segments.draw(
         [requests[row.group] for row in rows],
         [row.sample for row in rows],
         [row.tip for row in rows],
@@ -109,11 +109,11 @@ def advance(
         **given,
     )
     if until is not None:
-        segments.cut(drawn, until)
-    length = segments.batch.rollouts.length[drawn]
-    for row, tip, cut in zip(rows, drawn.tolist(), length.tolist(), strict=True):
+        segments.cut(sampled, until)
+    length = segments.batch.rollouts.length[sampled]
+    for row, tip, cut in zip(rows, sampled.tolist(), length.tolist(), strict=True):
         row.tip, row.cut = tip, cut
-    return drawn
+    return sampled
 
 
 @dataclass(frozen=True)
@@ -140,10 +140,10 @@ class Branches:
                 f" and {setting.vocabulary}"
             )
 
-    def entropies(self, segments: Segments, drawn: np.ndarray, vocabulary: int) -> np.ndarray:
+    def entropies(self, segments: Segments, sampled: np.ndarray, vocabulary: int) -> np.ndarray:
         """Entropies of the rounds in some segments, [n]."""
-        topk = segments.batch.rollouts.records["drawn_topk_logp"][drawn]
-        return first_entropy(topk, segments.new_tokens(drawn), self.window, vocabulary)
+        topk = segments.batch.rollouts.records["sampled_topk_logp"][sampled]
+        return first_entropy(topk, segments.new_tokens(sampled), self.window, vocabulary)
 
     def grow(
         self,
@@ -217,9 +217,9 @@ class Branches:
         source = segments.source[tips]
         places = np.arange(source.shape[1])[None]
         rollouts = segments.batch.rollouts
-        topk = rollouts.records["drawn_topk_logp"][source, places]
-        drawn = rollouts.mask[source, places] & (places < rollouts.length[tips][:, None])
-        root = first_entropy(topk, drawn, self.window, vocabulary)
+        topk = rollouts.records["sampled_topk_logp"][source, places]
+        sampled = rollouts.mask[source, places] & (places < rollouts.length[tips][:, None])
+        root = first_entropy(topk, sampled, self.window, vocabulary)
         tool = np.array([np.mean(row.rounds) for row in rows])
         return [
             int(num_from_prompt(one, other, request.samples, self.sensitivity, tolerance=1e-4))
@@ -273,10 +273,10 @@ def branch_rounds(
         vocabulary = turn.setting.vocabulary
 
         def write(rows):
-            drawn = advance(segments, requests, rows, tokens)
-            for row, active in zip(rows, segments.goes_on(drawn), strict=True):
+            sampled = advance(segments, requests, rows, tokens)
+            for row, active in zip(rows, segments.goes_on(sampled), strict=True):
                 row.active = bool(active)
-            return branches.entropies(segments, drawn, vocabulary)
+            return branches.entropies(segments, sampled, vocabulary)
 
         rows, counts = branches.grow(requests, segments, turn.random(), vocabulary, Row, write)
         counts["rounds"] = len(segments)

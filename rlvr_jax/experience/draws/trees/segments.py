@@ -76,18 +76,18 @@ class Segments:
                 requests, sample, parent, cut, inject, unanswered, strict=True
             )
         ]
-        drawn = self._actor.draw(own, self._key, self._sampling)
+        sampled = self._actor.draw(own, self._key, self._sampling)
         # Of the given tokens only the opening of a view may be trained.
-        end, injected = given_tokens(drawn.rollouts)[:, None], np.array(list(map(len, inject)))
-        places = np.arange(drawn.rollouts.tokens.shape[1])[None]
+        end, injected = given_tokens(sampled.rollouts)[:, None], np.array(list(map(len, inject)))
+        places = np.arange(sampled.rollouts.tokens.shape[1])[None]
         told = (places >= end - injected[:, None]) & (places < end)
-        number = self._added(drawn.with_rollouts(mask=drawn.rollouts.mask & ~told))
-        width = drawn.rollouts.tokens.shape[1]
+        number = self._added(sampled.with_rollouts(mask=sampled.rollouts.mask & ~told))
+        width = sampled.rollouts.tokens.shape[1]
         behind = parent >= 0
         if behind.any():
             kept = behind[:, None] & (np.arange(width) < cut[:, None])
             self.source[number] = np.where(kept, self.source[parent], self.source[number])
-        begun = given_tokens(drawn.rollouts) - [len(request.given) for request in own]
+        begun = given_tokens(sampled.rollouts) - [len(request.given) for request in own]
         self._opening[number] = np.where(behind, self._opening[parent], begun)
         return number
 
@@ -104,18 +104,18 @@ class Segments:
         cut = [len(ids) == width and ids[-1] != stop for ids in responses]
         return self._added(written.with_rollouts(truncated=np.array(cut, bool)))
 
-    def _added(self, drawn: Batch) -> np.ndarray:
+    def _added(self, sampled: Batch) -> np.ndarray:
         """The numbers of further segments, each as if it had sampled all of its response."""
-        number = len(self) + np.arange(len(drawn))
-        width = drawn.rollouts.tokens.shape[1]
+        number = len(self) + np.arange(len(sampled))
+        width = sampled.rollouts.tokens.shape[1]
         source = np.repeat(number[:, None], width, axis=1)
-        opening = np.zeros(len(drawn), int)
-        seconds = drawn.sample_seconds
+        opening = np.zeros(len(sampled), int)
+        seconds = sampled.sample_seconds
         if self.batch is None:
-            self.batch, self.source, self._opening = drawn, source, opening
+            self.batch, self.source, self._opening = sampled, source, opening
         else:
             seconds += self.batch.sample_seconds
-            self.batch = concatenate([self.batch, drawn])
+            self.batch = concatenate([self.batch, sampled])
             self.source = np.concatenate([self.source, source])
             self._opening = np.concatenate([self._opening, opening])
         self.batch = replace(self.batch, sample_seconds=seconds)
@@ -175,7 +175,7 @@ class Segments:
             for name, array in self.batch.rollouts.token_arrays.items()
         }
         # The driver needed them, training does not.
-        known |= {"drawn_topk_logp": None, "drawn_topk_ids": None}
+        known |= {"sampled_topk_logp": None, "sampled_topk_ids": None}
         parent, position = kinship(np.where(there, source, -1), group)
         batch = taken.with_rollouts(**known, group=group, trace=None).renumbered()
         batch = batch.with_rollouts(parent=parent, branch_position=position)

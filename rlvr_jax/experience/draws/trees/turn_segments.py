@@ -59,7 +59,7 @@ def draw_turn(
       behind: tokens that are given after the reply of a row.
     """
     kept, tips = np.array([row.cut for row in rows]), [row.tip for row in rows]
-    drawn = advance(
+    sampled = advance(
         segments,
         requests,
         rows,
@@ -72,7 +72,7 @@ def draw_turn(
         ],
     )
     rollouts = segments.batch.rollouts
-    length = rollouts.length[drawn]
+    length = rollouts.length[sampled]
     places = np.arange(rollouts.tokens.shape[1])[None]
     end = kept + [len(row.inject) for row in rows]
     number = np.array([row.turn for row in rows])[:, None]
@@ -80,8 +80,8 @@ def draw_turn(
     written = (places >= end[:, None]) & (places < length[:, None])
     # If several rows continue after one reply, its source is the first row.
     first: dict[int, int] = {}
-    owner = [first.setdefault(tip, number) for tip, number in zip(tips, drawn, strict=True)]
-    segments.source[drawn] = np.where(told, np.array(owner)[:, None], segments.source[drawn])
+    owner = [first.setdefault(tip, number) for tip, number in zip(tips, sampled, strict=True)]
+    segments.source[sampled] = np.where(told, np.array(owner)[:, None], segments.source[sampled])
     shape = rollouts.tokens.shape
     new = {
         "turn": np.full(shape, -1, np.int32),
@@ -91,10 +91,10 @@ def draw_turn(
     # Copies: replies change them in place.
     known = {name: rollouts.get(name) for name in (*new, "tokens", "length", "truncated")}
     known = {name: new[name] if own is None else own.copy() for name, own in known.items()}
-    known["turn"][drawn] = np.where(written, 2 * number, np.where(told, 2 * number - 1, -1))
-    known["origin"][drawn] = np.where(told, TOOL, known["origin"][drawn])
+    known["turn"][sampled] = np.where(written, 2 * number, np.where(told, 2 * number - 1, -1))
+    known["origin"][sampled] = np.where(told, TOOL, known["origin"][sampled])
     segments.batch = segments.batch.with_rollouts(**known)
-    return drawn
+    return sampled
 
 
 def answer_turns(
@@ -192,8 +192,8 @@ def branch_turns(
                 return TurnRow(group, sample, episode=Episode(requests[group].prompt))
 
             def write(rows):
-                drawn = draw_turn(segments, requests, rows)
-                entropies = branches.entropies(segments, drawn, vocabulary)
+                sampled = draw_turn(segments, requests, rows)
+                entropies = branches.entropies(segments, sampled, vocabulary)
                 answer_turns(how, segments, requests, rows)
                 return entropies
 

@@ -12,14 +12,14 @@ from rlvr_jax.types.parts import part
 
 @part(by_row=True, counts=True)
 def select_rows(
-    choose: Callable[[Batch, np.ndarray, int, StepContext], np.ndarray], drawn: Count
+    choose: Callable[[Batch, np.ndarray, int, StepContext], np.ndarray], oversampling: Count
 ) -> Stage:
     """Samples larger groups and selects some rows of each.
 
     Args:
       choose: (batch, rows of a group, number N of selected rows, turn) -> N rows; or none, and the
         first N rows stay with a cleared mask.
-      drawn: sampled rows for each selected row.
+      oversampling: sampled rows for each selected row.
     Metrics: selected_rows (fraction of the sampled rows), dropped_groups (fraction).
     Raises:
       ValueError: when called, a choice of another number.
@@ -43,7 +43,7 @@ def select_rows(
         }
         return chosen, state, metrics
 
-    return Stage(apply, size=lambda samples: drawn * samples)
+    return Stage(apply, size=lambda samples: oversampling * samples)
 
 
 @part

@@ -111,8 +111,8 @@ def check(
         return Grade(None, answer=answer, stage=wrong)
     tests = gold
     if len(gold) > most_tests:
-        drawn = random.Random(json.dumps(encoded(gold))).sample(range(len(gold)), most_tests)
-        tests = [gold[number] for number in sorted(drawn)]
+        sampled = random.Random(json.dumps(encoded(gold))).sample(range(len(gold)), most_tests)
+        tests = [gold[number] for number in sorted(sampled)]
     try:
         words = run_tests(shared(), answer, tests, limits, total_seconds)
     except NoVerdict as reason:

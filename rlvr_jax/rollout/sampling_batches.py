@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 
-def waves(prompts: int, samples: int, shards: int) -> Iterator[tuple[int, int]]:
+def sampling_batches(prompts: int, samples: int, shards: int) -> Iterator[tuple[int, int]]:
     """Ways to split a batch into equal sampling batches, fewest first: (prompts, samples) of one.
 
     Prompts come in multiples of `shards` as long as there are so many, so that no device computes

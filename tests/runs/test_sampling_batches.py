@@ -11,13 +11,13 @@ from rlvr_jax.experience.evaluation import answered
 from rlvr_jax.rollout.sample import draw_groups
 from rlvr_jax.runs.step import collect
 
-# Some prompts are asked again, in another wave and in the same one.
+# Some prompts are asked again, in another sampling batch and in the same one.
 INDICES = np.array([3, 1, 3, 3, 2, 1, 0, 4])
 INEXACT = ("behaviour_logp", "entropy")
 ROUNDING = 1e-6  # float32 sums of some tens of terms in another order
 
 
-def drawn(model, **changes):
+def sampled(model, **changes):
     """A batch of 8 prompts x 4 samples, and what one call of the sampler draws of it."""
     config = training_runs.settings(model, "unused", prompts_per_step=8, **changes)
     run = training_runs.prepared(config)
@@ -25,12 +25,12 @@ def drawn(model, **changes):
     params = run.sampler_params(run.initial_state().device)
     key = jax.random.key(5)
     graded = answered(sampler, params, run.start.train_table, INDICES, key, first_sample=2)
-    return graded, sampler.wave
+    return graded, sampler.sampling_batch
 
 
 @pytest.fixture(scope="module")
 def at_once(model):
-    return drawn(model)[0]
+    return sampled(model)[0]
 
 
 def assert_same(found, wanted):
@@ -45,7 +45,7 @@ def assert_same(found, wanted):
 
 
 @pytest.mark.parametrize(
-    ("waves", "mesh", "wave"),
+    ("sampling_batches", "mesh", "sampling_batch"),
     [
         (16, "", (1, 2)),
         (2, "data=8", (8, 2)),
@@ -55,12 +55,14 @@ def assert_same(found, wanted):
         pytest.param(8, "data=2,tensor=2,fsdp=2", (4, 1), marks=pytest.mark.slow),
     ],
 )
-def test_waves_give_the_rollouts_of_one_call_with_one_program(model, at_once, waves, mesh, wave):
+def test_waves_give_the_rollouts_of_one_call_with_one_program(
+    model, at_once, sampling_batches, mesh, sampling_batch
+):
     draw_groups.clear_cache()  # other tests draw with the same shapes
     calls = []
     with training_runs.watched(lambda: calls.append(None)), compilations("draw_groups") as compiled:
-        found, shape = drawn(model, sample_waves=waves, mesh=mesh)
-    assert shape == wave
+        found, shape = sampled(model, sampling_batches=sampling_batches, mesh=mesh)
+    assert shape == sampling_batch
     assert len(compiled) == 1
     assert len(calls) == 1
     # Sums are taken in another order over tensor, and for other numbers of rows on some machines.
@@ -72,18 +74,19 @@ def test_waves_give_the_rollouts_of_one_call_with_one_program(model, at_once, wa
 @pytest.mark.parametrize(
     ("rows", "changes"),
     everyday(
-        [(5, {}), (16, {"mesh": "data=8"}), (3, {"sample_waves": 2})], (3, {"sample_waves": 2})
+        [(5, {}), (16, {"mesh": "data=8"}), (3, {"sampling_batches": 2})],
+        (3, {"sampling_batches": 2}),
     ),
 )
 def test_rows_that_make_room_for_others_are_those_of_one_call(model, at_once, rows, changes):
-    found, _ = drawn(model, rows_at_once=rows, **changes)
+    found, _ = sampled(model, rows_at_once=rows, **changes)
     assert_same(found.rollouts, at_once.rollouts)
     assert found.grades == at_once.grades
 
 
 @pytest.mark.slow  # ten seconds
 def test_a_step_of_turns_and_branches_is_the_same_whatever_the_seats(model):
-    """Segments are sampled in calls of many sizes; their rows have other seats in each."""
+    """Segments are sampled in calls of many sizes; their rows have other slots in each."""
 
     def stepped(rows):
         config = training_runs.settings(
@@ -111,5 +114,5 @@ def test_answers_to_a_prompt_that_is_asked_again_are_others(at_once):
 
 @pytest.mark.slow
 def test_one_row_at_a_time_gives_the_same_tokens(model, at_once):
-    found, _ = drawn(model, sample_waves=32)
+    found, _ = sampled(model, sampling_batches=32)
     assert_same(found.rollouts, at_once.rollouts)

@@ -232,8 +232,8 @@ def _tail(config: Config, run: Run):
             f"tail, {rows} rows at a time",
             (
                 f"{len(whole)} responses of {whole.mean():.0f} tokens, the longest {whole.max()}:"
-                f" lockstep in {sampling_batches} batches {steps} steps, {lockstep:.2f} s; a row that"
-                f" ends makes room: {_scheduled(whole, rows)} steps, {in_turn:.2f} s"
+                f" lockstep in {sampling_batches} batches {steps} steps, {lockstep:.2f} s; a row"
+                f" that ends makes room: {_scheduled(whole, rows)} steps, {in_turn:.2f} s"
             ),
         )
 

@@ -227,9 +227,9 @@ def _print_choices(config: Config, found: Answered, result: Evaluation) -> None:
     rules = list(dict.fromkeys(["majority"] * _votes(found) + list(config.choose)))
     print(f"chosen by {config.scorer}: {found.tokens:.0f} tokens, {found.unscored} without a score")
     curves = chosen_rates(found, rules, config.strength)
-    for n in sizes_up_to(found.right.shape[1]):
+    for n in sizes_up_to(found.correct.shape[1]):
         told = pass_at_k(
-            np.full(len(found.right), found.right.shape[1]), found.right.sum(axis=1), n
+            np.full(len(found.correct), found.correct.shape[1]), found.correct.sum(axis=1), n
         )
         rows = {"pass": told} | {name: curve[n] for name, curve in curves.items()}
         for name, values in rows.items():

@@ -147,9 +147,9 @@ for name in recipes:
 figure, axes = plt.subplots(
     1, len(recipes), figsize=(12, 3.4), sharex=True, sharey=True, layout="constrained"
 )
-right = rollouts.outcome[:, None] > 0
+correct = rollouts.outcome[:, None] > 0
 for panel, name in zip(axes, recipes, strict=True):
-    for label, rows, colour in (("wrong", ~right, "tab:red"), ("right", right, "tab:blue")):
+    for label, rows, colour in (("wrong", ~correct, "tab:red"), ("right", correct, "tab:blue")):
         shown = mask & rows
         points = (stats.entropy[shown], push[name][shown])
         panel.plot(*points, ".", color=colour, markersize=3, alpha=0.4, label=label)

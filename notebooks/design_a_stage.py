@@ -11,7 +11,7 @@ import numpy as np
 
 from rlvr_jax import tasks
 from rlvr_jax.diagnosis.held_out import evaluation_settings, load_held_out
-from rlvr_jax.experience import Curriculum, RunInfo, Stage, all_wrong, experience, part
+from rlvr_jax.experience import Curriculum, RunInfo, Stage, all_incorrect, experience, part
 from rlvr_jax.experience.requests import SampleRequest
 from rlvr_jax.types import replace
 
@@ -67,7 +67,7 @@ def once_more() -> Stage:
     """Draws groups again that nobody solved."""
 
     def apply(batch, actor, state, turn):
-        again = all_wrong(batch.outcomes())
+        again = all_incorrect(batch.outcomes())
         if not again.any():
             return batch, state, {"asked_again": 0.0}
         sampled = actor.grade(actor.draw(batch.requests_of(again), turn.key))

@@ -11,8 +11,8 @@ LINES = [
     r"turns, two halves.* a turn of all rows computes \d+ ms; tool 10 ms; idle \d+%",
     r"turns, lockstep.* a turn of all rows computes \d+ ms; tool 10 ms; idle \d+%",
     *(
-        rf"tail, {32 // batches} rows at a time.* lockstep in {batches} batches \d+ steps, [\d.]+ s;"
-        r" .* room: \d+ steps, [\d.]+ s"
+        rf"tail, {32 // batches} rows at a time.* lockstep in {batches} batches \d+ steps, "
+        r"[\d.]+ s; .* room: \d+ steps, [\d.]+ s"
         for batches in (1, 2, 4)
     ),
     r"fork.* 4 of 8 rows with \d+ slots, [\d.]+ MB of caches: [\d.]+ ms, [\d.]+ decode steps",

@@ -12,7 +12,7 @@ import pytest
 from everyday import everyday
 
 from rlvr_jax import exact_gradient, methods
-from rlvr_jax.experience import all_wrong, experience, redraw, refill, shuffled_epochs, uniform
+from rlvr_jax.experience import all_incorrect, experience, redraw, refill, shuffled_epochs, uniform
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.views import hint
 from rlvr_jax.objectives import Spec
@@ -402,7 +402,7 @@ def test_tunix_trains_with_a_registered_objective():
 def test_an_experience_collects_in_a_program_with_an_actor_of_its_own():
     """Prompts, draws and stages around somebody else's engine, and its own update."""
     chain = experience(
-        shuffled_epochs(), stages=[refill(uniform, rounds=3), redraw(all_wrong, hint(0.5))]
+        shuffled_epochs(), stages=[refill(uniform, rounds=3), redraw(all_incorrect, hint(0.5))]
     )
     engine, setting = numpy_actor.NumpyActor(), numpy_actor.setting(chain)
     state = chain.init(setting)

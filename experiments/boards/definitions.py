@@ -127,7 +127,7 @@ BOARDS: Mapping[str, Board] = {
                 "siren:coefficient": (0.005, 0.05, 0.5),
                 "simko:fraction": (0.01, 0.05, 0.2),
                 "passk_advantage:advantage": tuple(f"subset_normalized({k})" for k in (4, 2, 6)),
-                "nsr:right": (0.1, 0.0, 0.3),
+                "nsr:correct": (0.1, 0.0, 0.3),
                 "lp_reg:fraction": (0.01, 0.05, 0.2),
             }
         ),
@@ -151,7 +151,7 @@ BOARDS: Mapping[str, Board] = {
             siren="siren:coefficient=0.05",
             simko="simko:fraction=0.2",
             passk_advantage="passk_advantage:advantage=subset_normalized(6)",
-            nsr="nsr:right=0.1",
+            nsr="nsr:correct=0.1",
             lp_reg="lp_reg:fraction=0.2",
         ),
         seeds=5,

@@ -57,7 +57,7 @@ _ENTROPY = (
         "Entropy by outcome",
         "nats",
         "mean over tokens of responses that are",
-        {"entropy/right": "right", "entropy/wrong": "wrong"},
+        {"entropy/correct": "correct", "entropy/incorrect": "incorrect"},
         zero=True,
     ),
     _one("Median entropy", "nats", "p50 over tokens", "entropy/p50", zero=True),
@@ -124,7 +124,7 @@ def sections(
     result = [
         {
             "title": "Held-out answers",
-            "intro": "pass@k: the chance that one of k samples is right, unbiased, from n samples"
+            "intro": "pass@k: the chance that one of k samples is correct, unbiased, from n samples"
             " per prompt; mean over held-out prompts.",
             "charts": charts(_pass_charts(runs, names)) + _pass_against_k(runs, labels),
         },

@@ -72,8 +72,8 @@ def _groups(rows: Sequence[dict], budget: int) -> tuple[list[dict[str, Any]], in
             responses.append(response)
         if not responses:
             break
-        right = sum(is_correct(number_or(row.get("outcome"), 0.0)) for row in members)
-        parts = [str(members[0].get("kind") or ""), f"{right} of {len(members)} right"]
+        correct = sum(is_correct(number_or(row.get("outcome"), 0.0)) for row in members)
+        parts = [str(members[0].get("kind") or ""), f"{correct} of {len(members)} correct"]
         if len(responses) < len(members):
             parts.append(f"{len(responses)} shown")
         note = " · ".join(filter(None, parts))

@@ -45,14 +45,14 @@ class Answered(NamedTuple):
     """Responses to P prompts.
 
     Fields:
-      right: bool [P, N], correct by the task's verifier.
+      correct: bool [P, N], correct by the task's verifier.
       answer: int [P, N], class of the final answer among those of its prompt; negative: none.
       score: [P, N], 0 without a score.
       unscored: number of responses without a score.
       tokens: that scoring took.
     """
 
-    right: np.ndarray
+    correct: np.ndarray
     answer: np.ndarray
     score: np.ndarray
     unscored: int
@@ -96,18 +96,20 @@ class Recorder:
             [told for first in sorted(own) for told in own[first]]
             for _, own in sorted(self._known.items())
         ]
-        right, texts, score = (
+        correct, texts, score = (
             np.array([[told[part] for told in row] for row in table], kind)
             for part, kind in enumerate((bool, object, float))
         )
-        answer = np.full(right.shape, -1, np.int32)
+        answer = np.full(correct.shape, -1, np.int32)
         for row, own in enumerate(texts):
             known: dict[str, int] = {}
             for place, text in enumerate(own):
                 if text is not None:
                     answer[row, place] = known.setdefault(text, len(known))
         there = ~np.isnan(score)
-        return Answered(right, answer, np.where(there, score, 0), int((~there).sum()), self.tokens)
+        return Answered(
+            correct, answer, np.where(there, score, 0), int((~there).sum()), self.tokens
+        )
 
 
 def sizes_up_to(samples: int) -> list[int]:
@@ -129,7 +131,7 @@ def chosen_rates(
     Raises:
       ValueError: another rule.
     """
-    prompts, samples = answered.right.shape
+    prompts, samples = answered.correct.shape
     found: dict[str, dict[int, np.ndarray]] = {}
     for name in rules:
         if name not in RULES:
@@ -151,14 +153,14 @@ def chosen_rates(
 
 
 def _rates(answered: Answered, n: int, rule, parsed: bool) -> np.ndarray:
-    prompts, samples = answered.right.shape
+    prompts, samples = answered.correct.shape
     sets = samples // n
-    right, answer, score = (x[:, : sets * n].reshape(-1) for x in answered[:3])
+    correct, answer, score = (x[:, : sets * n].reshape(-1) for x in answered[:3])
     group = np.repeat(np.arange(prompts * sets, dtype=np.int32), n)
     number = np.arange(len(group), dtype=np.int32)
     there = answer >= 0 if parsed else None
     chosen = choose(score.astype(np.float32), answer, group, number, rule, there)
-    hits = np.bincount(group, right & np.asarray(chosen), prompts * sets)
+    hits = np.bincount(group, correct & np.asarray(chosen), prompts * sets)
     return hits.reshape(prompts, sets).mean(axis=1)
 
 

@@ -109,7 +109,7 @@ def with_note(note: str) -> View:
 
 
 @part
-def with_two_answers(right: str, wrong: str, request: str = "") -> View:
+def with_two_answers(correct: str, incorrect: str, request: str = "") -> View:
     """Shows a correct and an incorrect answer after the prompt, and a request about them.
 
     If the task has forms for hints and answers, the correct answer is shown as the hint and the
@@ -118,9 +118,9 @@ def with_two_answers(right: str, wrong: str, request: str = "") -> View:
 
     def show(prompt: Prompt, task: Task) -> Shown:
         if task.show_hint is not None and task.show_answer is not None:
-            hinted = replace(prompt, text=task.show_hint(prompt, right))
-            return Shown(task.show_answer(hinted, wrong))
-        return Shown(f"{prompt.text}{SOLVED}{right}{FAILED}{wrong}\n\n{request}".rstrip())
+            hinted = replace(prompt, text=task.show_hint(prompt, correct))
+            return Shown(task.show_answer(hinted, incorrect))
+        return Shown(f"{prompt.text}{SOLVED}{correct}{FAILED}{incorrect}\n\n{request}".rstrip())
 
     return show
 

@@ -20,13 +20,13 @@ def token_metrics(stats: TokenStats, rollouts: Rollouts) -> dict[str, Float[Arra
     """Entropy of the current policy, nats per response token, and how it is spread; NaN over no
     token, as where all that is learned from is imitated.
 
-    Metrics: entropy (mean), entropy/p10, /p50, /p90 (quantiles over tokens), entropy/right and
-    /wrong (mean over the tokens of right and of wrong answers), and low_entropy_fraction (tokens
-    below 0.01 nats).
+    Metrics: entropy (mean), entropy/p10, /p50, /p90 (quantiles over tokens), entropy/correct and
+    /incorrect (mean over the tokens of correct and of incorrect responses), and
+    low_entropy_fraction (tokens below 0.01 nats).
     """
     entropy, mask = stats.entropy, rollouts.mask
-    right = mask & is_correct(rollouts.outcome)[:, None]
-    wrong = mask & ~right
+    correct = mask & is_correct(rollouts.outcome)[:, None]
+    incorrect = mask & ~correct
 
     def known(where, value):
         return jnp.where(jnp.any(where), value, jnp.nan)
@@ -36,8 +36,8 @@ def token_metrics(stats: TokenStats, rollouts: Rollouts) -> dict[str, Float[Arra
     return {
         "entropy": known(mask, masked_mean(entropy, mask)),
         **{f"entropy/p{q}": known(mask, value) for q, value in quantiles.items()},
-        "entropy/right": known(right, masked_mean(entropy, right)),
-        "entropy/wrong": known(wrong, masked_mean(entropy, wrong)),
+        "entropy/correct": known(correct, masked_mean(entropy, correct)),
+        "entropy/incorrect": known(incorrect, masked_mean(entropy, incorrect)),
         "low_entropy_fraction": known(mask, masked_mean(low, mask)),
     }
 

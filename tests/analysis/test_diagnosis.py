@@ -42,9 +42,9 @@ def write_counted(path, after, **changes):
     (run / "held_out.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     with (run / "outcomes.jsonl").open("w") as file:
         for step in range(1, 11):
-            right = [1.0] * step + [0.0] * (10 - step)
+            correct = [1.0] * step + [0.0] * (10 - step)
             line = {"step": step, "number": [0, 1], "view": ["plain", "plain"]}
-            file.write(json.dumps(line | {"outcome": [right, [None] * 10]}) + "\n")
+            file.write(json.dumps(line | {"outcome": [correct, [None] * 10]}) + "\n")
     for folder, scale in ((model, 0.0), (run / "policy", 0.01)):
         noise = np.random.default_rng(1).normal(size=(2, 8, 8))
         tensors = np.eye(8) + scale * noise
@@ -176,25 +176,25 @@ def test_the_share_of_a_drop_is_said_of_a_drop(tmp_path, values, word):
 
 def test_the_stages_of_a_run_part_the_change_of_entropy(tmp_path):
     steps = np.arange(1, 41)
-    # up to step 20 wrong responses lose .4 nats, and from there on nothing moves but the shares
-    wrong = 0.9 - 0.4 * np.minimum(steps - 1, 19) / 19
-    right = np.full(40, 0.2)
+    # up to step 20 incorrect responses lose .4 nats, and from there on nothing moves but the shares
+    incorrect = 0.9 - 0.4 * np.minimum(steps - 1, 19) / 19
+    correct = np.full(40, 0.2)
     share = np.where(steps <= 20, 0.75, 0.75 - 0.5 * (steps - 20) / 20)
     columns = {
         "reward": np.minimum(steps, 20) / 40,
-        "entropy/wrong": wrong,
-        "entropy/right": right,
+        "entropy/incorrect": incorrect,
+        "entropy/correct": correct,
     }
-    total = share * wrong + (1 - share) * right
+    total = share * incorrect + (1 - share) * correct
     topic = entropies(
         tmp_path / "run", total.tolist(), **{n: c.tolist() for n, c in columns.items()}
     )
     found = topic.numbers["stages"]
     assert (found["end"], found["rise"]) == (20, pytest.approx(19 / 40))
     # two steps at either end, so 18 of 19 parts of the fall: .75 · -.4 · 18 / 19
-    assert found["rising"]["wrong"] == pytest.approx(-0.3 * 18 / 19)
-    assert (found["rising"]["right"], found["rising"]["shares"]) == pytest.approx((0, 0))
-    assert (found["plateau"]["wrong"], found["plateau"]["right"]) == pytest.approx((0, 0))
+    assert found["rising"]["incorrect"] == pytest.approx(-0.3 * 18 / 19)
+    assert (found["rising"]["correct"], found["rising"]["shares"]) == pytest.approx((0, 0))
+    assert (found["plateau"]["incorrect"], found["plateau"]["correct"]) == pytest.approx((0, 0))
     # of steps 20, 21 and 39, 40: shares of .7375 and .2625, entropies .3 apart
     assert found["plateau"]["shares"] == pytest.approx(-0.475 * 0.3)
     (sentence,) = [s for s in topic.sentences if s.startswith("The training reward rose")]
@@ -210,23 +210,23 @@ def test_a_run_without_a_rise_or_with_few_steps_has_no_stages(tmp_path):
     rising = list(range(20))
     alone = entropies(tmp_path / "alone", [0.2] * 20, reward=rising)  # all wrong, or an old run
     assert alone.numbers["stages"]["rising"] is None
-    assert any("rising stage needs entropy/right" in line for line in alone.missing)
+    assert any("rising stage needs entropy/correct" in line for line in alone.missing)
 
 
 def test_the_end_is_the_end_of_the_run(tmp_path):
-    right, wrong = [0.1] * 10 + [None] * 10, [0.3] * 18 + [0.2] * 2
-    columns = {"entropy/right": right, "entropy/wrong": wrong}
-    assert "right" not in entropies(tmp_path / "none_right", [0.2] * 20, **columns).numbers
-    columns["entropy/right"] = [0.1] * 19 + [None]
+    correct, incorrect = [0.1] * 10 + [None] * 10, [0.3] * 18 + [0.2] * 2
+    columns = {"entropy/correct": correct, "entropy/incorrect": incorrect}
+    assert "correct" not in entropies(tmp_path / "none_right", [0.2] * 20, **columns).numbers
+    columns["entropy/correct"] = [0.1] * 19 + [None]
     found = entropies(tmp_path / "some_right", [0.2] * 20, **columns).numbers
-    assert (found["right"], found["wrong"]) == (0.1, 0.2)
+    assert (found["correct"], found["incorrect"]) == (0.1, 0.2)
 
 
 def test_groups_and_visits_are_counted(tmp_path):
     run = write_counted(tmp_path / "run", np.full(PROBLEMS, 12))
     topic = practice(load_run(run))
-    assert topic.numbers["first"] == {"all_wrong": 0, "mixed": 1, "all_right": 0}
-    assert topic.numbers["last"] == {"all_wrong": 0, "mixed": 0.5, "all_right": 0.5}
+    assert topic.numbers["first"] == {"all_incorrect": 0, "mixed": 1, "all_correct": 0}
+    assert topic.numbers["last"] == {"all_incorrect": 0, "mixed": 0.5, "all_correct": 0.5}
     assert "(first and last 2 steps, n = 2 and 2 groups)" in topic.sentences[0]
     assert (
         "1 did better at the last visit than at the first, 0 worse and 0 alike"
@@ -399,8 +399,8 @@ def test_the_page_has_verdicts_first_and_hostile_text_stays_text(tmp_path):
 )
 def test_the_legend_names_what_is_drawn(tmp_path, monkeypatch, against, legend, colours):
     monkeypatch.chdir(tmp_path)
-    for name, right in (("this", 12), ("other", 8)):
-        write_counted(tmp_path / name, np.full(PROBLEMS, right))
+    for name, correct in (("this", 12), ("other", 8)):
+        write_counted(tmp_path / name, np.full(PROBLEMS, correct))
     main(["this", *(["--against", against] if against else []), "--no-weights"])
     (embedded,) = re.findall(r'id="data">(.*?)</script>', (tmp_path / "diagnosis.html").read_text())
     data = json.loads(embedded)

@@ -46,8 +46,8 @@ def test_a_policy_is_at_no_distance_of_itself():
     for direction in ("last_to_first", "first_to_last"):
         assert found["Same tokens"]["kl"][direction]["value"] == 0
     assert found["Same tokens"]["fork_overlap"] == 1
-    assert found["Answers"]["right"]["difference"]["value"] == 0
-    assert found["Answers"]["right"]["problems_wanted"] is None
+    assert found["Answers"]["correct"]["difference"]["value"] == 0
+    assert found["Answers"]["correct"]["problems_wanted"] is None
 
 
 def test_distances_are_the_mean_sums_of_log_ratios():
@@ -77,10 +77,10 @@ def test_right_responses_with_a_token_that_was_given_up_are_counted():
 def test_a_difference_is_set_against_two_draws_of_the_first_policy():
     before, again, after = answers(0), answers(1), answers(2, rate=0.9, vocabulary=2)
     found = side_by_side(before, after, again, NAMES).numbers
-    for name in ("right", "different_responses"):
+    for name in ("correct", "different_responses"):
         difference, floor = found[name]["difference"], found[name]["floor"]
         assert abs(difference["value"]) > max(abs(floor["low"]), abs(floor["high"]))
-    assert found["right"]["floor"]["value"] == pytest.approx(
+    assert found["correct"]["floor"]["value"] == pytest.approx(
         again.outcome.mean() - before.outcome.mean()
     )
     reach = numbers(diagnose_answers(before, after, again))["Reach"]
@@ -94,11 +94,11 @@ def test_two_draws_of_one_policy_are_not_told_apart_from_chance():
     reach, own = topics[0], numbers(topics)["Answers"]
     assert "not to be told from" in " ".join(reach.sentences)
     assert "more than the" not in " ".join(reach.sentences)
-    gap = own["right"]["difference"]
+    gap = own["correct"]["difference"]
     assert gap["low"] <= 0 <= gap["high"]
     # the interval would have to shrink by this factor, so many more problems are wanted
     half = (gap["high"] - gap["low"]) / 2
-    assert own["right"]["problems_wanted"] == np.ceil(PROBLEMS * (half / gap["value"]) ** 2)
+    assert own["correct"]["problems_wanted"] == np.ceil(PROBLEMS * (half / gap["value"]) ** 2)
 
 
 def test_the_order_of_the_rows_says_nothing():
@@ -118,7 +118,7 @@ def test_the_order_of_the_rows_says_nothing():
 def test_problems_weigh_as_they_are_told():
     weights = np.where(np.arange(PROBLEMS) == 3, 1.0, 0.0)
     before, after = (answers(seed, weights=weights) for seed in (0, 1))
-    found = numbers(diagnose_answers(before, after))["Answers"]["right"]
+    found = numbers(diagnose_answers(before, after))["Answers"]["correct"]
     assert found["last"] == after.outcome[after.problem == 3].mean()
 
 
@@ -136,7 +136,7 @@ def test_answers_of_another_engine_need_no_log_probs(tmp_path):
     before, after, again = (answers(seed, **unknown) for seed in range(3))
     topics = diagnose_answers(before, after, again)
     told = as_json(topics)
-    assert told["Reach"]["sentences"] and "right" in told["Answers"]["numbers"]
+    assert told["Reach"]["sentences"] and "correct" in told["Answers"]["numbers"]
     assert "entropy_a_token" not in told["Answers"]["numbers"]
     for sentence in ("Entropy needs that", "Calibration needs logp of the answers of the start."):
         assert any(line.startswith(sentence) for line in told["Answers"]["missing"])
@@ -152,7 +152,12 @@ def test_other_tokens_are_compared_by_verdicts_and_variety():
     topics = diagnose_answers(before, after, again, NAMES)
     told = as_json(topics)
     assert told["Answers"]["numbers"].keys() == {
-        *("right", "different_responses", "different_right_responses", "different_final_answers")
+        *(
+            "correct",
+            "different_responses",
+            "different_correct_responses",
+            "different_final_answers",
+        )
     }
     assert not told["Same tokens"]["numbers"] and "of one and two." in topics[2].missing[0]
     alike = diagnose_answers(before, answers(2, vocabulary_name="one"), again, NAMES)
@@ -169,9 +174,9 @@ def test_nobody_right_and_no_verdicts_are_no_error(tmp_path):
 
 
 def test_nothing_is_said_of_a_kind_that_does_not_occur():
-    right, wrong = answers(0, rate=1.0), answers(1, rate=0.0)
-    _, own, same = diagnose_answers(wrong, right, names=NAMES)
-    assert "Calibration needs right and wrong answers of first." in own.missing
+    correct, incorrect = answers(0, rate=1.0), answers(1, rate=0.0)
+    _, own, same = diagnose_answers(incorrect, correct, names=NAMES)
+    assert "Calibration needs correct and incorrect answers of first." in own.missing
     assert "calibration" not in own.numbers and "AUROC" not in " ".join(own.sentences)
     assert same.numbers["entropy_right"][0] is None and same.numbers["entropy_wrong"][1] is None
     assert any("Each on its own responses, none → 0." in sentence for sentence in same.sentences)
@@ -229,8 +234,8 @@ def test_what_changed_token_by_token_is_worked_by_hand():
     assert [row[-2] for row in topic.tables[0][2]] == ["33 %"] * 3
     # a third of the tokens is wrong: ⅓ · -.4, ⅔ · -.35
     parts = found["entropy_change_by_outcome"]
-    assert parts["wrong"] == pytest.approx(-0.4 / 3) and parts["shares"] == 0
-    assert parts["right"] == pytest.approx(-0.35 * 2 / 3)
+    assert parts["incorrect"] == pytest.approx(-0.4 / 3) and parts["shares"] == 0
+    assert parts["correct"] == pytest.approx(-0.35 * 2 / 3)
 
 
 def test_branching_and_classes_say_what_they_need():

@@ -399,7 +399,7 @@ def test_numbers_that_are_not_finite_become_null(tmp_path):
 def test_a_response_counts_as_right_above_one_half_as_in_the_curves():
     rows = [{"prompt": "p", "outcome": outcome, "tokens": ["a"]} for outcome in (0.5, 0.6, 1.0)]
     (sample,), *_ = shown_samples([(0, 1, rows)], 1000)
-    assert sample["groups"][0]["note"] == "2 of 3 right"
+    assert sample["groups"][0]["note"] == "2 of 3 correct"
 
 
 def test_many_long_responses_and_runs_stay_below_the_limit(tmp_path):

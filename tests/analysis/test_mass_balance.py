@@ -14,9 +14,9 @@ FIRST_ORDER = 1e-4
 def states(number=200, vocabulary=30):
     random = np.random.default_rng(0)
     p = random.dirichlet(np.full(vocabulary, 0.3), number)
-    right = random.random((number, vocabulary)) < 0.3
+    correct = random.random((number, vocabulary)) < 0.3
     sampled = random.random((number, vocabulary)) < 0.4
-    return p, sampled, right, random.integers(1, 600, number)
+    return p, sampled, correct, random.integers(1, 600, number)
 
 
 def test_the_terms_add_up_to_the_change_of_the_mass():
@@ -25,23 +25,23 @@ def test_the_terms_add_up_to_the_change_of_the_mass():
 
 
 def test_the_change_is_that_of_the_softmax_to_first_order():
-    p, sampled, right, samples = states()
-    found = mass_balance(p, sampled, right, samples, learning_rate=STEP)
+    p, sampled, correct, samples = states()
+    found = mass_balance(p, sampled, correct, samples, learning_rate=STEP)
     after = p * np.exp(found.step)
     after /= after.sum(axis=-1, keepdims=True)
-    moved = np.sum(np.where(right, after - p, 0), axis=-1)
+    moved = np.sum(np.where(correct, after - p, 0), axis=-1)
     assert_allclose(moved, found.change, rtol=FIRST_ORDER, atol=1e-15)
 
 
 def test_what_is_sampled_adds_to_the_mass_of_right_tokens():
     found = mass_balance(*states())
-    assert found.sampled_right.min() >= 0 and found.sampled_wrong.min() >= 0
+    assert found.sampled_correct.min() >= 0 and found.sampled_incorrect.min() >= 0
     assert found.unsampled.min() < 0 < found.unsampled.max()
 
 
 def test_with_everything_sampled_the_mass_grows():
-    p, sampled, right, samples = states()
-    found = mass_balance(p, np.ones_like(sampled), right, samples)
+    p, sampled, correct, samples = states()
+    found = mass_balance(p, np.ones_like(sampled), correct, samples)
     assert np.all(found.unsampled == 0)
     assert found.change.min() >= 0
 

@@ -91,11 +91,13 @@ def test_a_kind_that_came_or_went_moves_shares_alone():
 
 
 def test_the_share_of_wrong_tokens_is_read_from_three_curves():
-    wrong, right = np.array([0.5, 0.4, 0.3]), np.array([0.1, 0.2, 0.3])
-    found = entropy_and_share(0.75 * wrong + 0.25 * right, wrong, right)
+    incorrect, correct = np.array([0.5, 0.4, 0.3]), np.array([0.1, 0.2, 0.3])
+    found = entropy_and_share(0.75 * incorrect + 0.25 * correct, incorrect, correct)
     assert_allclose(found, (0.75, 0.4, 0.2), rtol=RTOL)
     assert entropy_and_share([0.2], [0.2], [0.2]) == (0.5, 0.2, 0.2)
-    assert entropy_and_share([0.9], [0.4], [0.2]).wrong_share == 1  # a share, whatever was rounded
+    assert (
+        entropy_and_share([0.9], [0.4], [0.2]).incorrect_fraction == 1
+    )  # a share, whatever was rounded
 
 
 @pytest.mark.parametrize(

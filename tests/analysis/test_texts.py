@@ -76,8 +76,8 @@ def test_a_confidence_that_is_the_outcome_is_calibrated():
 def test_auroc_is_the_share_of_ordered_pairs():
     rng = np.random.default_rng(0)
     confidence, outcome = rng.integers(0, 5, 30) / 5, rng.integers(0, 2, 30)
-    right, wrong = confidence[outcome == 1], confidence[outcome == 0]
-    pairs = (right[:, None] > wrong) + 0.5 * (right[:, None] == wrong)
+    correct, incorrect = confidence[outcome == 1], confidence[outcome == 0]
+    pairs = (correct[:, None] > incorrect) + 0.5 * (correct[:, None] == incorrect)
     assert_allclose(calibration(confidence, outcome).auroc, pairs.mean(), rtol=RTOL)
     assert calibration([0.3, 0.4], [1, 1]).auroc == 0.5
 

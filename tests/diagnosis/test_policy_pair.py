@@ -112,7 +112,7 @@ def test_policies_with_other_tokens_are_compared_by_their_verdicts(tmp_path, cap
     main([*arguments, "--json"])
     told = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
     assert told["Reach"]["numbers"]["problems"] == 6
-    assert {"right", "different_responses"} <= told["Answers"]["numbers"].keys()
+    assert {"correct", "different_responses"} <= told["Answers"]["numbers"].keys()
     assert not {"tokens_a_response", "entropy_a_token", "calibration"} & (
         told["Answers"]["numbers"].keys()
     )

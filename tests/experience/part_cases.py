@@ -9,7 +9,7 @@ from small_environments import Counting, Ending
 from rlvr_jax.experience import (
     PLAIN,
     add_traces,
-    all_wrong,
+    all_incorrect,
     ask_verdict,
     branch_rounds,
     branch_turns,
@@ -54,7 +54,7 @@ from rlvr_jax.methods.agents.supo import summaries, summarized_turns
 from rlvr_jax.methods.agents.sweet_rl import train_under
 from rlvr_jax.methods.agents.sweet_rl_policy import pair_turns
 from rlvr_jax.methods.agents.verltool import mask_void
-from rlvr_jax.methods.baselines.expert_iteration import imitate_right, restart_every
+from rlvr_jax.methods.baselines.expert_iteration import imitate_correct, restart_every
 from rlvr_jax.methods.baselines.self_data_curation import ask_greedily, screen
 from rlvr_jax.methods.baselines.w_grpo_pairing import rare_event_pair
 from rlvr_jax.methods.clipping.t_ppo import in_windows
@@ -82,7 +82,7 @@ from rlvr_jax.methods.distillation.meml_grpo import (
 )
 from rlvr_jax.methods.entropy.arbitrary_entropy import draw_controllers
 from rlvr_jax.methods.entropy.ead import growing_horizon
-from rlvr_jax.methods.entropy.erpo import all_right, heat_solved
+from rlvr_jax.methods.entropy.erpo import all_correct, heat_solved
 from rlvr_jax.methods.entropy.hapo_temperature import entropy_heated
 from rlvr_jax.methods.exploration.depth_breadth_dars import budget_for_hard, draw_more
 from rlvr_jax.methods.exploration.dph_rl import set_solved_aside
@@ -140,8 +140,8 @@ from rlvr_jax.types import Criterion
 EXPERTS = [with_note("1"), with_note("1 + 2"), with_note("3")]
 
 TESTS_OF_GROUPS = {
-    "all_right": all_right,
-    "all_wrong": all_wrong,
+    "all_correct": all_correct,
+    "all_incorrect": all_incorrect,
     "solved_at_most": solved_at_most,
     "mean_at_most": mean_at_most,
     "none_above": none_above,
@@ -252,17 +252,17 @@ CASES = {
     "turns(judged)": lambda: experience(draw=turns(Counting(judges=True))),
     "turns(short)": lambda: experience(draw=turns(Counting(), turn_tokens=3)),
     "turn_rows": lambda: experience(draw=turn_rows(Counting(), limit=3)),
-    "redraw": lambda: experience(stages=[redraw(all_wrong, hint(0.5))]),
+    "redraw": lambda: experience(stages=[redraw(all_incorrect, hint(0.5))]),
     "redraw_again": lambda: experience(
-        stages=[redraw(all_wrong, hint(fraction)) for fraction in (0.25, 0.5)]
+        stages=[redraw(all_incorrect, hint(fraction)) for fraction in (0.25, 0.5)]
     ),
     "redraw_trained": lambda: experience(
         stages=[redraw(mean_at_most(0.5), hint(0.5), trained=PLAIN)]
     ),
     "refill_redrawn": lambda: experience(
-        stages=[refill(uniform, rounds=3, stages=[redraw(all_wrong, hint(0.5), trained=PLAIN)])]
+        stages=[refill(uniform, rounds=3, stages=[redraw(all_incorrect, hint(0.5), trained=PLAIN)])]
     ),
-    "redraw_append": lambda: experience(stages=[redraw(all_wrong, hint(0.5), "append")]),
+    "redraw_append": lambda: experience(stages=[redraw(all_incorrect, hint(0.5), "append")]),
     "rate_first": lambda: experience(
         [shuffled_epochs(), rate_first(4, 2)], stages=[rehearse(0.25, 6, solved=False)]
     ),
@@ -323,12 +323,12 @@ CASES = {
         [shuffled_epochs(), ask_experts(EXPERTS)], stages=[join_groups(), show_to_worst(EXPERTS)]
     ),
     "imitate_hard": lambda: experience(
-        stages=[imitate_hard(EXPERTS, wrong_above=0.5, probability=0.8, capacity=3)]
+        stages=[imitate_hard(EXPERTS, incorrect_above=0.5, probability=0.8, capacity=3)]
     ),
     "unsolved_pool": lambda: experience(unsolved_pool(after=2)),
     "show_as": lambda: experience([shuffled_epochs(), show_as(augmented(0.5))]),
     "redraw_plain": lambda: experience(
-        stages=[redraw(all_wrong, written_hint(), plain=1, after=1)]
+        stages=[redraw(all_incorrect, written_hint(), plain=1, after=1)]
     ),
     "imitate_solutions": lambda: experience(stages=[imitate_solutions()]),
     "imitate_turns": lambda: experience(stages=[imitate_turns(Counting())]),
@@ -398,7 +398,7 @@ CASES = {
         stages=[tournament(compare_by(1), wins, anchor, advantage=anchor_scores)]
     ),
     "judge": lambda: experience(
-        stages=[judge(OF_ITSELF), redraw(all_wrong, hint(0.5)), shape(column(0))]
+        stages=[judge(OF_ITSELF), redraw(all_incorrect, hint(0.5)), shape(column(0))]
     ),
     "compare_with": lambda: experience(
         stages=[
@@ -416,7 +416,7 @@ CASES = {
     "ask_verdict": lambda: experience(stages=[ask_verdict(["1", "2"], "sure?")]),
     "reward_itself": lambda: experience(stages=[ask_verdict(["a"]), reward_itself(0.1, -2.0)]),
     "reward_odds": lambda: experience(
-        stages=[reward_odds("so?", ["1", "2"]), redraw(all_wrong, hint(0.5)), shape(column(0))]
+        stages=[reward_odds("so?", ["1", "2"]), redraw(all_incorrect, hint(0.5)), shape(column(0))]
     ),
     "mark_triggers": lambda: experience(stages=[mark_triggers(["a", "b", "longer"])]),
     "find_formulas": lambda: experience(stages=[find_formulas(str.split, most=4)]),
@@ -430,8 +430,8 @@ CASES = {
     "rehearse": lambda: experience(
         [shuffled_epochs(), set_solved_aside(8, samples=1)], stages=[rehearse(0.25, capacity=3)]
     ),
-    "imitate_right": lambda: experience(
-        stages=[imitate_right(capacity=8, round_steps=2, per_prompt=2)]
+    "imitate_correct": lambda: experience(
+        stages=[imitate_correct(capacity=8, round_steps=2, per_prompt=2)]
     ),
     "recompose": lambda: experience(stages=[recompose(group_normalized())]),
 }

@@ -11,7 +11,7 @@ from rlvr_jax.experience.curricula.history import no_history, visited, visits_of
 from rlvr_jax.experience.curricula.picks import mixed, rarest_order, weighted_order
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numbered_task import numbered_task
-from rlvr_jax.experience.stages import all_wrong, outside
+from rlvr_jax.experience.stages import all_incorrect, outside
 from rlvr_jax.experience.views import hint
 from rlvr_jax.methods.agents.skill0 import next_active
 from rlvr_jax.methods.curricula.cog_drift import climbed, easiest
@@ -38,7 +38,7 @@ def test_a_history_remembers_visits_rates_and_their_average():
 
 
 def test_what_a_stage_draws_again_is_no_visit():
-    chain = experience(stages=[redraw(all_wrong, hint(0.5), place="append")])
+    chain = experience(stages=[redraw(all_incorrect, hint(0.5), place="append")])
     ((found, _, _),) = numpy_actor.walk(chain, Right(lambda number: 0.0), steps=1)
     assert len(found.seen) == 2
     visits = visits_of(found.seen, 12)

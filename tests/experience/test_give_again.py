@@ -37,8 +37,8 @@ def test_an_answer_that_is_given_again_earns_one_and_the_outcome_stays():
     assert told == wanted and 0 < np.mean(told) < 1
     assert any(grade.answer is None for grade in batch.grades)
     np.testing.assert_array_equal(batch.rollouts.reward, wanted)
-    right = [float(grade.answer == "word3") for grade in batch.grades]
-    np.testing.assert_array_equal(batch.rollouts.outcome, right)
+    correct = [float(grade.answer == "word3") for grade in batch.grades]
+    np.testing.assert_array_equal(batch.rollouts.outcome, correct)
     # Equal answers to one prompt are shown once, and what that draws is counted.
     known = {
         (request.number, grade.answer): again

@@ -92,12 +92,12 @@ def test_proposals_earn_by_how_they_are_solved_and_answers_by_being_right():
     for collected, _, _ in walked(6, solver_samples=4):
         batch, rollouts = collected.batch, collected.batch.rollouts
         proposed = np.array([is_proposal(request.prompt) for request in batch.requests])
-        right = rollouts.outcome == 1
+        correct = rollouts.outcome == 1
         readable = np.array([grade.info["readable"] for grade in batch.grades]) == 1
-        assert (rollouts.reward[~proposed & right] == 1).all()
-        assert (rollouts.reward[~proposed & ~right & readable] == -0.5).all()
+        assert (rollouts.reward[~proposed & correct] == 1).all()
+        assert (rollouts.reward[~proposed & ~correct & readable] == -0.5).all()
         assert (rollouts.reward[~readable] == -1).all()
-        worth = rollouts.reward[proposed & right]
+        worth = rollouts.reward[proposed & correct]
         assert (((worth > 0) & (worth < 1)) | (worth == -0.5)).all()
         learnable += int((worth > 0).sum())
         # What was drawn to find that out is not learned from.

@@ -31,14 +31,14 @@ GROUP = [0, 0, 0, 0, 1, 1, 2, 2, 2]
 
 def pairs_of(order):
     """(chosen, rejected) by group, of rows in another order."""
-    right, later = (array(np.array(x)[order], bool) for x in (OUTCOME, GUIDED))
+    correct, later = (array(np.array(x)[order], bool) for x in (OUTCOME, GUIDED))
     group = array(np.array(GROUP)[order], np.int32)
     where = array(np.ones(9), bool)
-    partner = np.asarray(first_pairs(right, group, array(order, np.int32), where, later))
+    partner = np.asarray(first_pairs(correct, group, array(order, np.int32), where, later))
     found = {}
     for row in np.flatnonzero(partner >= 0):
         assert partner[partner[row]] == row
-        if right[row]:
+        if correct[row]:
             found[int(group[row])] = int(order[row]), int(order[partner[row]])
     return found
 

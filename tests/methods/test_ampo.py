@@ -62,9 +62,9 @@ class Half(numpy_actor.NumpyActor):
         return graded.graded(grades)
 
 
-@pytest.mark.parametrize(("right_above", "placed"), [(0.6, 2), (0.5, 0)])
-def test_what_is_right_is_one_bound_for_groups_and_for_rows(right_above, placed):
-    chain = recipe("ampo", right_above=right_above).experience
+@pytest.mark.parametrize(("correct_above", "placed"), [(0.6, 2), (0.5, 0)])
+def test_what_is_right_is_one_bound_for_groups_and_for_rows(correct_above, placed):
+    chain = recipe("ampo", correct_above=correct_above).experience
     ((collected, _, _),) = numpy_actor.walk(chain, Half(), 1)
     foreign = collected.batch.by_group(collected.batch.rollouts.records["off_policy"], False)
     assert foreign.sum(axis=1).tolist() == [min(placed, 1)] * len(foreign)
@@ -125,7 +125,7 @@ def test_training_learns_from_solutions(name, tmp_path):
 
 @pytest.mark.slow
 def test_training_places_the_solutions_of_several_forms(tmp_path):
-    steps = training_runs.on_brackets("ampo", tmp_path, hyperparameters=("right_above=1.0",))
+    steps = training_runs.on_brackets("ampo", tmp_path, hyperparameters=("correct_above=1.0",))
     assert max(training_runs.values(steps, "experience/traces")) > 0
     assert max(training_runs.values(steps, "experience/comprehension")) > 0
     assert max(training_runs.values(steps, "gradient_norm")) > 0

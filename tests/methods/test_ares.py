@@ -83,10 +83,10 @@ def test_a_scale_that_makes_no_score_is_refused(changes, sentence):
 def test_excess_costs_right_answers_unless_the_prompt_is_hard(level, sign):
     count = jnp.arange(6, 30)
     form = (jnp.full(count.shape, 6.0), jnp.full(count.shape, level))
-    right = hesitation_score(count, *form, jnp.ones(count.shape, bool), HesitationScale())
-    wrong = hesitation_score(count, *form, jnp.zeros(count.shape, bool), HesitationScale())
-    assert (sign * np.diff(right) >= 0).all() and sign * right[-1] > 0
-    assert (np.diff(wrong) >= 0).all() and (np.asarray(wrong) > 0).all()
+    correct = hesitation_score(count, *form, jnp.ones(count.shape, bool), HesitationScale())
+    incorrect = hesitation_score(count, *form, jnp.zeros(count.shape, bool), HesitationScale())
+    assert (sign * np.diff(correct) >= 0).all() and sign * correct[-1] > 0
+    assert (np.diff(incorrect) >= 0).all() and (np.asarray(incorrect) > 0).all()
 
 
 def test_a_window_that_is_not_positive_is_refused():

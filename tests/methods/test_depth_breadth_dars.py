@@ -79,12 +79,12 @@ def test_fewer_rows_than_there_are_is_refused():
 def test_counts_agree_with_fractions(size):
     for by_hardness in (False, True):
         found = extra_rollouts(np.arange(size + 1), size, 10**6, by_hardness=by_hardness)
-        for right in range(size + 1):
-            u = Fraction(right, size) if right else Fraction(1, 2 * size)
+        for correct in range(size + 1):
+            u = Fraction(correct, size) if correct else Fraction(1, 2 * size)
             spread = 2 * u * (1 - u)
             wanted = Fraction(size, 2) * (2 * (1 - u) if by_hardness else 1)
             more = 0 if u >= Fraction(1, 2) else math.ceil((wanted - size * spread) / spread)
-            assert found[right] == more
+            assert found[correct] == more
 
 
 def test_the_limit_counts_all_rollouts():

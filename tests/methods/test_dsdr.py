@@ -43,15 +43,15 @@ def test_shares_count_different_formulas_that_no_right_peer_has():
 def test_shares_agree_with_sets():
     random = np.random.default_rng(5)
     formulas = random.integers(-1, 6, (12, 4))
-    group, right = random.integers(0, 3, 12), random.random(12) < 0.7
+    group, correct = random.integers(0, 3, 12), random.random(12) < 0.7
     found = formula_uniqueness(
-        array(formulas, np.int32), array(right, bool), array(group, np.int32)
+        array(formulas, np.int32), array(correct, bool), array(group, np.int32)
     )
     for row in range(12):
         own = set(formulas[row]) - {-1}
-        peers = [j for j in range(12) if j != row and right[j] and group[j] == group[row]]
+        peers = [j for j in range(12) if j != row and correct[j] and group[j] == group[row]]
         others = set().union(*(set(formulas[j]) for j in peers)) if peers else set()
-        expected = len(own - others) / len(own) if own and peers and right[row] else 0
+        expected = len(own - others) / len(own) if own and peers and correct[row] else 0
         assert np.isclose(found[row], expected, rtol=1e-12)
 
 

@@ -23,9 +23,9 @@ def advantages(outcomes, **hyperparameters):
 
 
 def test_an_all_right_group_is_pushed_up_a_little_if_it_is_asked_for():
-    right = [1.0, 1.0, 1.0, 1.0]
-    np.testing.assert_allclose(advantages(right, reactivate=True), 0.447213, atol=ROUNDED)
-    np.testing.assert_array_equal(advantages(right), 0)
+    correct = [1.0, 1.0, 1.0, 1.0]
+    np.testing.assert_allclose(advantages(correct, reactivate=True), 0.447213, atol=ROUNDED)
+    np.testing.assert_array_equal(advantages(correct), 0)
 
 
 def test_an_all_wrong_group_teaches_nothing_either_way():
@@ -35,9 +35,9 @@ def test_an_all_wrong_group_teaches_nothing_either_way():
 
 def test_a_prompt_is_asked_hotter_with_each_all_right_visit():
     streak, asked = np.zeros(1, np.int32), []
-    for right in (True, True, False, True, False, True):
+    for correct in (True, True, False, True, False, True):
         asked.append(float(heat(streak[0], 1.0, 0.05, 1.3)))
-        streak = streaks(streak, [0], [right])
+        streak = streaks(streak, [0], [correct])
     np.testing.assert_allclose(asked, [1.0, 1.05, 1.1, 1.0, 1.05, 1.0], rtol=FLOAT32)
     for _ in range(6):
         streak = streaks(streak, [0], [True])

@@ -36,7 +36,7 @@ def test_the_first_round_draws_and_later_ones_imitate_what_was_kept_before():
         rollouts = collected.batch.rollouts
         assert not rollouts.mask.any() and rollouts.records["supervised"].all() == (step >= 2)
         if step >= 2:
-            store = found[step // 2 * 2 - 1][2]["imitate_right"]
+            store = found[step // 2 * 2 - 1][2]["imitate_correct"]
             kept = {
                 (int(store.rows["number"][place]), store.rows["tokens"][place].tobytes())
                 for place in oldest(store)
@@ -50,7 +50,7 @@ def test_the_first_round_draws_and_later_ones_imitate_what_was_kept_before():
 
 def test_an_answer_is_kept_once():
     _, found = walked(Repeating(chance=1.0), 6, per_prompt=4)
-    store = found[-1][2]["imitate_right"]
+    store = found[-1][2]["imitate_correct"]
     numbers, tokens = (store.rows[name][oldest(store)] for name in ("number", "tokens"))
     answers = [(int(n), row.tobytes()) for n, row in zip(numbers, tokens, strict=True)]
     assert len(answers) == len(set(answers)) == 2 * len(set(numbers.tolist()))
@@ -58,7 +58,7 @@ def test_an_answer_is_kept_once():
 
 def test_a_prompt_has_its_share_of_answers_at_most():
     _, found = walked(numpy_actor.NumpyActor(chance=1.0), 6, per_prompt=3)
-    store = found[-1][2]["imitate_right"]
+    store = found[-1][2]["imitate_correct"]
     assert np.bincount(store.rows["number"][oldest(store)]).max() == 3
 
 

@@ -31,10 +31,10 @@ def test_shares_are_exact():
 def test_prompts_of_partial_sums_bring_a_flaw_of_each_kind():
     task = partial_sums(size=20, test_size=5)
     for prompt in task.train:
-        right, wrong = task.verify(
+        correct, incorrect = task.verify(
             [prompt, prompt], [Response(prompt.gold), Response(prompt.meta["flawed"]["reasoning"])]
         )
-        assert right.outcome == 1 and wrong.outcome == 0
+        assert correct.outcome == 1 and incorrect.outcome == 0
         assert "".join(prompt.solution) == prompt.gold
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rlvr_jax.experience import all_wrong
+from rlvr_jax.experience import all_incorrect
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods import recipe
 
@@ -16,14 +16,14 @@ class RightAt(numpy_actor.NumpyActor):
     def grade(self, batch):
         labels = ["plain", *(view.label for view in recipe("ghpo").experience.views)]
         batch = super().grade(batch)
-        right = [
+        correct = [
             labels.index(request.view.label) >= request.number % 6 for request in batch.requests
         ]
         grades = [
             type(grade)(float(found), info=grade.info)
-            for grade, found in zip(batch.grades, right, strict=True)
+            for grade, found in zip(batch.grades, correct, strict=True)
         ]
-        outcome = np.array(right, np.float32)
+        outcome = np.array(correct, np.float32)
         batch = batch.with_rollouts(outcome=outcome, reward=outcome)
         return type(batch)(batch.rollouts, batch.requests, grades, batch.tokenizer)
 
@@ -39,11 +39,11 @@ def test_a_group_keeps_the_first_hint_that_helps():
         request.number: labels.index(request.view.label) for request in collected.batch.requests
     }
     assert shown == {number: min(number % 6, len(FRACTIONS)) for number in range(12)}
-    wrong = all_wrong(collected.batch.outcomes())
+    incorrect = all_incorrect(collected.batch.outcomes())
     numbers = np.array(
         [request.number for request in collected.batch.requests_of(np.ones(12, bool))]
     )
-    np.testing.assert_array_equal(wrong, numbers % 6 > len(FRACTIONS))
+    np.testing.assert_array_equal(incorrect, numbers % 6 > len(FRACTIONS))
     assert len(collected.seen) == 1 + len(FRACTIONS)
     found = collected.metrics
     told = [found[name] for name in ("redrawn_fraction", "redraw_2/redrawn_fraction")]

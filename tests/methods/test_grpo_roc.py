@@ -20,36 +20,36 @@ from rlvr_jax.methods.agents.grpo_roc import (
 )
 
 
-def counts(wrong, right, number=16, least=2):
+def counts(incorrect, correct, number=16, least=2):
     """How many wrong and right ones of a group are kept."""
-    answers = np.arange(wrong + right) >= wrong
+    answers = np.arange(incorrect + correct) >= incorrect
     kept = cleanest_rows(answers, np.zeros(len(answers)), number, least, least)
     return int(np.sum(kept & ~answers)), int(np.sum(kept & answers))
 
 
 @pytest.mark.parametrize(
-    ("wrong", "kept"),
+    ("incorrect", "kept"),
     [(1, 1), (2, 2), (3, 2), (5, 2), (7, 4), (16, 8), (25, 12), (27, 14), (29, 14), (31, 15)],
 )
-def test_half_of_each_kind_is_kept_rounded_half_to_even_and_two_at_least(wrong, kept):
-    assert counts(wrong, 32 - wrong) == (kept, 16 - kept)
+def test_half_of_each_kind_is_kept_rounded_half_to_even_and_two_at_least(incorrect, kept):
+    assert counts(incorrect, 32 - incorrect) == (kept, 16 - kept)
 
 
 def test_every_size_keeps_as_many_as_asked():
     for number in range(2, 12):
         for sampled in (1, 2, 3):
-            for wrong in range(1, number * sampled):
-                found = counts(wrong, number * sampled - wrong, number, least=1)
+            for incorrect in range(1, number * sampled):
+                found = counts(incorrect, number * sampled - incorrect, number, least=1)
                 assert sum(found) == number and min(found) >= 1
 
 
 def test_right_ones_are_the_cleanest_and_wrong_ones_the_first():
-    right = np.array([1, 1, 1, 1, 0, 0, 0, 0], bool)
+    correct = np.array([1, 1, 1, 1, 0, 0, 0, 0], bool)
     penalty = np.array([0.5, 0.0, 0.5, 0.2, 9, 0, 0, 0])
-    kept = cleanest_rows(right, penalty, 4, 1, 1)
+    kept = cleanest_rows(correct, penalty, 4, 1, 1)
     np.testing.assert_array_equal(np.flatnonzero(kept), [1, 3, 4, 5])
     # Of equal ones the earlier.
-    tied = cleanest_rows(right, np.full(8, 0.5), 4, 1, 1)
+    tied = cleanest_rows(correct, np.full(8, 0.5), 4, 1, 1)
     np.testing.assert_array_equal(np.flatnonzero(tied), [0, 1, 4, 5])
 
 
@@ -74,9 +74,9 @@ class Failing(Counting):
 
 
 def test_tool_use_is_as_untidy_as_what_was_told_and_written(monkeypatch):
-    wrong, fine, tagged = (numpy_actor.NumpyActor().encode(text)[0] for text in ("c", "d", "e"))
+    incorrect, fine, tagged = (numpy_actor.NumpyActor().encode(text)[0] for text in ("c", "d", "e"))
     words = [*numpy_actor.WORD]
-    words[wrong], words[tagged] = "an Error", "<answer></answer>"
+    words[incorrect], words[tagged] = "an Error", "<answer></answer>"
     monkeypatch.setattr(numpy_actor, "WORD", words)
     chain = experience(draw=turns(Failing()))
     own_setting = numpy_actor.setting(chain, prompts=12, samples=6)
@@ -87,8 +87,8 @@ def test_tool_use_is_as_untidy_as_what_was_told_and_written(monkeypatch):
         for row, length in enumerate(rollouts.length):
             tokens, turn = rollouts.tokens[row, :length], rollouts.records["turn"][row, :length]
             replies, own = tokens[turn % 2 == 1], tokens[turn % 2 == 0]
-            assert set(replies.tolist()) <= {wrong, fine}
-            fraction = np.mean(replies == wrong) if len(replies) else 0.5
+            assert set(replies.tolist()) <= {incorrect, fine}
+            fraction = np.mean(replies == incorrect) if len(replies) else 0.5
             answers = np.sum(own == tagged)
             untidy = min((answers - 1) / (turn.max() // 2 + 1), 1) if answers else 1
             assert told[row] == pytest.approx(fraction + untidy)
@@ -106,7 +106,7 @@ def test_of_rows_that_call_tools_the_cleanest_right_ones_are_kept(tmp_path):
         tmp_path / "run",
         task="small_environments:answering_sums",
         method="grpo_roc",
-        hyperparameters=("tools=None", "least_wrong=1", "least_right=1"),
+        hyperparameters=("tools=None", "min_incorrect=1", "min_correct=1"),
         response_tokens=10,
     )
     training_runs.quietly(config)
@@ -116,7 +116,7 @@ def test_of_rows_that_call_tools_the_cleanest_right_ones_are_kept(tmp_path):
 
 
 def test_groups_of_equal_outcomes_teach_nothing_and_the_others_are_cleaner():
-    chain = experience(stages=[select_cleanest(least_wrong=1, least_right=1)])
+    chain = experience(stages=[select_cleanest(min_incorrect=1, min_correct=1)])
     own = numpy_actor.setting(chain)
     for collected, _, _ in numpy_actor.walk(chain, own=own):
         sampled, batch = collected.seen[0], collected.batch
@@ -136,6 +136,6 @@ def test_groups_of_equal_outcomes_teach_nothing_and_the_others_are_cleaner():
 
 
 def test_more_minima_than_rows_are_refused():
-    chain = experience(stages=[select_cleanest(least_wrong=3, least_right=2)])
+    chain = experience(stages=[select_cleanest(min_incorrect=3, min_correct=2)])
     with pytest.raises(ValueError, match="must be at most 4 together"):
         numpy_actor.walk(chain, steps=1)

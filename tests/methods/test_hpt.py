@@ -29,9 +29,9 @@ def test_demonstrations_stand_in_groups_that_are_solved_too_seldom():
     shown = 0
     for collected, _, _ in walked("hpt", 3, solved=1):
         batch, (sampled,) = collected.batch, collected.seen
-        right = (sampled.outcomes() > 0.5).sum(axis=1)
+        correct = (sampled.outcomes() > 0.5).sum(axis=1)
         foreign = batch.by_group(batch.rollouts.records["off_policy"], False)
-        np.testing.assert_array_equal(foreign[:, -1], right <= 1)
+        np.testing.assert_array_equal(foreign[:, -1], correct <= 1)
         assert not foreign[:, :-1].any() and len(batch) == len(sampled)
         own = ~batch.rollouts.records["off_policy"]
         np.testing.assert_array_equal(batch.rollouts.tokens[own], sampled.rollouts.tokens[own])

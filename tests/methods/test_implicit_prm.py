@@ -28,9 +28,9 @@ def test_without_a_pair_the_loss_and_its_gradient_are_zero(loss):
 
 @pytest.mark.parametrize("loss", [logistic_pairs, contrastive_pairs, cross_entropy, prospect])
 def test_right_rollouts_are_pulled_up_and_wrong_ones_down(loss):
-    right = jnp.asarray([True, False])
+    correct = jnp.asarray([True, False])
     pair = jnp.asarray([1, 0], jnp.int32)
-    given = ImplicitRewards(None, right, jnp.ones(2, bool), pair, 1.0)
+    given = ImplicitRewards(None, correct, jnp.ones(2, bool), pair, 1.0)
     slope = jax.grad(lambda reward: loss(given._replace(reward=reward)))(jnp.zeros(2))
     assert slope[0] < 0 < slope[1]
 

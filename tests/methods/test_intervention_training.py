@@ -10,7 +10,7 @@ PATHS = "hinted_brackets:train=64,judge_paths=true"
 
 
 def test_interventions_are_imitated_under_the_prompt_as_it_is():
-    chain = recipe("intervention_training", wrong_below=0.5, continuations=4).experience
+    chain = recipe("intervention_training", incorrect_below=0.5, continuations=4).experience
     imitated = 0
     for collected, _, _ in numpy_actor.walk(chain, numpy_actor.NumpyActor(chance=0.3), steps=8):
         rollouts = collected.batch.rollouts
@@ -30,7 +30,7 @@ def test_training_on_interventions(tmp_path):
         tmp_path,
         PATHS,
         steps=3,
-        hyperparameters=("wrong_below=0.5", "continuations=4"),
+        hyperparameters=("incorrect_below=0.5", "continuations=4"),
     )
     assert max(training_runs.values(steps, "experience/accepted_interventions")) > 0
     assert max(training_runs.values(steps, "imitated_tokens")) > 0

@@ -15,13 +15,13 @@ def test_a_policy_rewards_itself(model, tmp_path):
     given = ("token=<pad>", "reference_logp=-3.0", "min_std=0.0")
     lines = trained(model, tmp_path / "run", "laser", *given)
     assert all(values(lines, "experience/self_reward"))
-    assert any(values(lines, "self_reward/right")) and any(values(lines, "self_reward/wrong"))
+    assert any(values(lines, "self_reward/correct")) and any(values(lines, "self_reward/incorrect"))
 
 
 def test_both_classes_weigh_half():
-    right = array([1, 1, 1, 0, 0], bool)
+    correct = array([1, 1, 1, 0, 0], bool)
     finished = array([1, 1, 0, 1, 1], bool)
-    weights = np.asarray(class_balance(right, finished))
+    weights = np.asarray(class_balance(correct, finished))
     assert_agrees(weights, [1] * 5)
     one_class = np.asarray(class_balance(array(np.ones(5), bool), finished))
     assert_agrees(one_class, [0.5] * 5)

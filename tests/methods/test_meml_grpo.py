@@ -56,7 +56,7 @@ def test_a_group_holds_the_answers_of_all_experts():
 
 @pytest.mark.slow
 def test_training_with_experts(tmp_path):
-    given = ("experts=|(", "capacity=2", "wrong_above=0.5")
+    given = ("experts=|(", "capacity=2", "incorrect_above=0.5")
     steps = training_runs.on_brackets("meml_grpo", tmp_path, hyperparameters=given)
     assert max(training_runs.values(steps, "taught_tokens")) > 0
     assert max(training_runs.values(steps, "experience/imitated_solutions")) > 0

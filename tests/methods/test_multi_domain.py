@@ -26,12 +26,12 @@ def test_levels_follow_one_another_with_a_refresh_between_them():
 
 
 @pytest.mark.parametrize(
-    ("right", "total", "wanted"), [(3, 5, [0, 0.6, 0.2]), (5, 5, [1, 1, 1]), (0, 5, [0, 0, -1])]
+    ("correct", "total", "wanted"), [(3, 5, [0, 0.6, 0.2]), (5, 5, [1, 1, 1]), (0, 5, [0, 0, -1])]
 )
-def test_rewards_of_blanks(right, total, wanted):
+def test_rewards_of_blanks(correct, total, wanted):
     forms = ("binary", "share", "signed_share")
-    assert [blanks_reward(right, total, form) for form in forms] == pytest.approx(wanted)
-    assert blanks_reward(right, total, "signed_binary") == 2 * wanted[0] - 1
+    assert [blanks_reward(correct, total, form) for form in forms] == pytest.approx(wanted)
+    assert blanks_reward(correct, total, "signed_binary") == 2 * wanted[0] - 1
 
 
 def test_more_blanks_than_there_are_is_refused():

@@ -13,5 +13,5 @@ def test_outcomes_that_are_neither_right_nor_wrong_are_dropped():
     push = np.array([0.1, -1.0, 0.0] * 4)[:, None]
     np.testing.assert_array_equal(found.advantage, np.where(BATCH.mask, push, 0))
     np.testing.assert_array_equal(found.mask, np.asarray(BATCH.mask) & (push != 0))
-    with pytest.raises(ValueError, match="right and wrong must not both be 0"):
+    with pytest.raises(ValueError, match="correct and incorrect must not both be 0"):
         signed_by_outcome(0.0, 0.0)

@@ -14,8 +14,8 @@ def test_groups_are_drawn_anew_with_hints_after_the_first_stage():
     for step, (collected, told, _) in enumerate(numpy_actor.walk(chain, actor, steps=5)):
         batch = collected.batch
         labels = batch.by_group(np.array([a.view.label != "plain" for a in batch.requests]), False)
-        wrong = (collected.seen[0].outcomes() == 0).all(axis=1)
-        np.testing.assert_array_equal(labels[:, :3].all(axis=1), wrong & (step >= 2))
+        incorrect = (collected.seen[0].outcomes() == 0).all(axis=1)
+        np.testing.assert_array_equal(labels[:, :3].all(axis=1), incorrect & (step >= 2))
         assert not labels[:, 3].any()
         again += int(labels.sum())
         assert told["pool_prompts"] <= 12

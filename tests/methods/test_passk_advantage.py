@@ -48,19 +48,19 @@ def enumerated(reward, k):
     return mean, weight, weight - k / N * (1 - np.array(rest))
 
 
-@pytest.mark.parametrize("right", range(N + 1))
+@pytest.mark.parametrize("correct", range(N + 1))
 @pytest.mark.parametrize("k", [1, 3])
-def test_estimators_agree_with_all_subsets(right, k):
-    reward = np.array([1.0] * right + [0.0] * (N - right))
+def test_estimators_agree_with_all_subsets(correct, k):
+    reward = np.array([1.0] * correct + [0.0] * (N - correct))
     normalized, weight, centered = enumerated(reward, k)
     np.testing.assert_allclose(advantage(subset_normalized(k), reward), normalized, atol=1e-12)
     np.testing.assert_allclose(advantage(pass_at_k_weight(k), reward), weight, atol=ATOL)
     np.testing.assert_allclose(advantage(pass_at_k_centered(k), reward), centered, atol=ATOL)
 
 
-@pytest.mark.parametrize("right", [0, 4, 5, 6])
-def test_solved_and_hopeless_prompts_are_exactly_0_in_float32(right):
-    reward = np.array([1.0] * right + [0.0] * (N - right))
+@pytest.mark.parametrize("correct", [0, 4, 5, 6])
+def test_solved_and_hopeless_prompts_are_exactly_0_in_float32(correct):
+    reward = np.array([1.0] * correct + [0.0] * (N - correct))
     assert not advantage(subset_normalized(3), reward, np.float32).any()
 
 

@@ -44,5 +44,5 @@ def test_a_pair_is_a_right_row_and_one_of_the_commonest_wrong_answer():
     batch = found[0].batch
     for pair in contrast_pairs(batch):
         rows = batch.groups[pair.group]
-        assert pair.right in rows and pair.wrong in rows
-        assert batch.rollouts.outcome[[pair.right, pair.wrong]].tolist() == [1, 0]
+        assert pair.correct in rows and pair.incorrect in rows
+        assert batch.rollouts.outcome[[pair.correct, pair.incorrect]].tolist() == [1, 0]

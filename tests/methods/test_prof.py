@@ -8,7 +8,7 @@ from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.experience.stages.rewards.score_steps import tokens_up_to
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.credit.prof import consistency, consistent_rows, num_right_kept, step_means
+from rlvr_jax.methods.credit.prof import consistency, consistent_rows, num_correct_kept, step_means
 from rlvr_jax.methods.trees.cure import branch
 from rlvr_jax.tasks import Task
 
@@ -16,22 +16,24 @@ RTOL = 1e-6  # float32 sums of at most four ones
 
 
 def test_both_kinds_are_as_equal_as_they_can_be():
-    assert num_right_kept(5, 3, 4) == 2
+    assert num_correct_kept(5, 3, 4) == 2
     for number in (2, 4, 6):
-        for rights in range(2 * number + 1):
-            wrongs = 2 * number - rights
-            found = num_right_kept(rights, wrongs, number)
-            possible = [q for q in range(number + 1) if q <= rights and number - q <= wrongs]
+        for correct_rows in range(2 * number + 1):
+            incorrect_rows = 2 * number - correct_rows
+            found = num_correct_kept(correct_rows, incorrect_rows, number)
+            possible = [
+                q for q in range(number + 1) if q <= correct_rows and number - q <= incorrect_rows
+            ]
             assert found in possible
             assert found * (number - found) == max(q * (number - q) for q in possible)
 
 
 def test_right_ones_of_right_steps_and_wrong_ones_of_wrong_steps_stay():
-    right = np.array([1, 1, 1, 0, 0, 0], bool)
+    correct = np.array([1, 1, 1, 0, 0, 0], bool)
     agreement = consistency(
-        np.array([0.2, 0.9, 0.9, 0.1, 0.5, 0.1]), np.array([2, 2, 1, 2, 2, 2]), right, 1.0, 30
+        np.array([0.2, 0.9, 0.9, 0.1, 0.5, 0.1]), np.array([2, 2, 1, 2, 2, 2]), correct, 1.0, 30
     )
-    kept = consistent_rows(right, agreement, 4)
+    kept = consistent_rows(correct, agreement, 4)
     np.testing.assert_array_equal(kept, [1, 1, 0, 1, 0, 1])
 
 
@@ -76,9 +78,9 @@ def test_prof_keeps_half_and_trains_on_it():
         sampled, batch = found.seen[0], found.batch
         assert len(sampled) == 2 * len(batch)
         for before, after in zip(sampled.groups, batch.groups, strict=True):
-            rights = int(sampled.rollouts.outcome[before].sum())
+            correct_rows = int(sampled.rollouts.outcome[before].sum())
             kept = int(batch.rollouts.outcome[after].sum())
-            assert kept == num_right_kept(rights, len(before) - rights, len(after))
+            assert kept == num_correct_kept(correct_rows, len(before) - correct_rows, len(after))
         assert found.metrics["steps"] > 0
 
 

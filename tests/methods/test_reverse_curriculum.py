@@ -29,9 +29,9 @@ def test_responses_begin_near_the_end_of_a_solution(per_stage):
             else rollouts.mask & False
         )
         assert not (rollouts.mask & given).any()
-        wrong = (rollouts.outcome == 0) & ~rollouts.truncated
+        incorrect = (rollouts.outcome == 0) & ~rollouts.truncated
         assert set(rollouts.reward.tolist()) <= {0.0, np.float32(0.2), 1.0}
-        assert (rollouts.reward[wrong] == np.float32(0.2)).all()
+        assert (rollouts.reward[incorrect] == np.float32(0.2)).all()
         fractions.append(told["given_fraction"])
     if per_stage:
         assert fractions == [0.75, 0.75, 0.5, 0.5, 0.25, 0.25, 0.0, 0.0]

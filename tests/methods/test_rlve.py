@@ -15,7 +15,7 @@ def test_levels_below_the_highest_say_nothing_and_the_last_one_stays():
     levels = Levels(np.array([1], np.int32), none, none)
     place = np.zeros(3, int)
     levels = counted(levels, place, np.array([0, 1, 1]), np.array([True, True, False]))
-    assert (levels.right, levels.answers) == (1, 2)
+    assert (levels.correct, levels.answers) == (1, 2)
     assert raised(levels, 3, 0.5, np.array([5])) == levels
     assert raised(levels, 2, 0.5, np.array([5])) == (2, 0, 0)
     assert raised(levels, 2, 0.6, np.array([5])) == (1, 0, 0)

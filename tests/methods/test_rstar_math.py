@@ -26,17 +26,20 @@ def searched(**changes):
 
 
 def test_of_a_search_the_right_traces_are_imitated():
-    imitated = wrong = 0
+    imitated = incorrect = 0
     for found in searched():
         rollouts = found.batch.rollouts
-        right = rollouts.outcome > 0.5
+        correct = rollouts.outcome > 0.5
         assert not rollouts.mask.any() and np.all(rollouts.temperature == 1)
-        assert not rollouts.records["supervised"][~right].any()
+        assert not rollouts.records["supervised"][~correct].any()
         assert found.metrics["imitated_answers"] == rollouts.records["supervised"].sum()
-        assert found.metrics["solved_prompts"] == len(np.unique(rollouts.group[right]))
-        imitated, wrong = imitated + rollouts.records["supervised"].sum(), wrong + (~right).sum()
+        assert found.metrics["solved_prompts"] == len(np.unique(rollouts.group[correct]))
+        imitated, incorrect = (
+            imitated + rollouts.records["supervised"].sum(),
+            incorrect + (~correct).sum(),
+        )
         assert max(map(len, found.batch.groups)) <= 2
-    assert imitated > 2 and wrong > 0
+    assert imitated > 2 and incorrect > 0
 
 
 def test_a_search_draws_at_its_temperature_and_trains_at_one():
@@ -98,8 +101,8 @@ def counting():
 
 def test_a_search_of_steps_finds_right_answers_and_their_values():
     found = search_steps((), counting(), iterations=40, depth=6)
-    right = [found.states[node] for node in np.flatnonzero(found.outcome > 0)]
-    assert right and all(sum(state) == 5 for state in right)
+    correct = [found.states[node] for node in np.flatnonzero(found.outcome > 0)]
+    assert correct and all(sum(state) == 5 for state in correct)
     nodes, ends = found.nodes, ~np.isnan(found.outcome)
     # All there are: of the ways to 5, and of those to 6 by a 2; each is backed up once.
     assert nodes.visits[0] == ends.sum() > 8

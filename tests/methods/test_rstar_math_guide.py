@@ -75,8 +75,8 @@ class Telling(numpy_actor.NumpyActor):
         return super().score(batch, needs, of) | known if "logp" in needs else known
 
     def grade(self, batch):
-        right = np.all(batch.rollouts.tokens >= 6, axis=1).astype(np.float32)
-        return batch.graded([Grade(float(one)) for one in right])
+        correct = np.all(batch.rollouts.tokens >= 6, axis=1).astype(np.float32)
+        return batch.graded([Grade(float(one)) for one in correct])
 
 
 def searched(guide_rate, steps=12):

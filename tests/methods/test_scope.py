@@ -7,7 +7,7 @@ import training_runs
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.experience.stages.rounds.first_errors import (
-    first_wrong_step,
+    first_incorrect_step,
     repairable,
     tokens_before,
 )
@@ -25,7 +25,7 @@ def test_the_first_wrong_step_is_found_and_what_stands_before_it():
     step = np.array([[0, 0, 2, 2, -1], [0, 1, 1, 2, 2], [0, 0, 0, 0, 0]])
     score = np.array([[0, 1, 0, -1, 0], [-1, 0, -1, 0, 0], [0, 0, 0, 0, 1.0]])
     mask = np.ones(step.shape, bool)
-    found = first_wrong_step(step, score, mask, 0.0)
+    found = first_incorrect_step(step, score, mask, 0.0)
     assert found.tolist() == [2, 0, -1]
     assert tokens_before(step, mask, found).tolist() == [2, 0, 0]
 
@@ -43,7 +43,7 @@ def test_a_step_is_right_if_a_solution_begins_so(text, scores):
 
 
 def test_what_is_salvaged_begins_as_the_policy_did_and_ends_as_the_teacher():
-    chain, salvaged = recipe("scope", wrong_below=0.5).experience, 0
+    chain, salvaged = recipe("scope", incorrect_below=0.5).experience, 0
     for collected, _, _ in numpy_actor.walk(chain, numpy_actor.NumpyActor(chance=0.3), steps=8):
         batch, rollouts = collected.batch, collected.batch.rollouts
         sampled = collected.seen[0]
@@ -96,7 +96,7 @@ def test_steps_must_be_scored_first():
 @pytest.mark.slow
 def test_training_on_answers_that_were_salvaged(tmp_path):
     steps = training_runs.on_brackets(
-        "scope", tmp_path, PATHS, steps=3, hyperparameters=("wrong_below=0.5",)
+        "scope", tmp_path, PATHS, steps=3, hyperparameters=("incorrect_below=0.5",)
     )
     assert max(training_runs.values(steps, "experience/salvageable_rows")) > 0
     assert max(training_runs.values(steps, "experience/salvaged_rows")) > 0

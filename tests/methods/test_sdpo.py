@@ -19,8 +19,8 @@ def test_the_teacher_is_shown_a_right_answer_of_the_group_never_the_rows_own():
     for (collected, _, _), labels_of in zip(found, shown[1::2], strict=True):
         batch, rollouts = collected.batch, collected.batch.rollouts
         for rows in batch.groups:
-            right = rollouts.outcome[rows] == 1
-            others = right.sum() - right > 0
+            correct = rollouts.outcome[rows] == 1
+            others = correct.sum() - correct > 0
             np.testing.assert_array_equal(rollouts.records["second_length"][rows] > 0, others)
             labels = {labels_of[row] for row in rows if rollouts.records["second_length"][row]}
             assert "plain" not in labels and len(labels) <= 2

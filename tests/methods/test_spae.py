@@ -37,12 +37,12 @@ def test_a_probe_scores_the_answer_behind_the_opening():
         first = 0
         for number, end in enumerate(own):
             tokens = np.array([*opening, *answer])[-len(answer) :]
-            right = np.exp(actor._logp(tokens, 0)).mean()
+            correct = np.exp(actor._logp(tokens, 0)).mean()
             sure = np.exp(-(0.1 * (tokens % 5)).mean())
             part = slice(first, end)
             assert (rollouts.records["step"][row, part] == number).all()
             np.testing.assert_allclose(
-                rollouts.records["probe_accuracy"][row, part], right, rtol=1e-5
+                rollouts.records["probe_accuracy"][row, part], correct, rtol=1e-5
             )
             np.testing.assert_allclose(
                 rollouts.records["probe_confidence"][row, part], sure, rtol=1e-5

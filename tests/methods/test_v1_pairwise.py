@@ -16,7 +16,7 @@ from rlvr_jax.types import Rollouts, TokenStats
 
 
 @pytest.mark.parametrize(
-    ("words", "right", "reward"),
+    ("words", "correct", "reward"),
     [
         ("Better.\n9, 2", (True, False), 1.0),
         ("9, 2", (False, True), 0.0),
@@ -31,8 +31,8 @@ from rlvr_jax.types import Rollouts, TokenStats
         ("", (True, False), np.nan),
     ],
 )
-def test_a_rating_is_paid_if_it_is_near_the_truth(words, right, reward):
-    np.testing.assert_equal(rating_reward(words, right, 0.2), reward)
+def test_a_rating_is_paid_if_it_is_near_the_truth(words, correct, reward):
+    np.testing.assert_equal(rating_reward(words, correct, 0.2), reward)
 
 
 def test_pairs_have_a_right_answer_and_are_groups_of_their_own():

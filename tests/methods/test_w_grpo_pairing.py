@@ -19,9 +19,9 @@ def test_a_negative_penalty_is_refused():
 
 
 def test_the_pair_is_the_rarest_success_and_the_rarest_failure():
-    right = np.array([0, 8, 2, 1, 1, 6, 7, 7])
-    assert choose_pair(right, np.full(8, 8), most=2) == (3, 6)
-    assert choose_pair(right[:2], np.full(2, 8), most=2) == (-1, -1)
+    correct = np.array([0, 8, 2, 1, 1, 6, 7, 7])
+    assert choose_pair(correct, np.full(8, 8), most=2) == (3, 6)
+    assert choose_pair(correct[:2], np.full(2, 8), most=2) == (-1, -1)
     # Of two answers a prompt can be both.
     assert choose_pair(np.array([1, 1]), np.full(2, 2), most=1) == (0, 1)
     assert choose_pair(np.array([1]), np.full(1, 2), most=1) == (0, -1)

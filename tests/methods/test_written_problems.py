@@ -48,10 +48,10 @@ def test_an_attempt_states_its_numbers_and_what_it_comes_to(text, problem):
 def test_problems_of_brackets_are_graded_as_those_of_the_task():
     task = hinted_brackets(train=16)
     problem = read_problem(task.train[0], "( 5 + 2 = 7 ) * 4 = 28")
-    right, wrong = task.verify(
+    correct, incorrect = task.verify(
         [problem] * 2, [Response("( 5 + 2 = 7 ) * 4 = 28"), Response("( 5 + 2 = 7 ) - 4 = 3")]
     )
-    assert (right.outcome, wrong.outcome) == (1, 0) and problem.kind == "easy"
+    assert (correct.outcome, incorrect.outcome) == (1, 0) and problem.kind == "easy"
 
 
 def test_those_who_write_earn_by_how_rarely_they_are_solved():
@@ -65,8 +65,8 @@ def test_those_who_write_earn_by_how_rarely_they_are_solved():
         0.75,
         -1,
     ]
-    right = np.array([True, False, True])
-    assert composed_solver_reward(right, good, -0.5, -1.0).tolist() == [1, -0.5, -1]
+    correct = np.array([True, False, True])
+    assert composed_solver_reward(correct, good, -0.5, -1.0).tolist() == [1, -0.5, -1]
 
 
 QUESTION = "Which river runs through the old town that lies below the castle?"

@@ -87,9 +87,9 @@ def batch_of(**changes):
 )
 def test_arrays_that_do_not_fit_the_mask_are_named(field, change, sentence):
     stats, batch = batch_of()
-    wrong = batch.replace(**{field: change(np.asarray(batch.get(field)))})
+    incorrect = batch.replace(**{field: change(np.asarray(batch.get(field)))})
     with pytest.raises(ValueError, match=sentence):
-        composed().loss(stats, wrong, {}, KEY)
+        composed().loss(stats, incorrect, {}, KEY)
 
 
 def test_a_statistic_of_another_shape_is_named():

@@ -70,7 +70,7 @@ def test_rates_are_those_of_choosing_one_by_one(rule):
                 part = slice(start, start + n)
                 answer, score = found.answer[prompt, part], found.score[prompt, part]
                 chosen = slowly(rule, answer, score, 0.3)
-                hits.append(chosen is not None and found.right[prompt, part][chosen])
+                hits.append(chosen is not None and found.correct[prompt, part][chosen])
             assert rates[prompt] == pytest.approx(np.mean(hits))
 
 
@@ -103,7 +103,7 @@ def test_every_answer_is_scored_once(loaded):
     assert calls == [16, 8] and recorder.tokens == 14
     recorder(np.array([2, 3, 0, 1]), key, np.array([4, 4, 0, 0]))
     told = recorder.answered()
-    assert told.right.shape == (4, 8) and told.unscored == 0 and told.tokens == 21
+    assert told.correct.shape == (4, 8) and told.unscored == 0 and told.tokens == 21
     assert (told.answer >= -1).all() and len(np.unique(told.answer[0])) > 2
 
 

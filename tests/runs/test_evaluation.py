@@ -199,9 +199,9 @@ def test_prompts_that_fill_the_last_call_are_not_counted(model):
         verify=lambda prompts, responses: [Grade(float(p.text.startswith("3"))) for p in prompts],
     )
     texts = [prompt.text for prompt in task.test]
-    rights = sum(text.startswith("3") for text in texts[:5])
+    correct_rows = sum(text.startswith("3") for text in texts[:5])
     result = evaluated(model, task, np.arange(5), samples=4)
-    np.testing.assert_allclose(result["held_out/pass@1"], rights / 5)
+    np.testing.assert_allclose(result["held_out/pass@1"], correct_rows / 5)
     alone = evaluated(model, task, np.arange(4), samples=4)
     both = evaluated(model, task, np.array([0, 1, 2, 3, 0]), samples=4)
     assert alone["held_out/entropy"] != both["held_out/entropy"]

@@ -32,7 +32,14 @@ FLOAT32 = 1e-5  # two programs that compute the same log-probs of a few nats
 GRPO = dict(method="grpo", minibatches=2)
 CURVES = {
     *("reward", "outcome", "outcome/small", "outcome/large", "length", "truncated_fraction"),
-    *("entropy", "entropy/p10", "entropy/p50", "entropy/p90", "entropy/right", "entropy/wrong"),
+    *(
+        "entropy",
+        "entropy/p10",
+        "entropy/p50",
+        "entropy/p90",
+        "entropy/correct",
+        "entropy/incorrect",
+    ),
     *("covariance", "low_entropy_fraction", "chosen_fraction", "clipped_fraction", "info/words"),
     *("ratio/min", "ratio/mean", "ratio/max", "ratio/effective_sample_size"),
     *("gradient_norm", "loss", "skipped_updates", "verifier_timeouts", "verifier_no_verdict"),

@@ -22,8 +22,8 @@ CASES = {
     "designing_rewards": ((), []),
     "gen_prm_thoughts": ((), []),
     "carr_cgrpo": (("column=1",), ["reward/evidence"]),
-    "arena_rl": ((), ["compared_pairs", "right_wins"]),
-    "think_rm": ((), ["compared_pairs", "right_wins"]),
+    "arena_rl": ((), ["compared_pairs", "correct_wins"]),
+    "think_rm": ((), ["compared_pairs", "correct_wins"]),
     "heimdall": ((), ["reward/verdict"]),
     "retroagent": (("column=1",), ["reward/progress", "best_fraction"]),
     "meta_policy": (("maxima=1,1,1",), ["criterion/0", "criterion/2"]),
@@ -38,7 +38,7 @@ CASES = {
 }
 OF_OBJECTIVE = {
     "intrinsic_rewards": ["certainty"],
-    "designing_rewards": ["process_reward", "process_reward/wrong"],
+    "designing_rewards": ["process_reward", "process_reward/incorrect"],
     "gen_prm_thoughts": ["process_reward"],
     "rlfr": ["process_reward"],
     "rlmec": ["key_tokens_fraction"],

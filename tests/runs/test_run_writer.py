@@ -39,10 +39,10 @@ def test_a_line_can_be_read_as_soon_as_it_is_logged(tmp_path):
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_what_json_has_no_word_for_is_null(tmp_path, value):
     writer = RunWriter(tmp_path, -1)
-    writer.log(1, {"entropy/right": value, "count": 3}, {})
+    writer.log(1, {"entropy/correct": value, "count": 3}, {})
     writer.close()
     assert (tmp_path / "metrics.jsonl").read_text() == (
-        '{"step": 1, "entropy/right": null, "count": 3}\n'
+        '{"step": 1, "entropy/correct": null, "count": 3}\n'
     )
 
 

@@ -96,9 +96,9 @@ def test_a_flow_begins_with_the_distance_from_noise_and_learns_right_answers(own
 def test_wrong_answers_teach_a_flow_nothing(own):
     scorer, batch = flow_scorer(0.8, 1), rows(own)
     optimizer, state = begun(own, scorer)
-    wrong = batch.replace(outcome=jnp.zeros(8))
+    incorrect = batch.replace(outcome=jnp.zeros(8))
     kept = jax.tree.map(jnp.copy, state)
-    same, told = fitted(own, scorer, optimizer, state, wrong)
+    same, told = fitted(own, scorer, optimizer, state, incorrect)
     jax.tree.map(np.testing.assert_array_equal, same, kept)
     assert told["critic/gradient_norm"] == 0
 

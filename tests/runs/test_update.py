@@ -344,11 +344,11 @@ def test_curves_split_the_entropy_by_outcome():
     rollouts = batch("float32")
     _, metrics, record = step(moved(), rollouts)
     entropy, mask = np.asarray(record["entropy"], float), np.asarray(rollouts.mask)
-    right = REWARD > 0.5
+    correct = REWARD > 0.5
     values = {
         "entropy": entropy[mask].mean(),
-        "entropy/right": entropy[right][mask[right]].mean(),
-        "entropy/wrong": entropy[~right][mask[~right]].mean(),
+        "entropy/correct": entropy[correct][mask[correct]].mean(),
+        "entropy/incorrect": entropy[~correct][mask[~correct]].mean(),
         "entropy/p10": np.quantile(entropy[mask], 0.1),
         "entropy/p90": np.quantile(entropy[mask], 0.9),
         "low_entropy_fraction": (entropy[mask] < 0.01).mean(),
@@ -361,7 +361,7 @@ def test_curves_of_no_token_are_missing():
     rollouts = batch("float32")
     nothing = rollouts.replace(mask=jnp.zeros_like(rollouts.mask))
     _, metrics, _ = step(moved(), nothing)
-    for name in ("entropy", "entropy/p50", "entropy/right", "low_entropy_fraction"):
+    for name in ("entropy", "entropy/p50", "entropy/correct", "low_entropy_fraction"):
         assert np.isnan(metrics[name]), name
 
 

@@ -20,7 +20,7 @@ class Right(numpy_actor.NumpyActor):
         graded = super().grade(batch)
         outcome = graded.rollouts.outcome.copy()
         for rows in graded.groups:
-            right = round(self.fraction(graded.requests[rows[0]].number) * len(rows))
-            outcome[rows] = np.arange(len(rows)) < right
+            correct = round(self.fraction(graded.requests[rows[0]].number) * len(rows))
+            outcome[rows] = np.arange(len(rows)) < correct
         told = [type(grade)(float(x)) for grade, x in zip(graded.grades, outcome, strict=True)]
         return graded.graded(told)

@@ -75,8 +75,8 @@ class Ending:
         return prompt.text, []
 
     def reply(self, state, text):
-        proved, wrong = text.endswith("5"), text[-1:] in ("1", "3", "7", "9", "")
-        return Reply(state, f"{state} {text}", proved or wrong, outcome=float(proved))
+        proved, incorrect = text.endswith("5"), text[-1:] in ("1", "3", "7", "9", "")
+        return Reply(state, f"{state} {text}", proved or incorrect, outcome=float(proved))
 
 
 @dataclass(frozen=True)

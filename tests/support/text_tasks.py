@@ -49,8 +49,8 @@ def judged_sums():
     """Sums beside verdicts on sums; the vocabulary needs `VERDICTS`."""
     sums = training_runs.sums()
     labelled = [
-        Labelled(prompt.text, str(prompt.answer + wrong), not wrong)
+        Labelled(prompt.text, str(prompt.answer + incorrect), not incorrect)
         for prompt in sums.train
-        for wrong in (0, 1)
+        for incorrect in (0, 1)
     ]
     return with_verdicts(sums, labelled, 0.5, "{problem} {solution} =")

@@ -60,9 +60,9 @@ def verify(prompts, responses):
     grades = []
     for prompt, response in zip(prompts, responses, strict=True):
         words = response.text.split()
-        right = str(prompt.answer) in words
+        correct = str(prompt.answer) in words
         info = {"words": float(len(words))}
-        grades.append(Grade(float(right), info=info, answer=" ".join(words[-1:])))
+        grades.append(Grade(float(correct), info=info, answer=" ".join(words[-1:])))
     return grades
 
 

@@ -49,7 +49,7 @@ def base_vs_rl(base_correct: ArrayLike, rl_correct: ArrayLike, n: int, bins: int
     """Compares two policies by correct samples per problem.
 
     Args:
-      base_correct, rl_correct: int [G], right ones of n samples.
+      base_correct, rl_correct: int [G], correct ones of n samples.
       n: samples per problem, of both.
       bins: of the histograms of solve rates.
     """
@@ -107,7 +107,7 @@ def crossing_interval(
     """Draws problems anew, the same ones for both policies, and looks where the curves cross.
 
     Args:
-      base_correct, rl_correct: int [G], right ones of n samples.
+      base_correct, rl_correct: int [G], correct ones of n samples.
       n: samples per problem, of both.
       rounds: resamples of the problems.
     """

@@ -1,8 +1,8 @@
 """Two policies on the same problems: solved sets, and whether chance explains their difference.
 
 Both are exact: the sign test of McNemar on the problems that one policy solves and the other does
-not (under the null each falls to either side with chance ½), and Fisher's test on the right samples
-of one problem under either policy, corrected over problems by Holm.
+not (under the null each falls to either side with chance ½), and Fisher's test on the correct
+samples of one problem under either policy, corrected over problems by Holm.
 
 Sources: McNemar 1947, https://doi.org/10.1007/BF02295996; Holm 1979,
 https://www.jstor.org/stable/4615733; the exact two-sided forms are the textbook's.
@@ -41,7 +41,7 @@ def paired_table(first: ArrayLike, second: ArrayLike) -> PairedTable:
     """Counts problems by which of two policies solves them.
 
     Args:
-      first, second: bool [G], whether the policy solves the problem (one right sample, or a solve
+      first, second: bool [G], whether the policy solves the problem (one correct sample, or a solve
         rate above a threshold).
     """
     found = columns("paired_table", "problems", first=first, second=second)
@@ -86,16 +86,16 @@ def changed_problems(
                 f"changed_problems: {name}_correct must be in [0, {name}_samples], got {c} of {n}"
             )
     c1, c2, n1, n2 = (x[..., None] for x in (c1, c2, n1, n2))
-    right = c1 + c2
+    correct = c1 + c2
     x = np.arange(int(n1.max(initial=0)) + 1)
-    possible = (x <= n1) & (x <= right) & (right - x <= n2)
+    possible = (x <= n1) & (x <= correct) & (correct - x <= n2)
 
     def log_choices(n, k):
         return special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
 
     def log_chance(x):
-        chosen = log_choices(n1, x) + log_choices(n2, right - x)
-        return chosen - log_choices(n1 + n2, right)
+        chosen = log_choices(n1, x) + log_choices(n2, correct - x)
+        return chosen - log_choices(n1 + n2, correct)
 
     each = np.where(possible, log_chance(np.where(possible, x, c1)), -np.inf)
     unlikely = each <= log_chance(c1) + _TIE

@@ -83,18 +83,18 @@ def pass_at_k_variance(num_samples: ArrayLike, num_correct: ArrayLike, k: ArrayL
 
 
 def majority_at_k(
-    answers: Sequence[Hashable], right: Hashable, k: int, unparsed: Hashable = None
+    answers: Sequence[Hashable], correct: Hashable, k: int, unparsed: Hashable = None
 ) -> float:
     """Exact chance that the plurality answer of k of the n samples is correct ("maj@k").
 
     The mean over all C(n, k) subsets. A tie shares the credit evenly, which is the expectation of
     a random tie-break; other code takes the first answer seen. Unparsed answers do not vote. The
-    subsets are counted, not listed: with m votes for the right answer, the ways to fill the other
+    subsets are counted, not listed: with m votes for the correct answer, the ways to fill the other
     k - m places so that nobody has more than m are the coefficients of a product of polynomials.
 
     Args:
       answers: [n], the extracted answers of one problem.
-      right: the correct answer.
+      correct: the correct answer.
       k: 1 ≤ k ≤ n ≤ 1000; k = n is the usual cons@n.
       unparsed: the value for "no answer found".
     Raises:
@@ -107,12 +107,13 @@ def majority_at_k(
             f"majority_at_k: answers must be 1 to {_LARGEST_MAJORITY}, got {n} of them"
         )
     _counts("majority_at_k", n, 0, k)
-    num_silent, num_right = counts.pop(unparsed, 0), counts.pop(right, 0)
+    num_silent, num_correct = counts.pop(unparsed, 0), counts.pop(correct, 0)
 
     won = 0.0
-    for votes in range(1, min(num_right, k) + 1):
+    for votes in range(1, min(num_correct, k) + 1):
         places = k - votes
-        # ways[t, d]: ways to choose d of the other samples so that t answers tie with the right one
+        # ways[t, d]: ways to choose d of the other samples so that t answers tie with the correct
+        # one
         ways = np.zeros((places // votes + 1, places + 1))
         ways[0] = _binomials(num_silent, places)
         for count in counts.values():
@@ -123,7 +124,7 @@ def majority_at_k(
                 chosen[1:, votes:] += ways[:-1, : places + 1 - votes] * choices[votes]
             ways = chosen
         shared = ways[:, places] / np.arange(1, len(ways) + 1)
-        won += special.binom(num_right, votes) * shared.sum()
+        won += special.binom(num_correct, votes) * shared.sum()
     return float(won / special.binom(n, k))
 
 

@@ -25,7 +25,7 @@ class Answers:
 
     Fields:
       problem: int [B], which problem a row answers.
-      outcome: [B], in [0, 1]; a row is right from ½ on. NaN, no verdict, is not right.
+      outcome: [B], in [0, 1]; a row is correct from ½ on. NaN, no verdict, is not correct.
       tokens, mask: int and bool [B, T], the response and which of its tokens were sampled.
       logp, entropy: [B, T], of the policy that answered; None: not known, and not compared.
       other_logp, other_entropy: [B, T], of the other policy on the same tokens; None: not scored.
@@ -136,7 +136,7 @@ class Answers:
         return len(self.problem) // len(self.weights)
 
     @property
-    def right(self) -> np.ndarray:
+    def correct(self) -> np.ndarray:
         """bool [B]."""
         return np.nan_to_num(self.outcome) >= _RIGHT
 
@@ -150,7 +150,7 @@ class Answers:
         return {
             "n": self.samples,
             "prompts": np.unique(self.problem).tolist(),
-            "correct": self.right[self.rows].sum(axis=1).tolist(),
+            "correct": self.correct[self.rows].sum(axis=1).tolist(),
             "weights": self.weights.tolist(),
         }
 

@@ -71,18 +71,18 @@ def _reachable(topic: Topic, before: Answers, after: Answers, names: tuple[str, 
     told = []
     for own, name, other in ((before, *names), (after, *reversed(names))):
         rare = (own.mask & (own.other_logp < np.log(_RARE))).any(axis=1)
-        right = own.right[own.rows].sum(axis=1)
-        if not (own.weights * right).any():
-            topic.missing.append(f"What {other} gave up of right responses needs one of {name}.")
+        correct = own.correct[own.rows].sum(axis=1)
+        if not (own.weights * correct).any():
+            topic.missing.append(f"What {other} gave up of correct responses needs one of {name}.")
             continue
-        some = right > 0
-        share = (rare & own.right)[own.rows].sum(axis=1)[some] / right[some]
+        some = correct > 0
+        share = (rare & own.correct)[own.rows].sum(axis=1)[some] / correct[some]
         found = bootstrap_mean([share], own.weights[some])
         topic.numbers[f"right_out_of_reach_of_{'last' if own is before else 'first'}"] = (
             interval_numbers(found)
         )
         told.append(
-            f"{found} of the right responses of {name} hold a token that {other} gives less than"
+            f"{found} of the correct responses of {name} hold a token that {other} gives less than"
             f" {100 * _RARE:g} %"
         )
     if told:

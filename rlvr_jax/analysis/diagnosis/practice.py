@@ -23,7 +23,7 @@ def practice(run: Run) -> Topic:
     kinds = np.array([_kinds(line) for line in lines])
     window = max(1, round(_FIFTH * len(kinds)))
     first, last = kinds[:window].mean(axis=0), kinds[-window:].mean(axis=0)
-    names = ("all_wrong", "mixed", "all_right")
+    names = ("all_incorrect", "mixed", "all_correct")
     groups = [sum(map(_judged, line["outcome"])) for line in lines]
     sizes = [sum(groups[:window]), sum(groups[-window:])]
     topic.numbers |= {
@@ -33,15 +33,15 @@ def practice(run: Run) -> Topic:
         "last": dict(zip(names, last.tolist(), strict=True)),
     }
     topic.sentences.append(
-        f"Groups that teach (right and wrong among their answers): {100 * first[1]:.0f} % →"
-        f" {100 * last[1]:.0f} %; all wrong {100 * first[0]:.0f} % → {100 * last[0]:.0f} %, all"
-        f" right {100 * first[2]:.0f} % → {100 * last[2]:.0f} % (first and last {window} steps,"
+        f"Groups that teach (correct and incorrect among their answers): {100 * first[1]:.0f} % →"
+        f" {100 * last[1]:.0f} %; all incorrect {100 * first[0]:.0f} % → {100 * last[0]:.0f} %, all"
+        f" correct {100 * first[2]:.0f} % → {100 * last[2]:.0f} % (first and last {window} steps,"
         f" n = {sizes[0]} and {sizes[1]} groups)."
     )
     _visits(topic, run)
     steps = [line["step"] for line in lines]
     table = thinned(np.column_stack([steps, kinds]), _MOST_POINTS)
-    shown = {"mixed": 2, "all wrong": 1, "all right": 3}
+    shown = {"mixed": 2, "all incorrect": 1, "all correct": 3}
     curves = {name: table[:, [0, column]] for name, column in shown.items()}
     note = f"before any filter, n = {len(lines)} steps"
     topic.charts.append(curve("Groups by outcome", "fraction", note, "step", curves, y=[0, 1]))

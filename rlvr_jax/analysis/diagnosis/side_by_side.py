@@ -78,9 +78,9 @@ def side_by_side(
 def _measures(sampled: Sequence[Answers]) -> Mapping[str, Callable[[Answers], np.ndarray]]:
     """Numbers of each problem by name, for quantities that all draws have."""
     found = {
-        "right": lambda answers: answers.right[answers.rows].mean(axis=1),
+        "correct": lambda answers: answers.correct[answers.rows].mean(axis=1),
         "different responses": lambda answers: _different(answers, False),
-        "different right responses": lambda answers: _different(answers, True),
+        "different correct responses": lambda answers: _different(answers, True),
     }
     alike = _one_vocabulary(sampled)
     if alike:
@@ -102,9 +102,9 @@ def _one_vocabulary(sampled: Sequence[Answers]) -> bool:
     return len({each.vocabulary for each in sampled}) == 1
 
 
-def _different(answers: Answers, right: bool) -> np.ndarray:
+def _different(answers: Answers, correct: bool) -> np.ndarray:
     """Different responses to each problem, or different correct ones, [P]."""
-    wanted = answers.right if right else np.ones(len(answers.right), bool)
+    wanted = answers.correct if correct else np.ones(len(answers.correct), bool)
     return np.array(
         [len({answers.texts(row) for row in rows if wanted[row]}) for rows in answers.rows], float
     )
@@ -130,7 +130,7 @@ def _wanted_text(gap: PromptInterval) -> str:
 def _variety(gaps: Mapping[str, tuple], names: tuple[str, str], samples: int) -> str:
     said = {1: "more", -1: "fewer", 0: "no other number of"}
     parts = []
-    for name in ("different responses", "different right responses"):
+    for name in ("different responses", "different correct responses"):
         gap, floor = gaps[name]
         chance = "" if floor is None else f"; two draws of {names[0]} differ by {signed(floor)}"
         parts.append(f"{said[direction(gap)]} {name} ({signed(gap)}{chance})")
@@ -154,11 +154,11 @@ def _calibration(topic, before, after, again, names: tuple[str, str]) -> None:
                 f" {known.sum()}."
             )
             return
-        if len(np.unique(answers.right[known])) < 2:
-            topic.missing.append(f"Calibration needs right and wrong answers of {name}.")
+        if len(np.unique(answers.correct[known])) < 2:
+            topic.missing.append(f"Calibration needs correct and incorrect answers of {name}.")
             return
         confidence = np.clip(token_confidence(answers.logp, answers.mask)[known], 0, 1)
-        found[name] = calibration(confidence, answers.right[known].astype(float), _BINS)
+        found[name] = calibration(confidence, answers.correct[known].astype(float), _BINS)
     fields = ("auroc", "ece", "brier", "overconfidence")
     topic.numbers["calibration"] = {
         name: {field: getattr(each, field) for field in fields} for name, each in found.items()
@@ -170,7 +170,8 @@ def _calibration(topic, before, after, again, names: tuple[str, str]) -> None:
     if again is not None:
         chance = f"; a second draw of {names[0]}: {found[f'{names[0]} again'].auroc:.3f}"
     topic.sentences.append(
-        f"Mean token probability ranks right responses above wrong ones with AUROC {old.auroc:.3f}"
-        f" → {new.auroc:.3f} (½: not at all{chance}); it exceeds the share of right ones by"
+        f"Mean token probability ranks correct responses above incorrect ones with AUROC"
+        f" {old.auroc:.3f}"
+        f" → {new.auroc:.3f} (½: not at all{chance}); it exceeds the share of correct ones by"
         f" {signed_number(old.overconfidence)} → {signed_number(new.overconfidence)}."
     )

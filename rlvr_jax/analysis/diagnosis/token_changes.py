@@ -53,21 +53,22 @@ def _moved(topic: Topic, before: Answers, names: tuple[str, str]) -> None:
 
 def _by_outcome(topic: Topic, before: Answers, after: Answers, names: tuple[str, str]) -> None:
     """Whose entropy changed, each policy on its own responses."""
-    ends = [outcome_entropy(a.entropy, a.mask, a.right) for a in (before, after)]
+    ends = [outcome_entropy(a.entropy, a.mask, a.correct) for a in (before, after)]
     parts = change_by_outcome(*ends)
-    right, wrong = [end.right for end in ends], [end.wrong for end in ends]
+    correct, incorrect = [end.correct for end in ends], [end.incorrect for end in ends]
     topic.numbers |= {
-        "entropy_right": right,
-        "entropy_wrong": wrong,
+        "entropy_right": correct,
+        "entropy_wrong": incorrect,
         "entropy_change_by_outcome": parts._asdict() | {"change": parts.change},
     }
     topic.sentences.append(
-        f"Each on its own responses, {_arrow(right)} nats a token in right ones and {_arrow(wrong)}"
-        f" in wrong ones. Over all {names[1]} has {signed_number(parts.change)}:"
-        f" {signed_number(parts.wrong)} within wrong responses,"
-        f" {signed_number(parts.right)} within right ones,"
-        f" {signed_number(parts.shares)} as the share of tokens in wrong ones went"
-        f" {100 * ends[0].wrong_share:.0f} % → {100 * ends[1].wrong_share:.0f} % (n ="
+        f"Each on its own responses, {_arrow(correct)} nats a token in correct ones and"
+        f" {_arrow(incorrect)}"
+        f" in incorrect ones. Over all {names[1]} has {signed_number(parts.change)}:"
+        f" {signed_number(parts.incorrect)} within incorrect responses,"
+        f" {signed_number(parts.correct)} within correct ones,"
+        f" {signed_number(parts.shares)} as the share of tokens in incorrect ones went"
+        f" {100 * ends[0].incorrect_fraction:.0f} % → {100 * ends[1].incorrect_fraction:.0f} % (n ="
         f" {before.mask.sum()} and {after.mask.sum()} tokens)."
     )
 

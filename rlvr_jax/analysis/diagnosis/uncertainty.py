@@ -86,14 +86,15 @@ def _by_outcome(topic: Topic, run: Run, steps: np.ndarray) -> None:
     """Entropy of correct and of incorrect responses in the last tenth of the steps."""
     begin = steps[-max(1, round(_TENTH * len(steps)))]
     found = []
-    for name in ("right", "wrong"):
+    for name in ("correct", "incorrect"):
         at, values = run.series(f"entropy/{name}")
         if not (at >= begin).any():
             return
         found.append(float(values[at >= begin].mean()))
-    topic.numbers |= dict(zip(("right", "wrong"), found, strict=True))
+    topic.numbers |= dict(zip(("correct", "incorrect"), found, strict=True))
     topic.sentences.append(
-        f"At the end right responses have {found[0]:.3f} nats a token, wrong ones {found[1]:.3f}."
+        f"At the end correct responses have {found[0]:.3f} nats a token, incorrect ones"
+        f" {found[1]:.3f}."
     )
 
 
@@ -126,7 +127,8 @@ def _stages(topic: Topic, run: Run) -> None:
         topic.numbers["stages"][name] = None if parts is None else parts[0]._asdict()
         if parts is None:
             topic.missing.append(
-                f"Whose entropy changed on the {name} stage needs entropy/right and entropy/wrong"
+                f"Whose entropy changed on the {name} stage needs entropy/correct and"
+                f" entropy/incorrect"
                 f" at both of its ends."
             )
             continue
@@ -134,8 +136,8 @@ def _stages(topic: Topic, run: Run) -> None:
         said += (
             f" {'While it rose' if name == 'rising' else 'From there on'} entropy changed by"
             f" {signed_number(change.change)} nats a token:"
-            f" {signed_number(change.wrong)} within wrong responses,"
-            f" {signed_number(change.right)} within right ones,"
+            f" {signed_number(change.incorrect)} within incorrect responses,"
+            f" {signed_number(change.correct)} within correct ones,"
             f" {signed_number(change.shares)} as their shares moved"
             f" (n = {number} steps at either end)."
         )
@@ -144,9 +146,9 @@ def _stages(topic: Topic, run: Run) -> None:
 
 def _parts(run: Run, first: float, last: float) -> tuple[OutcomeParts, int] | None:
     """The change of entropy between the ends of a stage by outcome, a tenth of its steps at either
-    end, and how many those are; None where an end has no right or no wrong responses, or the stage
-    is one step."""
-    names = ("entropy", "entropy/wrong", "entropy/right")
+    end, and how many those are; None where an end has no correct or no incorrect responses, or the
+    stage is one step."""
+    names = ("entropy", "entropy/incorrect", "entropy/correct")
     columns = [dict(zip(*run.series(name), strict=True)) for name in names]
     inside = [step for step in columns[0] if first <= step <= last]
     window = max(1, round(_TENTH * len(inside)))

@@ -180,7 +180,7 @@ def _confidence(rows: _Rows, told: dict[str, Any]) -> list[str]:
         name: getattr(found, name) for name in ("ece", "auroc", "brier", "overconfidence")
     }
     return [
-        f"Mean token probability ranks right responses above wrong ones with AUROC"
+        f"Mean token probability ranks correct responses above incorrect ones with AUROC"
         f" {found.auroc:.2f} (½: not at all), calibration error {found.ece:.2f}"
         f" ({int(known.sum())} responses, {_BINS} bins)."
     ]

@@ -96,11 +96,11 @@ def position_profile(entropy: ArrayLike, mask: ArrayLike, parts: int = 4) -> np.
 
 
 def entropy_by_outcome(
-    entropy: ArrayLike, mask: ArrayLike, right: ArrayLike
+    entropy: ArrayLike, mask: ArrayLike, correct: ArrayLike
 ) -> tuple[float, float]:
     """Mean entropy over the tokens of correct and incorrect rollouts (bool [B]); 0 if none."""
-    mask, right = np.asarray(mask, bool), np.asarray(right, bool)[:, None]
-    return masked_mean(entropy, mask & right), masked_mean(entropy, mask & ~right)
+    mask, correct = np.asarray(mask, bool), np.asarray(correct, bool)[:, None]
+    return masked_mean(entropy, mask & correct), masked_mean(entropy, mask & ~correct)
 
 
 def branching(logits: ArrayLike, top_p: float = 0.95) -> np.ndarray:

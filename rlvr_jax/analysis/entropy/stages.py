@@ -1,7 +1,7 @@
 """The two stages of a run, rising and plateau, and whose entropy falls in each.
 
 Deng et al. 2025, "From Trial-and-Error to Improvement", https://arxiv.org/abs/2508.07534, see most
-of the entropy fall in wrong responses while reward rises; on the plateau nearly all tokens keep
+of the entropy fall in incorrect responses while reward rises; on the plateau nearly all tokens keep
 their probability. Where one stage ends is not defined there. Here it is the τ of
 
     reward ≈ c + s · min(step, τ),   s > 0,
@@ -70,58 +70,65 @@ class OutcomeEntropy(NamedTuple):
     """Entropy of a pool of rollouts by outcome.
 
     Fields:
-      wrong_share: fraction of the tokens that are in incorrect rollouts.
-      wrong, right: mean entropy of those and of the others, nats a token; None without any.
+      incorrect_fraction: fraction of the tokens that are in incorrect rollouts.
+      incorrect, correct: mean entropy of those and of the others, nats a token; None without any.
     """
 
-    wrong_share: float
-    wrong: float | None
-    right: float | None
+    incorrect_fraction: float
+    incorrect: float | None
+    correct: float | None
 
 
-def outcome_entropy(entropy: ArrayLike, mask: ArrayLike, right: ArrayLike) -> OutcomeEntropy:
+def outcome_entropy(entropy: ArrayLike, mask: ArrayLike, correct: ArrayLike) -> OutcomeEntropy:
     """Of tokens.
 
     Args:
-      entropy: [B, T] nats. mask: bool [B, T]. right: bool [B].
+      entropy: [B, T] nats. mask: bool [B, T]. correct: bool [B].
     """
     entropy, mask = np.asarray(entropy, float), np.asarray(mask, bool)
     if not mask.any():
         raise ValueError("outcome_entropy: mask must have a token on it, got none")
-    good = mask & np.asarray(right, bool)[:, None]
-    wrong, rest = (entropy[where] for where in (mask & ~good, good))
+    good = mask & np.asarray(correct, bool)[:, None]
+    incorrect, rest = (entropy[where] for where in (mask & ~good, good))
     return OutcomeEntropy(
-        len(wrong) / int(mask.sum()),
-        float(wrong.mean()) if len(wrong) else None,
+        len(incorrect) / int(mask.sum()),
+        float(incorrect.mean()) if len(incorrect) else None,
         float(rest.mean()) if len(rest) else None,
     )
 
 
-def entropy_and_share(entropy: ArrayLike, wrong: ArrayLike, right: ArrayLike) -> OutcomeEntropy:
-    """Of curves, which do not say how many tokens are in wrong rollouts: entropy is w · wrong +
-    (1 - w) · right at every step, and w over all of them is had by least squares.
+def entropy_and_share(
+    entropy: ArrayLike, incorrect: ArrayLike, correct: ArrayLike
+) -> OutcomeEntropy:
+    """Of curves, which do not say how many tokens are in incorrect rollouts: entropy is w ·
+    incorrect +
+    (1 - w) · correct at every step, and w over all of them is had by least squares.
 
     Args:
-      entropy, wrong, right: [N] means over tokens, nats, of the steps that have all three; N ≥ 1.
+      entropy, incorrect, correct: [N] means over tokens, nats, of the steps that have all three; N
+        ≥ 1.
     """
-    entropy, wrong, right = (np.asarray(values, float) for values in (entropy, wrong, right))
-    apart = wrong - right
+    entropy, incorrect, correct = (
+        np.asarray(values, float) for values in (entropy, incorrect, correct)
+    )
+    apart = incorrect - correct
     size = float(apart @ apart)
     # Where they are equal, the shares make no difference.
-    share = float(np.clip(apart @ (entropy - right) / size, 0, 1)) if size else 0.5
-    return OutcomeEntropy(share, float(wrong.mean()), float(right.mean()))
+    share = float(np.clip(apart @ (entropy - correct) / size, 0, 1)) if size else 0.5
+    return OutcomeEntropy(share, float(incorrect.mean()), float(correct.mean()))
 
 
 class OutcomeParts(NamedTuple):
     """A change of mean entropy, nats a token, in three parts that add up to it.
 
     Fields:
-      wrong, right: of tokens of wrong and of right rollouts, by their share in the mean of both.
+      incorrect, correct: of tokens of incorrect and of correct rollouts, by their share in the mean
+        of both.
       shares: because more tokens are in one kind than before.
     """
 
-    wrong: float
-    right: float
+    incorrect: float
+    correct: float
     shares: float
 
     @property
@@ -131,7 +138,8 @@ class OutcomeParts(NamedTuple):
 
 
 def change_by_outcome(before: OutcomeEntropy, after: OutcomeEntropy) -> OutcomeParts:
-    """Parts a change of entropy by outcome (Kitagawa 1955): with w the fraction of wrong tokens and
+    """Parts a change of entropy by outcome (Kitagawa 1955): with w the fraction of incorrect tokens
+    and
     bars for the mean of before and after,
 
         ΔH = w̄ ΔH_wrong + (1 - w̄) ΔH_right + Δw (H̄_wrong - H̄_right).
@@ -140,14 +148,14 @@ def change_by_outcome(before: OutcomeEntropy, after: OutcomeEntropy) -> OutcomeP
     has no part.
     """
     ends = []
-    for old, new in ((before.wrong, after.wrong), (before.right, after.right)):
+    for old, new in ((before.incorrect, after.incorrect), (before.correct, after.correct)):
         known = [value for value in (old, new) if value is not None] or [0.0]
         ends.append((known[0], known[-1]))
-    (wrong, later_wrong), (right, later_right) = ends
-    share = (before.wrong_share + after.wrong_share) / 2
-    moved = after.wrong_share - before.wrong_share
+    (incorrect, later_incorrect), (correct, later_correct) = ends
+    share = (before.incorrect_fraction + after.incorrect_fraction) / 2
+    moved = after.incorrect_fraction - before.incorrect_fraction
     return OutcomeParts(
-        share * (later_wrong - wrong),
-        (1 - share) * (later_right - right),
-        moved * (wrong + later_wrong - right - later_right) / 2,
+        share * (later_incorrect - incorrect),
+        (1 - share) * (later_correct - correct),
+        moved * (incorrect + later_incorrect - correct - later_correct) / 2,
     )

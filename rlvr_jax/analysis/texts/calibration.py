@@ -126,10 +126,10 @@ def calibration(
     )
 
 
-def _auroc(confidence: np.ndarray, right: np.ndarray) -> float:
+def _auroc(confidence: np.ndarray, correct: np.ndarray) -> float:
     """From the ranks (mean ranks for ties)."""
-    number, others = int(right.sum()), int((~right).sum())
+    number, others = int(correct.sum()), int((~correct).sum())
     if not number or not others:
         return 0.5
     rank = stats.rankdata(confidence)
-    return float((rank[right].sum() - number * (number + 1) / 2) / (number * others))
+    return float((rank[correct].sum() - number * (number + 1) / 2) / (number * others))

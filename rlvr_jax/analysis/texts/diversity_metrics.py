@@ -6,7 +6,7 @@
                     number of different rollouts; of order q: exp(ln Σ λ^q / (1 - q))
     set distance    mean Jaccard distance of sets (of bigrams, equations, called tools)
     answers         different ones, entropy of their histogram, Simpson's 1 - Σ f²
-    right ones      different texts among correct rollouts, which pass@k should preserve
+    correct ones      different texts among correct rollouts, which pass@k should preserve
 
 distinct-n falls with length: compare at equal numbers of tokens. Mean hidden states have cosines
 near 1 for any text: centre them before a Vendi score is believed.

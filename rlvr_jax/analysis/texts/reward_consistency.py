@@ -1,7 +1,7 @@
 """Consistency of a reward: does it separate a prompt's correct answer from that of a similar one?
 
 Shen et al. 2023, "The Trickle-down Impact of Reward (In-)consistency on RLHF",
-https://arxiv.org/abs/2309.16155. Pairs of similar prompts x₀, x₁ with different right answers y₀,
+https://arxiv.org/abs/2309.16155. Pairs of similar prompts x₀, x₁ with different correct answers y₀,
 y₁, and R_ij the reward of prompt i with answer j:
 
     response side   R₀₀ > R₀₁ and R₁₁ > R₁₀        prompt side   R₀₀ > R₁₀ and R₁₁ > R₀₁

@@ -1,6 +1,6 @@
 """What one update or one reward does to probabilities.
 
-`mass_balance`: of right tokens in one step. `interference`: of the right answers of other
+`mass_balance`: of correct tokens in one step. `interference`: of the correct answers of other
   problems. `policy_cliff`: of an optimal policy when rewards change a little. `did`: what an
   update tells about responses.
 """

@@ -1,12 +1,12 @@
 """Interference: the effect of an update on one problem on the correct answers of the others.
 
 Nguyen et al. 2025, "The Reasoning Boundary Paradox", https://arxiv.org/abs/2510.02230. After one
-step on a rollout (x, y) with advantage A, a right answer y' of x' changes to first order by
+step on a rollout (x, y) with advantage A, a correct answer y' of x' changes to first order by
 
     Δ log π(y' | x') = η K A,        K = ⟨∇ log π(y' | x'), ∇ log π(y | x)⟩
 
     K_ij = η ⟨g_i, h_j⟩     g_i = 1/N Σ_n A_n ∇ mean-token-log π(y_n)
-                            h_j the mean of that gradient over j's right rollouts
+                            h_j the mean of that gradient over j's correct rollouts
 
 Here with gradients only by the last layer, logits = hidden · W, so that no backward pass is
 needed: ∇_W log π(y_t) = hidden_t (onehot_t - p_t)ᵀ. A proxy: signs mostly agree with the full
@@ -14,8 +14,8 @@ kernel's, magnitudes do not, and what an optimizer with momentum does is another
 not sums: with sums long answers would rule. Common first words make all K positive; mask them if
 the question is about content.
 
-Winner takes all: the slope of the gain of log π on log π before, over problems with a right answer;
-positive means that the likely became likelier still.
+Winner takes all: the slope of the gain of log π on log π before, over problems with a correct
+answer; positive means that the likely became likelier still.
 """
 
 from typing import NamedTuple
@@ -30,10 +30,10 @@ class Interference(NamedTuple):
     """Influence of problems on each other.
 
     Fields:
-      influence: [G, G], K_ij: of training on i on the right answers of j; 0 where i has no
-        advantage or j no right rollout.
+      influence: [G, G], K_ij: of training on i on the correct answers of j; 0 where i has no
+        advantage or j no correct rollout.
       negative_share: fraction of pairs i ≠ j with K_ij < 0, of those with an advantage in i and a
-        right rollout in j; 0 if there are none.
+        correct rollout in j; 0 if there are none.
       mean_off_diagonal: mean K_ij of these pairs.
       self_influence: [G], the diagonal.
     """
@@ -67,21 +67,25 @@ def row_gradients(
 
 
 def interference(
-    gradients: ArrayLike, advantage: ArrayLike, right: ArrayLike, group: ArrayLike, rate: float = 1
+    gradients: ArrayLike,
+    advantage: ArrayLike,
+    correct: ArrayLike,
+    group: ArrayLike,
+    rate: float = 1,
 ) -> Interference:
     """Compares the step on each problem with the correct answers of every problem.
 
     Args:
       gradients: [B, …], of each row's mean token log-prob.
-      advantage: [B]. right: bool [B]. group: int [B], 0 … G - 1, which problem a row answers.
+      advantage: [B]. correct: bool [B]. group: int [B], 0 … G - 1, which problem a row answers.
       rate: η.
     """
-    a, right, group = np.asarray(advantage, float), np.asarray(right, bool), np.asarray(group)
+    a, correct, group = np.asarray(advantage, float), np.asarray(correct, bool), np.asarray(group)
     rows = np.asarray(gradients, float).reshape(len(a), -1)
     member = group[None] == np.arange(group.max() + 1)[:, None]
-    number, hits = member.sum(axis=1), (member & right).sum(axis=1)
+    number, hits = member.sum(axis=1), (member & correct).sum(axis=1)
     step = (member * a) @ rows / np.maximum(number, 1)[:, None]
-    watched = (member & right) @ rows / np.maximum(hits, 1)[:, None]
+    watched = (member & correct) @ rows / np.maximum(hits, 1)[:, None]
     influence = rate * step @ watched.T
     trained = (member & (a != 0)).any(axis=1)
     pairs = trained[:, None] & (hits > 0) & ~np.eye(len(number), dtype=bool)
@@ -95,15 +99,15 @@ def interference(
 
 
 def right_answer_logp(
-    logp: ArrayLike, mask: ArrayLike, right: ArrayLike, group: ArrayLike
+    logp: ArrayLike, mask: ArrayLike, correct: ArrayLike, group: ArrayLike
 ) -> np.ndarray:
     """Mean over a problem's correct rollouts of their mean token log-prob, [G] nats; 0 without any.
 
     Args:
-      logp: [B, T] nats. mask: bool [B, T]. right: bool [B]. group: int [B], 0 … G - 1.
+      logp: [B, T] nats. mask: bool [B, T]. correct: bool [B]. group: int [B], 0 … G - 1.
     """
-    group, right = np.asarray(group), np.asarray(right, bool)
-    return binned_mean(row_mean(logp, mask)[right], group[right], group.max() + 1)
+    group, correct = np.asarray(group), np.asarray(correct, bool)
+    return binned_mean(row_mean(logp, mask)[correct], group[correct], group.max() + 1)
 
 
 def winner_slope(before: ArrayLike, change: ArrayLike, watched: ArrayLike) -> float:

@@ -1,16 +1,17 @@
 """The mass balance: the effect of one policy gradient step on the mass of correct tokens.
 
 Hu et al. 2025, "BroRL", https://arxiv.org/abs/2510.01180: one state, a softmax over tokens with
-probabilities p, N samples, reward R_c for right and R_w for wrong tokens, 0 for those that were not
-sampled. To first order in the rate η
+probabilities p, N samples, reward R_c for correct and R_w for incorrect tokens, 0 for those that
+were not sampled. To first order in the rate η
 
     Δz_i   = (η/N) p_i (R_i 1[i sampled] - S),   S = R_c P⁺ + R_w P⁻
     ΔQ⁺    = (η/N) [(R_c - S) Q⁻ A + (S - R_w) Q⁺ B + S (Q⁺ U⁻ - Q⁻ U⁺)]
 
-Q⁺ and Q⁻ are the mass of right and wrong tokens, P⁺ and P⁻ that of the sampled ones, A and B the
-sum of p² over sampled right and wrong ones, U⁺ and U⁻ that over the others. What was sampled always
-adds to Q⁺ (R_c ≥ S ≥ R_w, which needs R_c ≥ 0 ≥ R_w); what was not may take, and vanishes as
-everything is sampled. The factor 1/N is the average over samples: the statement is about signs.
+Q⁺ and Q⁻ are the mass of correct and incorrect tokens, P⁺ and P⁻ that of the sampled ones, A and B
+the sum of p² over sampled correct and incorrect ones, U⁺ and U⁻ that over the others. What was
+sampled always adds to Q⁺ (R_c ≥ S ≥ R_w, which needs R_c ≥ 0 ≥ R_w); what was not may take, and
+vanishes as everything is sampled. The factor 1/N is the average over samples: the statement is
+about signs.
 """
 
 from typing import NamedTuple
@@ -22,32 +23,32 @@ class MassBalance(NamedTuple):
     """The change of Q⁺ in one step, in its terms.
 
     Fields:
-      sampled_right, sampled_wrong, unsampled: [...], the three terms.
+      sampled_correct, sampled_incorrect, unsampled: [...], the three terms.
       change: [...], their sum.
-      direct: [...], the same summed over the tokens, Σ p_i (Δz_i - Σ_j p_j Δz_j) over right ones.
+      direct: [...], the same summed over the tokens, Σ p_i (Δz_i - Σ_j p_j Δz_j) over correct ones.
       step: [..., V], Δz.
       baseline: [...], S.
-      right_mass: [...], Q⁺ before the step.
+      correct_mass: [...], Q⁺ before the step.
     """
 
-    sampled_right: np.ndarray
-    sampled_wrong: np.ndarray
+    sampled_correct: np.ndarray
+    sampled_incorrect: np.ndarray
     unsampled: np.ndarray
     change: np.ndarray
     direct: np.ndarray
     step: np.ndarray
     baseline: np.ndarray
-    right_mass: np.ndarray
+    correct_mass: np.ndarray
 
 
 def mass_balance(
     probability: np.ndarray,
     sampled: np.ndarray,
-    right: np.ndarray,
+    correct: np.ndarray,
     samples: np.ndarray,
     *,
-    right_reward: float = 1.0,
-    wrong_reward: float = -1.0,
+    correct_reward: float = 1.0,
+    incorrect_reward: float = -1.0,
     learning_rate: float = 1.0,
 ) -> MassBalance:
     """Effect of one step on the probability of correct tokens.
@@ -55,9 +56,9 @@ def mass_balance(
     Args:
       probability: p, [..., V], summing to 1.
       sampled: bool [..., V], tokens that occur among the samples.
-      right: bool [V] or [..., V].
+      correct: bool [V] or [..., V].
       samples: N, [...].
-      right_reward, wrong_reward: R_c and R_w.
+      correct_reward, incorrect_reward: R_c and R_w.
       learning_rate: η.
     Raises:
       ValueError: probabilities that do not sum to 1; fewer than one sample.
@@ -68,21 +69,25 @@ def mass_balance(
         raise ValueError(f"mass_balance: probability must sum to 1, got {total.ravel()[:3]}")
     if np.any(np.asarray(samples) < 1):
         raise ValueError(f"mass_balance: samples must be at least 1, got {np.min(samples)}")
-    right = np.broadcast_to(right, p.shape)
+    correct = np.broadcast_to(correct, p.shape)
     rate = learning_rate / np.asarray(samples, float)
 
     def mass(where, power=1):
         return np.sum(np.where(where, p**power, 0), axis=-1)
 
-    right_mass, wrong_mass = mass(right), mass(~right)
-    baseline = right_reward * mass(right & sampled) + wrong_reward * mass(~right & sampled)
-    gained = rate * (right_reward - baseline) * wrong_mass * mass(right & sampled, 2)
-    freed = rate * (baseline - wrong_reward) * right_mass * mass(~right & sampled, 2)
-    left = right_mass * mass(~right & ~sampled, 2) - wrong_mass * mass(right & ~sampled, 2)
+    correct_mass, incorrect_mass = mass(correct), mass(~correct)
+    baseline = correct_reward * mass(correct & sampled) + incorrect_reward * mass(
+        ~correct & sampled
+    )
+    gained = rate * (correct_reward - baseline) * incorrect_mass * mass(correct & sampled, 2)
+    freed = rate * (baseline - incorrect_reward) * correct_mass * mass(~correct & sampled, 2)
+    left = correct_mass * mass(~correct & ~sampled, 2) - incorrect_mass * mass(
+        correct & ~sampled, 2
+    )
     unsampled = rate * baseline * left
-    reward = np.where(sampled, np.where(right, right_reward, wrong_reward), 0.0)
+    reward = np.where(sampled, np.where(correct, correct_reward, incorrect_reward), 0.0)
     step = rate[..., None] * p * (reward - baseline[..., None])
     moved = p * (step - np.sum(p * step, axis=-1, keepdims=True))
-    direct = np.sum(np.where(right, moved, 0), axis=-1)
+    direct = np.sum(np.where(correct, moved, 0), axis=-1)
     change = gained + freed + unsampled
-    return MassBalance(gained, freed, unsampled, change, direct, step, baseline, right_mass)
+    return MassBalance(gained, freed, unsampled, change, direct, step, baseline, correct_mass)

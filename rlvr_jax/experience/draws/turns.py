@@ -113,10 +113,10 @@ def turns(
 
 def _check_players(world: Environment | Game, samples: Sequence[int]) -> None:
     players = getattr(world, "players", 1)
-    if wrong := [number for number in samples if number % players]:
+    if incorrect := [number for number in samples if number % players]:
         raise ValueError(
             f"turns: samples_per_prompt must be a multiple of the {players} players of"
-            f" {world.label}, got {wrong[0]}"
+            f" {world.label}, got {incorrect[0]}"
         )
 
 

@@ -195,13 +195,13 @@ class NumpyActor(Actor):
             chance = request.prompt.meta.get("chance", 0.5) if self.chance is None else self.chance
             chance += 0.4 * (request.view.label != "plain")
             draw = np.random.default_rng([*rollouts.tokens[row].tolist(), request.number]).uniform()
-            right = draw < chance and not rollouts.truncated[row]
+            correct = draw < chance and not rollouts.truncated[row]
             ended = float(not rollouts.truncated[row])
             answer = str(rollouts.tokens[row, 0] % 3) if ended else None
-            if right and is_proposal(request.prompt):
+            if correct and is_proposal(request.prompt):
                 (found,) = proposal_in(ONE_WORD, [request.prompt], [batch.responses[row].text])
-                right, answer = found is not None, found and found.text()
-            grades.append(Grade(float(right), info={"ended": ended}, answer=answer))
+                correct, answer = found is not None, found and found.text()
+            grades.append(Grade(float(correct), info={"ended": ended}, answer=answer))
         return batch.graded(grades)
 
     def score(self, batch: Batch, needs: Iterable[str], of: str = "current") -> dict[str, Any]:

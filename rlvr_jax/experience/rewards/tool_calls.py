@@ -88,14 +88,14 @@ def call_reward(calls: Sequence[Call], reference: Sequence[Call], fraction: floa
     return fraction * (names == wanted) + (1 - fraction) * mean
 
 
-def trained_reward(form: float, right: float, length: float, progress: float) -> float:
+def trained_reward(form: float, correct: float, length: float, progress: float) -> float:
     """(w_f R_format + w_c R_right + R_length) / 3, w_f from 2 down to 1 and w_c from 1 up to 2.
 
     Args:
-      form, right, length: R_format, R_right and R_length; 0 where ungraded.
+      form, correct, length: R_format, R_right and R_length; 0 where ungraded.
       progress: fraction of the training that is done, in [0, 1].
     Source: Fission-GRPO, from notes; the linear change of the weights is ours.
     """
-    check_each(Finite, "trained_reward", form=form, right=right, length=length)
+    check_each(Finite, "trained_reward", form=form, correct=correct, length=length)
     check_each(Unit, "trained_reward", progress=progress)
-    return ((2 - progress) * form + (1 + progress) * right + length) / 3
+    return ((2 - progress) * form + (1 + progress) * correct + length) / 3

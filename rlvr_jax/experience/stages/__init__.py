@@ -1,6 +1,6 @@
 """Stages: changes of a batch between sampling and training."""
 
-from rlvr_jax.experience.stages.choices.groups import all_wrong, outside, uniform
+from rlvr_jax.experience.stages.choices.groups import all_incorrect, outside, uniform
 from rlvr_jax.experience.stages.choices.rows import mask_truncated, select_rows
 from rlvr_jax.experience.stages.donors.imitate_turns import imitate_turns
 from rlvr_jax.experience.stages.donors.rehearse import rehearse
@@ -18,7 +18,7 @@ from rlvr_jax.experience.stages.rounds.redraw import redraw, refill
 
 __all__ = [
     "add_traces",
-    "all_wrong",
+    "all_incorrect",
     "ask_verdict",
     "compare_by",
     "compare_with",

@@ -21,7 +21,7 @@ Traps: a task with no success, or with no failure, gives no pair, and without pa
 sums over thousands of tokens saturate σ; guidance that quotes the solution is not used
 """
 
-from rlvr_jax.experience import PLAIN, Shown, View, all_wrong, experience, redraw, turns
+from rlvr_jax.experience import PLAIN, Shown, View, all_incorrect, experience, redraw, turns
 from rlvr_jax.experience.views import with_note
 from rlvr_jax.objectives import implicit_reward_loss, objective_of_terms
 from rlvr_jax.tasks.base import Prompt, Task
@@ -72,7 +72,7 @@ def agent_rlvr(
         objective=objective_of_terms([implicit_reward_loss(coefficient, one_pair=True)]),
         experience=experience(
             draw=draw,
-            stages=[redraw(all_wrong, guidance(leak_words), "append", attempts, trained=PLAIN)],
+            stages=[redraw(all_incorrect, guidance(leak_words), "append", attempts, trained=PLAIN)],
         ),
     )
 

@@ -25,7 +25,7 @@ cap are dropped, not truncated, and stay in the denominator; long rows weigh mor
 
 import jax.numpy as jnp
 
-from rlvr_jax.experience import all_wrong, experience, queued, refill
+from rlvr_jax.experience import all_incorrect, experience, queued, refill
 from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives import Transform, advantage_of_rewards, masked_mean, standardize_advantage
 from rlvr_jax.objectives.compositions import clipped_objective
@@ -124,7 +124,7 @@ def asearcher(
             transforms=[standardize_advantage(epsilon, ddof=0), band_importance(0.0, cap)],
         ),
         # Dropped groups stay in the batch, without a mask.
-        experience=experience(draw=draw, stages=[refill(all_wrong, rounds=1)]),
+        experience=experience(draw=draw, stages=[refill(all_incorrect, rounds=1)]),
     )
 
 

@@ -99,38 +99,38 @@ def tag_penalty(texts: Sequence[str], turns: np.ndarray) -> np.ndarray:
 def select_cleanest(
     oversampling: Count = 2,
     penalty: Penalty = missed_rewards,
-    least_wrong: NonNegativeInt = 2,
-    least_right: NonNegativeInt = 2,
+    min_incorrect: NonNegativeInt = 2,
+    min_correct: NonNegativeInt = 2,
 ) -> Stage:
     """Selects incorrect responses in order and the cleanest correct ones, of a larger group.
 
     Groups of equal outcomes, and those with too few grades, are dropped: their mask is cleared.
 
     Args:
-      oversampling, penalty, least_wrong, least_right: as for `grpo_roc`.
+      oversampling, penalty, min_incorrect, min_correct: as for `grpo_roc`.
     Reads: outcome, and the fields that the penalty reads. Metrics: as `select_rows`.
     Raises:
       ValueError: when called, minima above the number to select.
     """
 
     def choose(batch, rows, number, turn):
-        if least_wrong + least_right > number:
+        if min_incorrect + min_correct > number:
             raise ValueError(
-                f"select_cleanest: least_wrong and least_right must be at most {number} together,"
-                f" the selected rows, got {least_wrong} and {least_right}"
+                f"select_cleanest: min_incorrect and min_correct must be at most {number} together,"
+                f" the selected rows, got {min_incorrect} and {min_correct}"
             )
         rows = rows[batch.decided[rows]]
         outcome = batch.rollouts.outcome[rows]
         if len(rows) < number or uniform(outcome[None])[0]:
             return rows[:0]
         untidy = penalty(batch.take(rows), turn.setting.task)
-        return rows[cleanest_rows(outcome > 0, untidy, number, least_wrong, least_right)]
+        return rows[cleanest_rows(outcome > 0, untidy, number, min_incorrect, min_correct)]
 
     return select_rows(choose, oversampling)
 
 
 def cleanest_rows(
-    correct: np.ndarray, penalty: np.ndarray, number: int, least_wrong: int, least_right: int
+    correct: np.ndarray, penalty: np.ndarray, number: int, min_incorrect: int, min_correct: int
 ) -> np.ndarray:
     """The responses that are selected, bool [n].
 
@@ -143,19 +143,19 @@ def cleanest_rows(
       correct: bool [n].
       penalty: [n].
       number: to select, at most n.
-      least_wrong, least_right: at most `number` together.
+      min_incorrect, min_correct: at most `number` together.
     """
     negative, positive = np.flatnonzero(~correct), np.flatnonzero(correct)
     fraction = number / len(correct)
-    num_wrong, num_right = round(len(negative) * fraction), round(len(positive) * fraction)
-    if num_wrong <= (least := min(least_wrong, len(negative))):
-        num_wrong, num_right = least, number - least
-    if num_right <= (least := min(least_right, len(positive))):
-        num_wrong = number - least
+    num_incorrect, num_correct = round(len(negative) * fraction), round(len(positive) * fraction)
+    if num_incorrect <= (least := min(min_incorrect, len(negative))):
+        num_incorrect, num_correct = least, number - least
+    if num_correct <= (least := min(min_correct, len(positive))):
+        num_incorrect = number - least
     order = np.argsort(penalty[positive], kind="stable")
     selected = np.zeros(len(correct), bool)
-    selected[negative[:num_wrong]] = True
-    selected[positive[order[: number - num_wrong]]] = True
+    selected[negative[:num_incorrect]] = True
+    selected[positive[order[: number - num_incorrect]]] = True
     return selected
 
 
@@ -164,8 +164,8 @@ def cleanest_rows(
 def grpo_roc(
     oversampling: Count = 2,
     penalty: Penalty | None = None,
-    least_wrong: NonNegativeInt = 2,
-    least_right: NonNegativeInt = 2,
+    min_incorrect: NonNegativeInt = 2,
+    min_correct: NonNegativeInt = 2,
     dual: DualClip = 3.0,
     *,
     tools: Tools,
@@ -177,12 +177,12 @@ def grpo_roc(
       oversampling: responses sampled for each selected one.
       penalty: how untidy a response is, such as `missed_rewards` or `untidy_tool_use`; None: the
         latter where there are tools, else the former.
-      least_wrong, least_right: minimum of incorrect and correct responses, where the group has
+      min_incorrect, min_correct: minimum of incorrect and correct responses, where the group has
         them.
     """
     draw = tools.draw() if tools else None
     penalty = penalty or (untidy_tool_use if draw else missed_rewards)
-    stage = select_cleanest(oversampling, penalty, least_wrong, least_right)
+    stage = select_cleanest(oversampling, penalty, min_incorrect, min_correct)
     return Recipe(
         objective=clipped_objective(dual_clip=dual, **clip),
         experience=experience(draw=draw, stages=[stage]),

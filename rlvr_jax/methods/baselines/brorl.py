@@ -7,9 +7,9 @@ https://arxiv.org/abs/2510.01180
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i, over groups of mixed outcomes
 
 N is a setting of the run: `--samples-per-prompt 512` with fewer prompts, and `--sampling-batches`
-if a batch does not fit at once. `rlvr_jax.analysis.updates.mass_balance` computes the argument for N:
-sampled tokens always add probability to correct tokens, unsampled ones may remove it, and a large N
-leaves fewer unsampled. In practice fewer groups are all correct or all incorrect.
+if a batch does not fit at once. `rlvr_jax.analysis.updates.mass_balance` computes the argument for
+N: sampled tokens always add probability to correct tokens, unsampled ones may remove it, and a
+large N leaves fewer unsampled. In practice fewer groups are all correct or all incorrect.
 The paper's constants were not read: the clip and the rounds are DAPO's.
 
 Left out: the KL to a renewed reference of ProRL, the run that the paper continues

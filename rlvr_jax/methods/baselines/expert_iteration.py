@@ -27,7 +27,7 @@ from dataclasses import replace
 import numpy as np
 
 from rlvr_jax.experience import Batch, Curriculum, Stage, experience, shuffled_epochs
-from rlvr_jax.experience.stages.donors.imitate_right import first_of_right, to_imitate
+from rlvr_jax.experience.stages.donors.imitate_correct import first_of_correct, to_imitate
 from rlvr_jax.experience.store import Store, empty_store, oldest, push, repeatable, rewritten, taken
 from rlvr_jax.objectives import imitate, objective_of_terms, part
 from rlvr_jax.types import Method, Recipe
@@ -50,7 +50,7 @@ def restart_every(steps: Count) -> Curriculum:
 
 
 @part
-def imitate_right(capacity: Count, round_steps: Count, per_prompt: Count) -> Stage:
+def imitate_correct(capacity: Count, round_steps: Count, per_prompt: Count) -> Stage:
     """Stores correct responses, and replaces the batch by stored ones of earlier rounds to imitate.
 
     It imitates as many rows as a step trains, sampled without replacement so that each prompt has
@@ -110,7 +110,7 @@ def _new_responses(batch: Batch, store: Store, per_prompt: int, setting) -> np.n
         known.setdefault(int(number), set()).add(tokens.tobytes())
     tokens = _padded(batch.rollouts).astype(np.int32)
     new = []
-    for row in np.flatnonzero(first_of_right(batch) & repeatable(batch, setting)).tolist():
+    for row in np.flatnonzero(first_of_correct(batch) & repeatable(batch, setting)).tolist():
         responses = known.setdefault(batch.requests[row].number, set())
         text = tokens[row].tobytes()
         if text not in responses and len(responses) < per_prompt:
@@ -146,7 +146,7 @@ def expert_iteration(
         objective=objective_of_terms([imitate(weight)]),
         experience=experience(
             [shuffled_epochs(), restart_every(round_steps)],
-            stages=[imitate_right(capacity, round_steps, per_prompt)],
+            stages=[imitate_correct(capacity, round_steps, per_prompt)],
         ),
     )
 

@@ -28,19 +28,19 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, NonNegat
 
 
 @part
-def signed_by_outcome(right: NonNegative, wrong: NonNegative) -> Transform:
+def signed_by_outcome(correct: NonNegative, incorrect: NonNegative) -> Transform:
     """A_i = λ⁺ where the outcome is 1, -λ⁻ where it is 0, 0 elsewhere.
 
     Args:
-      right, wrong: λ⁺ and λ⁻, not both 0.
+      correct, incorrect: λ⁺ and λ⁻, not both 0.
     """
-    if right == wrong == 0:
-        raise ValueError("signed_by_outcome: right and wrong must not both be 0, got 0 and 0")
+    if correct == incorrect == 0:
+        raise ValueError("signed_by_outcome: correct and incorrect must not both be 0, got 0 and 0")
 
     def advantage(rollouts):
         outcome = rollouts.outcome
         is_correct, is_incorrect = ((outcome == x).astype(outcome.dtype) for x in (1, 0))
-        return right * is_correct - wrong * is_incorrect
+        return correct * is_correct - incorrect * is_incorrect
 
     return rollout_advantage(advantage)
 
@@ -62,8 +62,8 @@ def drop_neutral_rollouts() -> Transform:
 
 
 def nsr(
-    right: NonNegative = 0.1,
-    wrong: NonNegative = 1.0,
+    correct: NonNegative = 0.1,
+    incorrect: NonNegative = 1.0,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     dual_clip: DualClip | None = None,
@@ -71,10 +71,10 @@ def nsr(
     """A fixed push for correct responses and one against incorrect ones, with a clipped ratio.
 
     Args:
-      right: push for correct responses (λ⁺); with 0 they are dropped.
-      wrong: push against incorrect responses (λ⁻); with 0 they are dropped.
+      correct: push for correct responses (λ⁺); with 0 they are dropped.
+      incorrect: push against incorrect responses (λ⁻); with 0 they are dropped.
     """
-    advantage = signed_by_outcome(right, wrong)
+    advantage = signed_by_outcome(correct, incorrect)
     transforms = [drop_neutral_rollouts()]
     objective = clipped_objective(
         clip_low, clip_high, advantage=advantage, transforms=transforms, dual_clip=dual_clip

@@ -78,14 +78,14 @@ def rare_event_pair(most: Count, candidates: NonNegativeInt) -> Curriculum:
     def observe(state, turn, seen, learned):
         if (state.pair >= 0).all():
             return state, _metrics(state)
-        right, answers = state.right.copy(), state.answers.copy()
+        correct, answers = state.correct.copy(), state.answers.copy()
         for visit in visits_of(seen, len(answers)):
             if not answers[visit.number]:
-                right[visit.number] = np.sum(is_correct(visit.outcomes))
+                correct[visit.number] = np.sum(is_correct(visit.outcomes))
                 answers[visit.number] = len(visit.outcomes)
-        pair = choose_pair(right, answers, most)
+        pair = choose_pair(correct, answers, most)
         pair = np.array(pair if min(pair) >= 0 else (-1, -1), np.int32)
-        state = _State(right, answers, pair)
+        state = _State(correct, answers, pair)
         return state, _metrics(state)
 
     return Curriculum(propose, init, observe)
@@ -94,7 +94,7 @@ def rare_event_pair(most: Count, candidates: NonNegativeInt) -> Curriculum:
 class _State(NamedTuple):
     """Correct and all responses of each prompt's rating; the pair, -1 before there is one."""
 
-    right: np.ndarray
+    correct: np.ndarray
     answers: np.ndarray
     pair: np.ndarray
 
@@ -104,7 +104,7 @@ def _metrics(state: _State) -> dict[str, float]:
     for name, number in zip(("hard", "easy"), state.pair.tolist(), strict=True):
         if number >= 0:
             metrics[f"pair/{name}"] = float(number)
-            metrics[f"pair/{name}_rate"] = float(state.right[number] / state.answers[number])
+            metrics[f"pair/{name}_rate"] = float(state.correct[number] / state.answers[number])
     return metrics
 
 

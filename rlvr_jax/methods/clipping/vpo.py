@@ -25,7 +25,12 @@ from jaxtyping import Array, Bool
 
 from rlvr_jax.experience import Curriculum, experience, rehearse, shuffled_epochs
 from rlvr_jax.experience.curricula.batches import requests_for
-from rlvr_jax.objectives import Transform, implicit_reward_loss, log_ratio_sum, right_wrong_pairs
+from rlvr_jax.objectives import (
+    Transform,
+    correct_incorrect_pairs,
+    implicit_reward_loss,
+    log_ratio_sum,
+)
 from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
@@ -43,7 +48,9 @@ def off_policy_rows(rollouts: Rollouts) -> Bool[Array, "B"]:
 def chosen_rows(rollouts: Rollouts) -> Bool[Array, "B"]:
     """The correct rollouts that are paired with an incorrect one, both with tokens."""
     correct, written = is_correct(rollouts.outcome), has_tokens(rollouts.mask)
-    return correct & (right_wrong_pairs(correct, rollouts.group, rollouts.rollout_id, written) >= 0)
+    return correct & (
+        correct_incorrect_pairs(correct, rollouts.group, rollouts.rollout_id, written) >= 0
+    )
 
 
 @part(writes={"term"})

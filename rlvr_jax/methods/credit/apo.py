@@ -66,14 +66,14 @@ def long_error_factor(
     Args:
       length: response tokens. A correct rollout without tokens is not part of the mean.
     """
-    correct, tokens = reward_is_right(reward) & (length > 0), length.astype(reward.dtype)
+    correct, tokens = reward_is_correct(reward) & (length > 0), length.astype(reward.dtype)
     count = group_count(group, correct)
     excess = tokens - group_sum(tokens, group, correct) / (count.astype(tokens.dtype) + epsilon)
     compared = ~correct & (count > 0) & (excess > 0)
     return jnp.where(compared, 2 - jnp.exp(-jnp.maximum(excess, 0) * math.log(base)), 1)
 
 
-def reward_is_right(reward: Float[Array, "B"]) -> Bool[Array, "B"]:
+def reward_is_correct(reward: Float[Array, "B"]) -> Bool[Array, "B"]:
     """Whether the integer part of the reward is at least 1."""
     return jnp.trunc(reward) >= 1
 
@@ -84,7 +84,7 @@ def kl_weight_by_difficulty(signals: Signals, context: Context) -> Float[Array, 
     The KL of a success vanishes on hard prompts (d near 1) and is almost full on easy ones.
     """
     reward, group = context.rollouts.reward, context.rollouts.group
-    difficulty = 1 - group_mean(reward_is_right(reward).astype(reward.dtype), group)
+    difficulty = 1 - group_mean(reward_is_correct(reward).astype(reward.dtype), group)
     eased = -jnp.expm1(-math.e * (1 - difficulty))
     mixed = (difficulty > 0) & (difficulty < 1)
     return jnp.where((signals.advantage > 0) & mixed[:, None], eased[:, None], 1)

@@ -32,7 +32,7 @@ from rlvr_jax.types.hyperparameters import Positive
 
 def cross_entropy(given: ImplicitRewards) -> Float[Array, ""]:
     """Mean over the rollouts with tokens of the cross entropy of σ(r) and correctness."""
-    sign = jnp.where(given.right, 1, -1).astype(given.reward.dtype)
+    sign = jnp.where(given.correct, 1, -1).astype(given.reward.dtype)
     return -masked_mean(jax.nn.log_sigmoid(sign * given.reward), given.written)
 
 
@@ -54,7 +54,7 @@ def prospect(given: ImplicitRewards) -> Float[Array, ""]:
 
     Source: Ethayarajh et al. 2024, https://arxiv.org/abs/2402.01306.
     """
-    sign = jnp.where(given.right, 1, -1).astype(given.reward.dtype)
+    sign = jnp.where(given.correct, 1, -1).astype(given.reward.dtype)
     zero_point = jnp.maximum(masked_mean(jax.lax.stop_gradient(given.reward), given.written), 0)
     distance = given.reward - zero_point
     return masked_mean(1 - jax.nn.sigmoid(sign * distance), given.written)

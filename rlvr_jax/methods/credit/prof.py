@@ -11,7 +11,7 @@ https://github.com/Chenluye99/PROF
        loss = Σ max(-A ρ, -A clip(ρ, 1 ± ε)) / Σ n_i
 
 Process scores select rows and do not enter the objective. This is the published form "Both"; with
-`rank_wrong=False` ("Filter-Correct") the first incorrect ones are selected, which is safer if a
+`rank_incorrect=False` ("Filter-Correct") the first incorrect ones are selected, which is safer if a
 scorer does not know them. By the sign before the bracket an incorrect response of one step gains λ;
 whether that is intended is not in the paper. λ and H_λ are not given: ours let the penalty outrank
 any difference of scores in [0, 1]. The paper's scores are those of a process reward model, ours
@@ -38,7 +38,7 @@ def select_consistent(
     oversampling: Count = 2,
     penalty: NonNegative = 1.0,
     most_steps: Count = 30,
-    rank_wrong: bool = True,
+    rank_incorrect: bool = True,
 ) -> Stage:
     """Selects the correct and the incorrect responses whose steps agree most with the outcome.
 
@@ -49,8 +49,8 @@ def select_consistent(
       oversampling: responses sampled for each selected one (n / m); m should be even.
       penalty: for responses of one step or of `most_steps` and more (λ).
       most_steps: number of steps from which on a response is penalized (H_λ).
-      rank_wrong: incorrect responses are ranked by their steps; False: the first ones are taken, a
-        uniform choice.
+      rank_incorrect: incorrect responses are ranked by their steps; False: the first ones are
+        taken, a uniform choice.
     Reads: outcome, step, process_reward. Metrics: as `select_rows`.
     """
 
@@ -59,11 +59,11 @@ def select_consistent(
         if len(rows) < number:
             return rows[:0]
         own = batch.take(rows).rollouts
-        right = is_correct(own.outcome)
-        agreement = consistency(*step_means(own), right, penalty, most_steps)
-        if not rank_wrong:
-            agreement = np.where(right, agreement, 0)
-        return rows[consistent_rows(right, agreement, number)]
+        correct = is_correct(own.outcome)
+        agreement = consistency(*step_means(own), correct, penalty, most_steps)
+        if not rank_incorrect:
+            agreement = np.where(correct, agreement, 0)
+        return rows[consistent_rows(correct, agreement, number)]
 
     return select_rows(choose, oversampling)
 
@@ -82,7 +82,7 @@ def step_means(rollouts: Rollouts) -> tuple[np.ndarray, np.ndarray]:
 
 
 def consistency(
-    mean: np.ndarray, number: np.ndarray, right: np.ndarray, penalty: float, most_steps: int
+    mean: np.ndarray, number: np.ndarray, correct: np.ndarray, penalty: float, most_steps: int
 ) -> np.ndarray:
     """r = ±(mean - λ I), + for correct responses.
 
@@ -93,27 +93,27 @@ def consistency(
       penalty: λ.
     """
     odd = (number <= 1) | (number >= most_steps)
-    return np.where(right, 1, -1) * (mean - penalty * odd)
+    return np.where(correct, 1, -1) * (mean - penalty * odd)
 
 
-def consistent_rows(right: np.ndarray, agreement: np.ndarray, number: int) -> np.ndarray:
+def consistent_rows(correct: np.ndarray, agreement: np.ndarray, number: int) -> np.ndarray:
     """The responses that are selected, bool [n]: those of highest agreement of each kind.
 
     Args:
       agreement: [n]; of equal ones the earlier is selected.
       number: to select, at most n.
     """
-    rights, wrongs = np.flatnonzero(right), np.flatnonzero(~right)
-    num_right = num_right_kept(len(rights), len(wrongs), number)
-    selected = np.zeros(len(right), bool)
-    for rows, count in ((rights, num_right), (wrongs, number - num_right)):
+    correct_rows, incorrect_rows = np.flatnonzero(correct), np.flatnonzero(~correct)
+    num_correct = num_correct_kept(len(correct_rows), len(incorrect_rows), number)
+    selected = np.zeros(len(correct), bool)
+    for rows, count in ((correct_rows, num_correct), (incorrect_rows, number - num_correct)):
         selected[rows[np.argsort(-agreement[rows], kind="stable")[:count]]] = True
     return selected
 
 
-def num_right_kept(rights: int, wrongs: int, number: int) -> int:
+def num_correct_kept(correct_rows: int, incorrect_rows: int, number: int) -> int:
     """Number of correct responses to select, so that both kinds are as equal as possible."""
-    return min(rights, max(number // 2, number - wrongs))
+    return min(correct_rows, max(number // 2, number - incorrect_rows))
 
 
 @arguments_of(select_consistent)

@@ -53,18 +53,18 @@ class Levels(NamedTuple):
 
     Fields:
       highest: int32 [E], upper end h of the window of levels, from 0.
-      right: int32 [E], correct responses at level h since h was set.
+      correct: int32 [E], correct responses at level h since h was set.
       answers: int32 [E], all responses at level h since then.
     """
 
     highest: np.ndarray
-    right: np.ndarray
+    correct: np.ndarray
     answers: np.ndarray
 
     @property
     def accuracy(self) -> np.ndarray:
         """Fraction of correct responses at level h, [E]; 0 without responses."""
-        return self.right / np.maximum(self.answers, 1)
+        return self.correct / np.maximum(self.answers, 1)
 
 
 @part(reads={"meta"})
@@ -140,7 +140,7 @@ def counted(
     num_correct = np.bincount(environment[there & correct], minlength=number)
     answers = np.bincount(environment[there], minlength=number)
     return levels._replace(
-        right=levels.right + num_correct.astype(np.int32),
+        correct=levels.correct + num_correct.astype(np.int32),
         answers=levels.answers + answers.astype(np.int32),
     )
 
@@ -155,7 +155,7 @@ def raised(levels: Levels, least: int, threshold: float, last: np.ndarray) -> Le
     up = ready & (levels.accuracy >= threshold)
     return Levels(
         np.minimum(levels.highest + up, last).astype(np.int32),
-        np.where(ready, 0, levels.right).astype(np.int32),
+        np.where(ready, 0, levels.correct).astype(np.int32),
         np.where(ready, 0, levels.answers).astype(np.int32),
     )
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from rlvr_jax.experience import Stage, concatenate, experience
 from rlvr_jax.experience.stages.choices.pairs import asked_about, contrast_pairs
-from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
+from rlvr_jax.experience.stages.donors.imitate_correct import to_imitate
 from rlvr_jax.experience.views import with_note, with_two_answers
 from rlvr_jax.objectives import clipped_objective, imitate, part
 from rlvr_jax.types import Method, Recipe, arguments_of, is_correct

@@ -28,7 +28,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.experience import Curriculum, SampleRequest, Stage, View, experience, shuffled_epochs
-from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
+from rlvr_jax.experience.stages.donors.imitate_correct import to_imitate
 from rlvr_jax.experience.stages.rounds.another_view import GIVES, with_second_prompts
 from rlvr_jax.experience.store import empty_store, pop_oldest, push
 from rlvr_jax.experience.views import with_note
@@ -196,7 +196,7 @@ def teaching_rows(
 @part(reads={"solution"}, writes={"supervised"}, updates=1, by_row=True)
 def imitate_hard(
     views: Sequence[View],
-    wrong_above: Unit = 0.75,
+    incorrect_above: Unit = 0.75,
     probability: Unit = 0.75,
     capacity: Count = 64,
 ) -> Stage:
@@ -206,7 +206,7 @@ def imitate_hard(
     rows to imitate in an update of their own. Only train prompts are stored.
 
     Args:
-      wrong_above: fraction of incorrect rows above which a prompt is hard.
+      incorrect_above: fraction of incorrect rows above which a prompt is hard.
       probability: of storing a hard prompt.
       capacity: stored prompts whose solutions are imitated together.
     Metrics: hard_groups (fraction of the groups), stored_prompts, imitated_solutions
@@ -218,7 +218,7 @@ def imitate_hard(
 
     def apply(batch, actor, state, turn):
         train = turn.setting.task.train
-        hard = hard_groups(batch.outcomes(), wrong_above)
+        hard = hard_groups(batch.outcomes(), incorrect_above)
         chosen = turn.random().uniform(size=len(hard)) < probability
         requests = batch.requests_of(hard & chosen)
         numbers = [
@@ -263,18 +263,18 @@ def imitate_hard(
     return Stage(apply, init, views=tuple(views))
 
 
-def hard_groups(outcomes: np.ndarray, wrong_above: float) -> np.ndarray:
-    """Groups with more than a fraction `wrong_above` of incorrect rows, bool [G].
+def hard_groups(outcomes: np.ndarray, incorrect_above: float) -> np.ndarray:
+    """Groups with more than a fraction `incorrect_above` of incorrect rows, bool [G].
 
     Args:
       outcomes: [G, N], NaN if ungraded; correct is above ½.
     """
     known = ~np.isnan(outcomes)
     incorrect = (known & ~is_correct(np.nan_to_num(outcomes))).sum(axis=1)
-    return incorrect > wrong_above * np.maximum(known.sum(axis=1), 1)
+    return incorrect > incorrect_above * np.maximum(known.sum(axis=1), 1)
 
 
-@arguments_of(imitate_hard, "wrong_above", "probability", "capacity")
+@arguments_of(imitate_hard, "incorrect_above", "probability", "capacity")
 def meml_grpo(
     experts: str = "|".join(EXPERTS),
     mutual: NonNegative = 0.1,

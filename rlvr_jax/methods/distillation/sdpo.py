@@ -27,7 +27,7 @@ from jaxtyping import Array, Float
 
 from rlvr_jax.experience import experience, part, show_sibling
 from rlvr_jax.objectives import Distance, Transform, distilled, no_advantage, objective, token_mean
-from rlvr_jax.objectives.statistics.groups import has_right_sibling
+from rlvr_jax.objectives.statistics.groups import has_correct_sibling
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import Bound, Count, Finite, Unit
@@ -41,7 +41,7 @@ def drop_untaught(success: Finite = 0.5) -> Transform:
     """
 
     def apply(signals, context, state):
-        taught = has_right_sibling(context.rollouts, success)[:, None]
+        taught = has_correct_sibling(context.rollouts, success)[:, None]
         everywhere = jnp.broadcast_to(taught, signals.mask.shape)
         metrics = {"taught_fraction": masked_mean(everywhere, signals.mask)}
         return replace(signals, mask=signals.mask & taught), state, metrics

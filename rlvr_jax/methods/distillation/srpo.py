@@ -32,7 +32,7 @@ from rlvr_jax.objectives import (
     token_mean,
 )
 from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.statistics.groups import has_right_sibling
+from rlvr_jax.objectives.statistics.groups import has_correct_sibling
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.surrogates.distillation import Distance
 from rlvr_jax.types import Function, Method, Recipe, part, replace
@@ -44,7 +44,7 @@ def failures(success: Finite) -> Function:
     """Tokens of incorrect rows with a correct row among the others of their group, bool [B, T]."""
 
     def taught(rollouts):
-        route = (rollouts.outcome < success) & has_right_sibling(rollouts, success)
+        route = (rollouts.outcome < success) & has_correct_sibling(rollouts, success)
         return jnp.broadcast_to(route[:, None], rollouts.mask.shape)
 
     return taught

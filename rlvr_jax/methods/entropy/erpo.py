@@ -64,7 +64,7 @@ def heat_solved(base: Positive, rise: NonNegative, highest: Positive) -> Curricu
         trained = [batch for batch in seen if not batch.requests[0].rating]
         visits = visits_of(trained, len(state))
         numbers = np.array([visit.number for visit in visits], int)
-        correct = np.array([all_right(visit.outcomes[None])[0] for visit in visits], bool)
+        correct = np.array([all_correct(visit.outcomes[None])[0] for visit in visits], bool)
         temperatures = heat(state[numbers], base, rise, highest)
         metrics = {}
         if len(numbers):
@@ -80,7 +80,7 @@ def heat(streak: np.ndarray, base: float, rise: float, highest: float) -> np.nda
     return np.minimum(base + rise * np.asarray(streak), highest)
 
 
-def all_right(outcomes: np.ndarray) -> np.ndarray:
+def all_correct(outcomes: np.ndarray) -> np.ndarray:
     """Whether groups, [G, N], have grades and all of them are 1; NaN is ungraded."""
     known = ~np.isnan(outcomes)
     return known.any(axis=1) & (~known | (np.nan_to_num(outcomes) >= 1 - ALIKE)).all(axis=1)

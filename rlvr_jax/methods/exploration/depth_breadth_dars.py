@@ -87,14 +87,14 @@ def budget_for_hard(by_hardness: bool = False) -> Function:
     """
 
     def count(outcomes: np.ndarray, most: int) -> np.ndarray:
-        right = np.sum(is_correct(np.nan_to_num(outcomes)), axis=1)
-        return extra_rollouts(right, outcomes.shape[1], most, by_hardness=by_hardness)
+        correct = np.sum(is_correct(np.nan_to_num(outcomes)), axis=1)
+        return extra_rollouts(correct, outcomes.shape[1], most, by_hardness=by_hardness)
 
     return count
 
 
 def extra_rollouts(
-    num_right: np.ndarray, group_size: int, max_rollouts: int, *, by_hardness: bool = False
+    num_correct: np.ndarray, group_size: int, max_rollouts: int, *, by_hardness: bool = False
 ) -> np.ndarray:
     """ΔN, the rollouts to sample in addition to the first N (`group_size`).
 
@@ -103,7 +103,7 @@ def extra_rollouts(
     integers, because quotients of floats may round up.
 
     Args:
-      num_right: of the first N rollouts, in [0, N].
+      num_correct: of the first N rollouts, in [0, N].
       max_rollouts: largest number of rollouts of a prompt, at least N.
     Raises:
       ValueError: group_size not positive, or max_rollouts below it.
@@ -114,15 +114,15 @@ def extra_rollouts(
             f" got {group_size}"
         )
     table = [
-        min(_extra(right, group_size, by_hardness), max_rollouts - group_size)
-        for right in range(group_size + 1)
+        min(_extra(correct, group_size, by_hardness), max_rollouts - group_size)
+        for correct in range(group_size + 1)
     ]
-    return np.asarray(table, np.int32)[num_right]
+    return np.asarray(table, np.int32)[num_correct]
 
 
-def _extra(right, size, by_hardness):
+def _extra(correct, size, by_hardness):
     # With u = h / 2N all quotients are N-fold ratios of integers.
-    h = max(2 * right, 1)
+    h = max(2 * correct, 1)
     if h >= size:
         return 0
     miss = 2 * size - h

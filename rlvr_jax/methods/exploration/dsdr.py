@@ -56,14 +56,14 @@ _MATHS = re.compile(r"\$([^$\n]{1,200})\$|\\\(([^\n]{1,200}?)\\\)|\\\[(.{1,400}?
 
 def diversity(rollouts: Rollouts) -> Float[Array, "B"]:
     """d in [0, 1]: the mean of `semantic_distance` and `formula_uniqueness` of correct rows."""
-    right, group = is_correct(rollouts.outcome), rollouts.group
-    distance = semantic_distance(rollouts.records["embedding"], right, group)
-    unique = formula_uniqueness(rollouts.records["formulas"], right, group, distance.dtype)
+    correct, group = is_correct(rollouts.outcome), rollouts.group
+    distance = semantic_distance(rollouts.records["embedding"], correct, group)
+    unique = formula_uniqueness(rollouts.records["formulas"], correct, group, distance.dtype)
     return jnp.clip((distance + unique) / 2, 0, 1)
 
 
 def semantic_distance(
-    embedding: Float[Array, "B D"], right: Bool[Array, "B"], group: Int[Array, "B"]
+    embedding: Float[Array, "B D"], correct: Bool[Array, "B"], group: Int[Array, "B"]
 ) -> Float[Array, "B"]:
     """Mean of (1 - cos) / 2 to the other correct rows of the group, in [0, 1].
 
@@ -72,16 +72,16 @@ def semantic_distance(
     """
     squares = jnp.sum(embedding**2, axis=1, keepdims=True)
     unit = embedding / jnp.sqrt(jnp.where(squares > 0, squares, 1))
-    together = jax.vmap(group_sum, (1, None, None), 1)(unit, group, right)
+    together = jax.vmap(group_sum, (1, None, None), 1)(unit, group, correct)
     own = jnp.sum(unit**2, axis=1)
-    peers = group_count(group, right) - 1
+    peers = group_count(group, correct) - 1
     cosine = (jnp.sum(unit * together, axis=1) - own) / jnp.maximum(peers, 1).astype(own.dtype)
-    return jnp.where(right & (peers > 0), (1 - cosine) / 2, 0)
+    return jnp.where(correct & (peers > 0), (1 - cosine) / 2, 0)
 
 
 def formula_uniqueness(
     formulas: Int[Array, "B F"],
-    right: Bool[Array, "B"],
+    correct: Bool[Array, "B"],
     group: Int[Array, "B"],
     dtype: DTypeLike = float,
 ) -> Float[Array, "B"]:
@@ -93,7 +93,7 @@ def formula_uniqueness(
     rows, width = formulas.shape
     ids = jnp.sort(formulas, axis=1)
     repeated = jnp.pad(ids[:, 1:] == ids[:, :-1], ((0, 0), (1, 0)))
-    present = right[:, None] & (ids >= 0) & ~repeated
+    present = correct[:, None] & (ids >= 0) & ~repeated
     # Each (group, id) is a run of equal neighbours in the sorted list of present ids.
     segment = jnp.searchsorted(jnp.sort(group), group)[:, None]
     segment = jnp.where(present, segment, rows).ravel()
@@ -107,7 +107,7 @@ def formula_uniqueness(
     different = jnp.sum(present, axis=1, dtype=jnp.int32)
     alone = jnp.sum(present & (holders == 1), axis=1, dtype=jnp.int32)
     fraction = alone.astype(dtype) / jnp.maximum(different, 1).astype(dtype)
-    return jnp.where(right & (group_count(group, right) > 1), fraction, 0)
+    return jnp.where(correct & (group_count(group, correct) > 1), fraction, 0)
 
 
 def equations(text: str) -> list[str]:
@@ -172,8 +172,8 @@ def diversity_weighted_entropy(coefficient: Finite, temperature: Positive = 1.0)
 
     def apply(signals, context, state):
         rollouts, group = context.rollouts, context.rollouts.group
-        right = is_correct(rollouts.outcome) & has_tokens(signals.mask)
-        weight = diversity_weights(diversity(rollouts), right, group, temperature)
+        correct = is_correct(rollouts.outcome) & has_tokens(signals.mask)
+        weight = diversity_weights(diversity(rollouts), correct, group, temperature)
         entropy = masked_mean(context.stats.entropy, signals.mask, axis=1)
         one_group = 1 / group_count(group).astype(entropy.dtype)
         num_groups = masked_sum(one_group, group_has_tokens(signals.mask, group))
@@ -185,11 +185,11 @@ def diversity_weighted_entropy(coefficient: Finite, temperature: Positive = 1.0)
 
 
 def diversity_weights(
-    values: Float[Array, "B"], right: Bool[Array, "B"], group: Int[Array, "B"], temperature: float
+    values: Float[Array, "B"], correct: Bool[Array, "B"], group: Int[Array, "B"], temperature: float
 ) -> Float[Array, "B"]:
     """Softmax of d / τ over the correct rows of the group; 0 on incorrect ones."""
     scaled = values / temperature
-    power = jnp.where(right, jnp.exp(scaled - group_max(scaled, group, right)), 0)
+    power = jnp.where(correct, jnp.exp(scaled - group_max(scaled, group, correct)), 0)
     total = group_sum(power, group)
     return power / jnp.where(total > 0, total, 1)
 

@@ -42,9 +42,9 @@ def subset_normalized(k: Count, epsilon: Positive = 1e-6) -> Transform:
       k: size of the subsets.
     """
 
-    def advantage(n, c, right):
+    def advantage(n, c, correct):
         rate = pass_at_k(n, c, k)
-        mean = jnp.where(right, 1, pass_at_k(n - 1, c, k - 1))
+        mean = jnp.where(correct, 1, pass_at_k(n - 1, c, k - 1))
         return (mean - rate) / (jnp.sqrt(rate * (1 - rate)) + epsilon)
 
     return _of_counts(k, advantage)
@@ -69,9 +69,9 @@ def _of_counts(smallest: int, advantage: Callable) -> Transform:
 
     def of_rollouts(rollouts):
         reward, group = rollouts.reward, rollouts.group
-        right = reward >= 1
-        n, c = group_count(group), group_sum(right.astype(jnp.int32), group)
-        return jnp.where(n >= smallest, advantage(n, c, right), 0).astype(reward.dtype)
+        correct = reward >= 1
+        n, c = group_count(group), group_sum(correct.astype(jnp.int32), group)
+        return jnp.where(n >= smallest, advantage(n, c, correct), 0).astype(reward.dtype)
 
     def remark(plan):
         if plan.group_size < smallest:
@@ -92,8 +92,8 @@ def pass_at_k_weight(k: Count) -> Transform:
       k: attempts.
     """
 
-    def advantage(n, c, right):
-        return k / n.astype(float) * jnp.where(right, 1, pass_at_k(n - 1, c, k - 1))
+    def advantage(n, c, correct):
+        return k / n.astype(float) * jnp.where(correct, 1, pass_at_k(n - 1, c, k - 1))
 
     return _of_counts(k, advantage)
 
@@ -109,9 +109,9 @@ def pass_at_k_centered(k: Count) -> Transform:
       k: attempts.
     """
 
-    def advantage(n, c, right):
-        own = jnp.where(right, 1, pass_at_k(n - 1, c, k - 1))
-        return k / n.astype(float) * (own - pass_at_k(n - 1, c - right.astype(c.dtype), k))
+    def advantage(n, c, correct):
+        own = jnp.where(correct, 1, pass_at_k(n - 1, c, k - 1))
+        return k / n.astype(float) * (own - pass_at_k(n - 1, c - correct.astype(c.dtype), k))
 
     return _of_counts(k + 1, advantage)
 
@@ -127,9 +127,9 @@ def pass_at_k_marginal(k: Count) -> Transform:
       k: attempts.
     """
 
-    def advantage(n, c, right):
-        added = 1 - pass_at_k(n - 1, c - right.astype(c.dtype), k - 1)
-        return k / n.astype(float) * jnp.where(right, added, 0)
+    def advantage(n, c, correct):
+        added = 1 - pass_at_k(n - 1, c - correct.astype(c.dtype), k - 1)
+        return k / n.astype(float) * jnp.where(correct, added, 0)
 
     return _of_counts(k, advantage)
 

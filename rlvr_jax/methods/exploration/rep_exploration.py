@@ -55,8 +55,8 @@ def novelty_bonus(
         bonus = leverage(features, rollouts.group, ridge, counted)
         if others:
             bonus = leave_one_out_leverage(bonus)
-        right = is_correct(rollouts.outcome) & counted
-        paid = group_count(rollouts.group, right) > 0
+        correct = is_correct(rollouts.outcome) & counted
+        paid = group_count(rollouts.group, correct) > 0
         metrics = {
             "reward/outcome": judged_mean(rollouts.outcome, rollouts),
             "reward/novelty": judged_mean(jnp.where(paid, bonus, jnp.nan), rollouts),

@@ -97,10 +97,10 @@ def priority_rows(
 
     n is the number of correct, or of incorrect, rows of the group; equal lengths keep their order.
     """
-    right = is_correct(outcome)
+    correct = is_correct(outcome)
     chosen = np.zeros(len(outcome), bool)
     for number in np.unique(group):
-        for kind, key in ((right, length), (~right, -length)):
+        for kind, key in ((correct, length), (~correct, -length)):
             rows = np.flatnonzero((group == number) & kind)
             rows = rows[np.argsort(key[rows], kind="stable")]
             chosen[rows[: math.ceil(fraction * len(rows))]] = True

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience import PLAIN, Curriculum, Stage, View, all_wrong, experience, part
+from rlvr_jax.experience import PLAIN, Curriculum, Stage, View, all_incorrect, experience, part
 from rlvr_jax.experience.curricula.batches import requests_for
 from rlvr_jax.experience.curricula.history import rated_rates
 from rlvr_jax.experience.stages.donors.traces import own_rows, with_rows
@@ -128,13 +128,13 @@ def replace_failures(view: View, samples: Count, fraction: Unit) -> Stage:
 
     Args:
       view: help, such as `hint(1.0)`, the whole worked solution.
-    Metrics: guided_groups (fraction of the groups), guided_right (correct fraction of the guided
+    Metrics: guided_groups (fraction of the groups), guided_correct (correct fraction of the guided
       responses), replaced_rows (fraction of the rows).
     """
 
     def apply(batch, actor, state, turn):
         batch, outcomes = own_rows(batch), batch.outcomes()
-        failed = all_wrong(outcomes)
+        failed = all_incorrect(outcomes)
         metrics = {"guided_groups": float(failed.mean()), "replaced_rows": 0.0}
         if not failed.any():
             return batch, state, metrics
@@ -142,7 +142,7 @@ def replace_failures(view: View, samples: Count, fraction: Unit) -> Stage:
             replace(request, view=view, samples=samples) for request in batch.requests_of(failed)
         ]
         guided = actor.grade(actor.draw(requests, turn.key))
-        metrics["guided_right"] = float(np.mean(is_correct(guided.rollouts.outcome)))
+        metrics["guided_correct"] = float(np.mean(is_correct(guided.rollouts.outcome)))
         most = int(fraction * outcomes.shape[1])
         source = failure_sources(outcomes[failed], guided.outcomes(), most)
         own = [batch.groups[group] for group in np.flatnonzero(failed)]
@@ -171,7 +171,7 @@ def failure_sources(outcome: np.ndarray, guided: np.ndarray, most: int) -> np.nd
       most: maximum number of replaced rows of a group.
     """
     source = np.full(outcome.shape, -1)
-    for group in np.flatnonzero(all_wrong(outcome)):
+    for group in np.flatnonzero(all_incorrect(outcome)):
         correct = np.flatnonzero(is_correct(np.nan_to_num(guided[group])))
         correct = correct[: min(most, outcome.shape[1])]
         source[group, : len(correct)] = correct

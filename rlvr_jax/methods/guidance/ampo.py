@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from rlvr_jax.experience import Actor, SampleRequest, Stage, StepContext, all_wrong, experience
+from rlvr_jax.experience import Actor, SampleRequest, Stage, StepContext, all_incorrect, experience
 from rlvr_jax.experience.batch import Batch, GroupTest, concatenate
 from rlvr_jax.experience.stages.donors.traces import GIVES, off_policy_rows, own_rows, with_rows
 from rlvr_jax.objectives import clamped_token_ratio, mixed_objective, ppo_clip, shaped_probability
@@ -39,11 +39,11 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, DualClip, F
 @part
 def none_above(bound: Finite) -> Function:
     """Groups with graded responses, none of which is above a bound."""
-    return lambda outcomes: all_wrong(outcomes - bound)
+    return lambda outcomes: all_incorrect(outcomes - bound)
 
 
 @part(reads={"solution"}, writes=GIVES, by_row=True)
-def place_ranked_traces(when: GroupTest, most: Count = 2, right_above: Finite = 0.5) -> Stage:
+def place_ranked_traces(when: GroupTest, most: Count = 2, correct_above: Finite = 0.5) -> Stage:
     """Replaces incorrect responses by worked solutions in some groups.
 
     Among the solutions of the prompt, those are taken after whose reasoning the policy finds the
@@ -63,7 +63,7 @@ def place_ranked_traces(when: GroupTest, most: Count = 2, right_above: Finite = 
         replaced, chosen, scores, long = [], [], [], 0
         for group in wanted:
             rows = batch.groups[group]
-            incorrect = rows[batch.rollouts.outcome[rows] <= right_above]
+            incorrect = rows[batch.rollouts.outcome[rows] <= correct_above]
             written, answer = _candidates(actor, batch.requests[rows[0]], turn)
             long += len(traces_of(batch.requests[rows[0]].prompt)) - len(answer)
             if written is None or not len(incorrect):
@@ -134,7 +134,7 @@ def ampo(
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     dual_clip: DualClip = 10.0,
-    right_above: Finite = 0.6,
+    correct_above: Finite = 0.6,
     traces: Count = 2,
     **mixed: Any,
 ) -> Recipe:
@@ -142,14 +142,14 @@ def ampo(
 
     Args:
       gamma: probability at which a teacher's token has the largest gradient (γ).
-      right_above: outcome above which a response is correct.
+      correct_above: outcome above which a response is correct.
       traces: maximum number of solutions of a group (k_0).
     """
     own = ppo_clip(clip_low, clip_high, ratio=clamped_token_ratio, dual=dual_clip)
     return Recipe(
         objective=mixed_objective(shaped_probability(gamma), own=own, **mixed),
         experience=experience(
-            stages=[place_ranked_traces(none_above(right_above), traces, right_above)]
+            stages=[place_ranked_traces(none_above(correct_above), traces, correct_above)]
         ),
     )
 

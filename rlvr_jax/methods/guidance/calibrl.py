@@ -51,7 +51,7 @@ def centered_on_own_rows() -> Transform:
 
 
 @part(reads={"logp", "off_policy", "batch_statistics"}, writes={"penalty"})
-def calibrate_to_expert(coefficient: NonNegative, slope: Unit, right_above: Finite) -> Transform:
+def calibrate_to_expert(coefficient: NonNegative, slope: Unit, correct_above: Finite) -> Transform:
     """Adds c · LeakyReLU(-s Δ) |A| where the group has an expert's token at the position.
 
     Metrics: calibration_loss (mean over the tokens before c).
@@ -62,7 +62,7 @@ def calibrate_to_expert(coefficient: NonNegative, slope: Unit, right_above: Fini
         level, there = expert_level(
             context.old_logp, rollouts.mask, rollouts.records["off_policy"], rollouts.group
         )
-        correct = rollouts.outcome > right_above
+        correct = rollouts.outcome > correct_above
         values = calibration_loss(context.stats.logp - level, correct, slope)
         values = jnp.where(there, values, 0) * jnp.abs(signals.advantage)
         metrics = {"calibration_loss": masked_mean(values, signals.mask)}
@@ -101,7 +101,7 @@ def calibration_loss(
 def calibrl(
     coefficient: NonNegative = 0.1,
     slope: Unit = 0.5,
-    right_above: Finite = 0.1,
+    correct_above: Finite = 0.1,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     dual_clip: DualClip = 3.0,
@@ -111,7 +111,7 @@ def calibrl(
     Args:
       coefficient: weight of that term.
       slope: slope of the LeakyReLU below 0.
-      right_above: outcome above which a row is correct.
+      correct_above: outcome above which a row is correct.
     """
     return Recipe(
         objective=clipped_objective(
@@ -120,7 +120,7 @@ def calibrl(
             advantage=centered_on_own_rows(),
             transforms=[drop_off_policy()],
             dual_clip=dual_clip,
-            regularizers=[calibrate_to_expert(coefficient, slope, right_above)],
+            regularizers=[calibrate_to_expert(coefficient, slope, correct_above)],
         ),
         experience=experience(stages=[add_traces(1)]),
     )

@@ -24,7 +24,7 @@ from dataclasses import replace
 import numpy as np
 
 from rlvr_jax.experience import Stage, experience
-from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
+from rlvr_jax.experience.stages.donors.imitate_correct import to_imitate
 from rlvr_jax.experience.stages.donors.traces import solutions
 from rlvr_jax.objectives import imitate, objective_of_terms, part
 from rlvr_jax.types import Method, Recipe

@@ -21,7 +21,7 @@ on the plain hard prompt; hints lengthen prompts; a group that fails still train
 
 from collections.abc import Sequence
 
-from rlvr_jax.experience import all_wrong, experience, redraw, shape, weighted
+from rlvr_jax.experience import all_incorrect, experience, redraw, shape, weighted
 from rlvr_jax.experience.views import hint
 from rlvr_jax.objectives import group_normalized, importance_weighted, objective, token_mean
 from rlvr_jax.types import Method, Recipe
@@ -35,7 +35,7 @@ def ghpo(
     epsilon: Epsilon = 1e-4,
 ) -> Recipe:
     """Group-normalized advantages on groups that are sampled again with hints."""
-    stages = [redraw(all_wrong, hint(fraction, characters)) for fraction in fractions]
+    stages = [redraw(all_incorrect, hint(fraction, characters)) for fraction in fractions]
     stages += [shape(weighted(weights), rewards=len(weights))]
     loss = objective(
         group_normalized(epsilon), surrogate=importance_weighted(), aggregation=token_mean()

@@ -108,8 +108,8 @@ def needs_demonstration(rollouts: Rollouts, solved: int) -> Bool[Array, "B"]:
 
 def num_solved(rollouts: Rollouts) -> Int[Array, "B"]:
     """Number of correct rollouts of the policy itself in the group of each row."""
-    right = is_correct(rollouts.outcome) & ~rollouts.records["off_policy"]
-    return group_sum(right.astype(jnp.int32), rollouts.group)
+    correct = is_correct(rollouts.outcome) & ~rollouts.records["off_policy"]
+    return group_sum(correct.astype(jnp.int32), rollouts.group)
 
 
 @part(reads={"off_policy"}, writes={"mask"})

@@ -26,7 +26,7 @@ import jax
 import numpy as np
 
 from rlvr_jax.experience import PLAIN, Batch, Stage, View, experience, score_steps
-from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
+from rlvr_jax.experience.stages.donors.imitate_correct import to_imitate
 from rlvr_jax.experience.stages.rewards.score_steps import scored_steps
 from rlvr_jax.experience.stages.rounds.first_errors import repairable, requests_after
 from rlvr_jax.experience.views import hint
@@ -104,23 +104,23 @@ def imitated_steps(step: np.ndarray, mask: np.ndarray, first: np.ndarray) -> np.
     """Tokens of the steps up to and including `first`, bool [B, T]; none for rows where it is -1.
 
     Args:
-      step, mask: as of `first_wrong_step`.
+      step, mask: as of `first_incorrect_step`.
       first: its result; the step with this id is the correction.
     """
     return mask & (step >= 0) & (step <= first[:, None])
 
 
 def intervention_training(
-    wrong_below: Finite = 0.0, continuations: Count = 32, hint_fraction: Unit = 1.0
+    incorrect_below: Finite = 0.0, continuations: Count = 32, hint_fraction: Unit = 1.0
 ) -> Recipe:
     """Imitation of the beginning of incorrect responses and of one step that corrects them.
 
     Args:
-      wrong_below: score below which a step is incorrect; 0.5 where scores are 0 and 1.
+      incorrect_below: score below which a step is incorrect; 0.5 where scores are 0 and 1.
       continuations: samples that test an intervention, of which one must be correct.
       hint_fraction: fraction of the worked solution that the policy is shown for its proposal.
     """
-    imitated = imitate_interventions(hint(hint_fraction), wrong_below, continuations)
+    imitated = imitate_interventions(hint(hint_fraction), incorrect_below, continuations)
     return Recipe(
         objective=objective_of_terms([imitate(1.0)]),
         experience=experience(stages=[score_steps(), imitated]),

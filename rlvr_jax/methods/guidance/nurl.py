@@ -21,7 +21,7 @@ contains the answer is not shown; the failure of the plain row raises hinted row
 
 from typing import Any
 
-from rlvr_jax.experience import Curriculum, Shown, View, all_wrong, experience, part, redraw
+from rlvr_jax.experience import Curriculum, Shown, View, all_incorrect, experience, part, redraw
 from rlvr_jax.experience.curricula.shrinking import picks_from_pool
 from rlvr_jax.experience.views import NOTE
 from rlvr_jax.objectives.compositions import clipped_objective
@@ -79,7 +79,7 @@ def nurl(first_stage: Count = 100, plain_rows: NonNegativeInt = 1, **clip: Any) 
       first_stage: steps without hints.
       plain_rows: rows without the hint in a group that is sampled again.
     """
-    hinted = redraw(all_wrong, written_hint(), plain=plain_rows, after=first_stage)
+    hinted = redraw(all_incorrect, written_hint(), plain=plain_rows, after=first_stage)
     return Recipe(
         objective=clipped_objective(**clip),
         experience=experience(unsolved_pool(first_stage), stages=[hinted]),

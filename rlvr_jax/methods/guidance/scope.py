@@ -18,7 +18,7 @@ Left out: another model as teacher, which rectifies step by step
 Reports: 46.6 % on average on maths and 53.4 % out of distribution; diversity 13.5 % higher
 Traps: a response whose first step, or no step, is incorrect is not salvaged; one incorrect
 response of a group always stays, or the group would have no signal; with step scores of 0 and 1,
-set `wrong_below=0.5`
+set `incorrect_below=0.5`
 """
 
 from dataclasses import replace
@@ -112,7 +112,7 @@ def _mended(before: Batch, continued: Batch, start: np.ndarray) -> Batch:
 
 
 def scope(
-    wrong_below: Finite = 0.0,
+    incorrect_below: Finite = 0.0,
     gamma: Positive = 0.1,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
@@ -122,7 +122,7 @@ def scope(
     """PPO on the policy's own tokens, shaped probability on the teacher's continuation.
 
     Args:
-      wrong_below: score below which a step is incorrect; 0.5 where scores are 0 and 1.
+      incorrect_below: score below which a step is incorrect; 0.5 where scores are 0 and 1.
       gamma: probability at which a teacher's token has the largest gradient (γ).
       hint_fraction: fraction of the worked solution that the teacher is shown.
     """
@@ -133,7 +133,9 @@ def scope(
             surrogate=by_origin(own=own, foreign=shaped_probability(gamma)),
             aggregation=token_mean(),
         ),
-        experience=experience(stages=[score_steps(), salvage(hint(hint_fraction), wrong_below)]),
+        experience=experience(
+            stages=[score_steps(), salvage(hint(hint_fraction), incorrect_below)]
+        ),
     )
 
 

@@ -58,7 +58,7 @@ def bootstrap_replies(temperature: Positive) -> Stage:
         if not len(correct):
             return nothing, state, metrics
         replies = replies.take(correct).renumbered()
-        plain = [replace(batch.requests[pairs[place].right], samples=1) for place in correct]
+        plain = [replace(batch.requests[pairs[place].correct], samples=1) for place in correct]
         tokens, length = actor.prompts(plain)
         rollouts = replies.rollouts
         kind = rollouts.temperature.dtype

@@ -123,8 +123,8 @@ def self_reward_loss(
 
     Args:
       balanced: w is `class_balance`; else 1.
-    Metrics: self_reward/right and self_reward/wrong (means over finished correct and incorrect
-      rows).
+    Metrics: self_reward/correct and self_reward/incorrect (means over finished correct and
+      incorrect rows).
     """
 
     def apply(signals, context, state):
@@ -136,8 +136,8 @@ def self_reward_loss(
         mean = masked_mean(errors, group_has_tokens(rollouts.mask, rollouts.group))
         signals = replace(signals, term=signals.term + coefficient * mean)
         metrics = {
-            "self_reward/right": masked_mean(score, finished & correct),
-            "self_reward/wrong": masked_mean(score, finished & ~correct),
+            "self_reward/correct": masked_mean(score, finished & correct),
+            "self_reward/incorrect": masked_mean(score, finished & ~correct),
         }
         return signals, state, metrics
 

@@ -111,7 +111,7 @@ def certainty_normalized(certainty: Certainty, epsilon: Epsilon = 1e-6) -> Trans
 
     Rows without tokens have no certainty and are not compared.
 
-    Metrics: certainty, its mean over the rows with tokens, and certainty/right and /wrong.
+    Metrics: certainty, its mean over the rows with tokens, and certainty/correct and /incorrect.
     """
 
     def apply(signals, context, state):
@@ -124,8 +124,8 @@ def certainty_normalized(certainty: Certainty, epsilon: Epsilon = 1e-6) -> Trans
         correct = is_correct(rollouts.outcome)
         metrics = {
             "certainty": masked_mean(own, counted),
-            "certainty/right": masked_mean(own, counted & correct),
-            "certainty/wrong": masked_mean(own, counted & ~correct),
+            "certainty/correct": masked_mean(own, counted & correct),
+            "certainty/incorrect": masked_mean(own, counted & ~correct),
         }
         advantage = jnp.where(mask, advantage[:, None], 0)
         return replace(signals, advantage=advantage), state, metrics

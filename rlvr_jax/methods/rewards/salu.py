@@ -37,7 +37,7 @@ def confident_abstention(
 ) -> Shaping:
     """The table of the module; NaN (no reward) where a column is NaN or c is outside [0, 1].
 
-    Metrics: reward/abstained, reward/right_of_answered, reward/hallucinated (fraction of the
+    Metrics: reward/abstained, reward/correct_of_answered, reward/hallucinated (fraction of the
       unanswerable questions that are answered).
     """
     columns = (answerable, abstained, confidence)
@@ -55,7 +55,7 @@ def confident_abstention(
 
         parts = {
             "reward/abstained": over(silent, ~jnp.isnan(none)),
-            "reward/right_of_answered": over(correct, known & ~silent),
+            "reward/correct_of_answered": over(correct, known & ~silent),
             "reward/hallucinated": over(~silent, ~known & ~jnp.isnan(has)),
         }
         return jnp.where(usable, earned, jnp.nan), parts

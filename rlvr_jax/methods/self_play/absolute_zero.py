@@ -186,16 +186,17 @@ def _triplets(store: Store, places: np.ndarray) -> list[Triplet]:
 
 
 @part(by_row=True)
-def earn_learnability(samples: Count, wrong: Finite = -0.5, malformed: Finite = -1.0) -> Stage:
+def earn_learnability(samples: Count, incorrect: Finite = -0.5, malformed: Finite = -1.0) -> Stage:
     """Rewards proposals by how often the policy solves them, and answers by their outcome.
 
     It must follow `propose_and_solve`. Each valid proposal is solved a few times; these rows are
     not trained. With s the fraction of correct solutions a valid proposal earns 1 - s if 0 < s < 1,
-    else `wrong`. An invalid proposal earns `malformed`. An answer earns 1, `wrong` or `malformed`.
+    else `incorrect`. An invalid proposal earns `malformed`. An answer earns 1, `incorrect` or
+    `malformed`.
 
     Args:
       samples: solutions of each proposal.
-      wrong: reward of incorrect answers, and of proposals that are never or always solved.
+      incorrect: reward of incorrect answers, and of proposals that are never or always solved.
       malformed: reward of responses without an answer or without a valid proposal.
     Reads: Grade.info["readable"], Grade.answer (of a proposal: its triplet). Writes: reward.
     Metrics: valid_proposals (fraction), proposal_rate (pass rate of valid ones),
@@ -207,7 +208,7 @@ def earn_learnability(samples: Count, wrong: Finite = -0.5, malformed: Finite = 
         proposed = np.array([is_proposal(request.prompt) for request in batch.requests])
         correct = batch.decided & is_correct(batch.rollouts.outcome)
         readable = np.array([grade.info.get(READABLE, 1.0) > 0 for grade in batch.grades])
-        reward = np.asarray(composed_solver_reward(correct, readable, wrong, malformed)).copy()
+        reward = np.asarray(composed_solver_reward(correct, readable, incorrect, malformed)).copy()
         metrics = {}
         if (~proposed).any():
             metrics["solved"] = float(correct[~proposed].mean())
@@ -230,7 +231,7 @@ def earn_learnability(samples: Count, wrong: Finite = -0.5, malformed: Finite = 
                 worth[list(found)] = np.asarray(learnability(rates))
                 metrics["proposal_rate"] = float(rates.mean())
                 metrics["learnable_proposals"] = float((worth[list(found)] > 0).mean())
-            earned = composed_proposer_reward(worth, valid, wrong, malformed)
+            earned = composed_proposer_reward(worth, valid, incorrect, malformed)
             reward[proposed] = np.asarray(earned)[proposed]
         return batch.rewarded(reward), state, metrics
 
@@ -243,10 +244,10 @@ def learnability(rate: Rate) -> Rate:
 
 
 def composed_solver_reward(
-    right: Bool[Array, "..."], well_formed: Bool[Array, "..."], wrong: float, malformed: float
+    correct: Bool[Array, "..."], well_formed: Bool[Array, "..."], incorrect: float, malformed: float
 ) -> Rate:
-    """1 for a correct answer, `wrong` for an incorrect one, `malformed` if not well-formed."""
-    return jnp.where(well_formed, jnp.where(right, 1.0, wrong), malformed)
+    """1 for a correct answer, `incorrect` for an incorrect one, `malformed` if not well-formed."""
+    return jnp.where(well_formed, jnp.where(correct, 1.0, incorrect), malformed)
 
 
 def composed_proposer_reward(
@@ -269,7 +270,7 @@ def whitened_by_cell(
     return advantage_by_cell(dict.fromkeys(range(2 * len(KINDS)), own), other=own)
 
 
-@arguments_of(earn_learnability, "wrong", "malformed")
+@arguments_of(earn_learnability, "incorrect", "malformed")
 def absolute_zero(
     references: Count = 6,
     capacity: Count = 16384,

@@ -34,7 +34,7 @@ from rlvr_jax.experience import Batch, Curriculum, Stage, concatenate, experienc
 from rlvr_jax.experience.curricula.batches import requests_for
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.curricula.picks import of_round, weighted_order
-from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
+from rlvr_jax.experience.stages.donors.imitate_correct import to_imitate
 from rlvr_jax.experience.stages.problems.written import (
     SOLVE,
     WRITE,
@@ -138,9 +138,9 @@ def imitate_proofs(
         group = batch.renumbered().rollouts.group
         characters = np.array([len(response.text) for response in batch.responses])
         seconds = np.nan_to_num([grade.info.get(SECONDS, 0.0) for grade in batch.grades])
-        right = batch.decided & is_correct(batch.rollouts.outcome)
+        correct = batch.decided & is_correct(batch.rollouts.outcome)
         costs = {"length_cost": length_cost, "time_cost": time_cost, "most": most}
-        return proof_weights(right, group, rates[group], characters, seconds, **costs)
+        return proof_weights(correct, group, rates[group], characters, seconds, **costs)
 
     def apply(batch, actor, state, turn):
         task, samples = turn.setting.task, turn.setting.samples
@@ -182,12 +182,12 @@ def imitate_proofs(
 
 def _conjectures(batch, seeds, actor, turn):
     """The rows of new conjectures, and the problem of each; None if there are none."""
-    right = batch.decided & is_correct(batch.rollouts.outcome)
+    correct = batch.decided & is_correct(batch.rollouts.outcome)
     # A statement that was proved only in an earlier step has no proof in this batch.
     proved = [
-        rows[right[rows]][0]
+        rows[correct[rows]][0]
         for rows, seed in zip(batch.groups, seeds, strict=True)
-        if seed and right[rows].any()
+        if seed and correct[rows].any()
     ]
     if not proved:
         return None
@@ -218,7 +218,7 @@ def _bare(text: str) -> str:
 
 
 def proof_weights(
-    right: np.ndarray,
+    correct: np.ndarray,
     group: np.ndarray,
     rates: np.ndarray,
     characters: np.ndarray,
@@ -236,9 +236,9 @@ def proof_weights(
       group: statement of each proof, int [B].
       rates: success rate of the statement of each proof, [B].
     """
-    number = np.bincount(group, weights=right)[group]
+    number = np.bincount(group, weights=correct)[group]
     weight = np.exp(-length_cost * characters - time_cost * seconds) / np.maximum(number, 1)
-    return np.where(right & (rates <= most), weight, 0)
+    return np.where(correct & (rates <= most), weight, 0)
 
 
 def is_example(rates: np.ndarray, hard: float) -> np.ndarray:

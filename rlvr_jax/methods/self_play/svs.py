@@ -105,8 +105,8 @@ def synthesize_problems(
         parts = [accepted_groups(batch, mixed(outcomes))]
         metrics = {"accepted_prompts": float(mixed(outcomes).sum())}
         under = np.asarray(within_band(rates, low, high))
-        right = batch.decided & is_correct(batch.rollouts.outcome)
-        rows = np.flatnonzero(right & np.repeat(under, list(map(len, batch.groups))))
+        correct = batch.decided & is_correct(batch.rollouts.outcome)
+        rows = np.flatnonzero(correct & np.repeat(under, list(map(len, batch.groups))))
         rows = np.sort(turn.random().permutation(rows)[:sources])
         metrics["sources"] = float(len(rows))
         if len(rows):

@@ -141,14 +141,14 @@ def search_tree(
             terminal = ~segments.goes_on(sampled)
             closed = np.concatenate([closed, terminal])
             closed[going] = True
-            right, unsure = graded_ends(segments, actor, sampled, terminal)
+            correct, unsure = graded_ends(segments, actor, sampled, terminal)
             for node in going:
                 own = children(nodes, node)
                 ends = own[terminal[own - first]]
                 tree = int(nodes.tree[node])
                 chosen = -1
                 if len(ends):
-                    solves = ends[right[ends - first]]
+                    solves = ends[correct[ends - first]]
                     pool = solves if len(solves) else ends
                     chosen = int(pool[unsure[pool - first].argmin()])
                     reward = 1.0 if len(solves) else -1.0

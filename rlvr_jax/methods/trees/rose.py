@@ -162,7 +162,7 @@ def between_branch_points(length_penalty: NonNegative = 0.0) -> Transform:
         points = branch_points(parent, rollouts.branch_position, tokens)
         advantage, _ = stretch_credit(rollouts, points)
         if length_penalty:
-            advantage = shorten_right_rows(advantage, rollouts, points, length_penalty)
+            advantage = shorten_correct_rows(advantage, rollouts, points, length_penalty)
         return replace(signals, advantage=jnp.where(signals.mask, advantage, 0)), state, {}
 
     return apply
@@ -246,7 +246,7 @@ def prefix_values(
     return columns(rewards, group, points) / jnp.maximum(number, 1)
 
 
-def shorten_right_rows(
+def shorten_correct_rows(
     advantage: Float[Array, "B T"],
     rollouts: Rollouts,
     points: Bool[Array, "B T"],

@@ -55,7 +55,7 @@ from rlvr_jax.experience.draws.trees.nodes import (
 from rlvr_jax.experience.draws.trees.segments import Segments
 from rlvr_jax.experience.draws.trees.turn_segments import TurnRow, answer_turns, draw_turn
 from rlvr_jax.experience.grades import unsaid
-from rlvr_jax.experience.stages.donors.imitate_right import first_of_right, to_imitate
+from rlvr_jax.experience.stages.donors.imitate_correct import first_of_correct, to_imitate
 from rlvr_jax.experience.stops import completes
 from rlvr_jax.objectives import imitate, objective_of_terms, own_words
 from rlvr_jax.tools import code_steps
@@ -188,12 +188,12 @@ def step_tree(
                 searched = search_steps(tree.root, tree.expand, iterations, depth, exploration)
                 if guide is not None:
                     guide.see(searched)
-                right = best_traces(searched, min(traces, request.samples))
-                counts.update(solved_prompts=bool(right), nodes=len(searched.nodes))
+                correct = best_traces(searched, min(traces, request.samples))
+                counts.update(solved_prompts=bool(correct), nodes=len(searched.nodes))
                 # Without a correct end an incorrect one, without any the deepest node.
                 ends = np.flatnonzero(~np.isnan(searched.outcome))
                 other = ends[0] if len(ends) else searched.nodes.depth.argmax()
-                leaves = [path[-1] for path in right] or [other]
+                leaves = [path[-1] for path in correct] or [other]
                 own = [searched.states[leaf] for leaf in leaves]
                 # If all steps were lost only the root is left.
                 chosen.append([tree.first if row.tip < 0 else row for row in own])
@@ -271,11 +271,11 @@ class _Tree:
         if self.driver is not None:
             self.driver.counts.update(lost_steps=lost.sum(), failed_steps=failed.sum())
         ends = (over | ~self.segments.goes_on(expanded)) & ~failed & ~lost
-        right, _ = graded_ends(self.segments, self.actor, expanded, ends)
+        correct, _ = graded_ends(self.segments, self.actor, expanded, ends)
         return [
             Candidate(
                 state=None if lost[number] else one,
-                outcome=(1.0 if right[number] else -1.0) if ends[number] else None,
+                outcome=(1.0 if correct[number] else -1.0) if ends[number] else None,
                 value=values[number],
                 failed=bool(failed[number]),
             )
@@ -474,13 +474,13 @@ def sibling_pairs(
       margin: 0: all pairs of different Q.
     """
     quality = np.asarray(quality, float)
-    right, wrong = np.flatnonzero(solved), np.flatnonzero(~np.asarray(solved, bool))
-    if not (len(right) and len(wrong)):
+    correct, incorrect = np.flatnonzero(solved), np.flatnonzero(~np.asarray(solved, bool))
+    if not (len(correct) and len(incorrect)):
         return []
-    best = right[np.argsort(-quality[right], kind="stable")]
-    worst = wrong[np.argsort(quality[wrong], kind="stable")]
-    best = best[: lonely if len(wrong) == 1 else top]
-    worst = worst[: lonely if len(right) == 1 else top]
+    best = correct[np.argsort(-quality[correct], kind="stable")]
+    worst = incorrect[np.argsort(quality[incorrect], kind="stable")]
+    best = best[: lonely if len(incorrect) == 1 else top]
+    worst = worst[: lonely if len(correct) == 1 else top]
     weight = 1 / (len(best) * len(worst))
     return [
         (int(one), int(other), weight)
@@ -516,7 +516,7 @@ def rejection_sampling() -> Stage:
     """
 
     def apply(batch, actor, state, turn):
-        correct = first_of_right(batch)
+        correct = first_of_correct(batch)
         ones = np.ones_like(batch.rollouts.temperature)
         batch = to_imitate(batch.with_rollouts(temperature=ones), correct)
         return batch, state, {"imitated_answers": float(correct.sum())}

@@ -38,11 +38,11 @@ def paid_tokens(
 def process_metrics(rollouts: Rollouts, mask: Mask, process: ProcessReward) -> dict[str, Array]:
     """The process reward of a response, mean over the rows with tokens, all, correct, incorrect."""
     total = masked_sum(process.of(rollouts, mask), mask, axis=1)
-    written, right = has_tokens(mask), is_correct(rollouts.outcome)
+    written, correct = has_tokens(mask), is_correct(rollouts.outcome)
     return {
         "process_reward": masked_mean(total, written),
-        "process_reward/right": masked_mean(total, written & right),
-        "process_reward/wrong": masked_mean(total, written & ~right),
+        "process_reward/correct": masked_mean(total, written & correct),
+        "process_reward/incorrect": masked_mean(total, written & ~correct),
     }
 
 
@@ -56,7 +56,7 @@ def process_to_go(
       coefficient: α of the process reward.
       at_end: reward of the last token: `own_reward`, `nothing_at_the_end`, or a
         `standardized_reward`.
-    Metrics: process_reward, the mean per response, and process_reward/right, /wrong.
+    Metrics: process_reward, the mean per response, and process_reward/correct, /incorrect.
     """
 
     def apply(signals, context, state):

@@ -30,14 +30,14 @@ class ImplicitRewards(NamedTuple):
 
     Fields:
       reward: r, with gradient.
-      right: whether the outcome is correct.
+      correct: whether the outcome is correct.
       written: which rows have tokens; means run over these.
       partner: the row of the other outcome in its pair, -1 if none.
       scale: β.
     """
 
     reward: Float[Array, "B"]
-    right: Bool[Array, "B"]
+    correct: Bool[Array, "B"]
     written: Bool[Array, "B"]
     partner: Int[Array, "B"]
     scale: float
@@ -46,8 +46,8 @@ class ImplicitRewards(NamedTuple):
 ImplicitLoss = Callable[[ImplicitRewards], Array]
 
 
-def right_wrong_pairs(
-    right: RowMask, group: Ids, rollout_id: Ids, where: RowMask | None = None
+def correct_incorrect_pairs(
+    correct: RowMask, group: Ids, rollout_id: Ids, where: RowMask | None = None
 ) -> Ids:
     """Pairs the k-th correct with the k-th incorrect rollout of a group, by `rollout_id`.
 
@@ -56,21 +56,23 @@ def right_wrong_pairs(
     Returns:
       Row of the partner; -1 where the group has fewer of the other kind.
     """
-    counted = jnp.ones_like(right) if where is None else where
+    counted = jnp.ones_like(correct) if where is None else where
     # In each group first the incorrect ones, then the correct ones, then those that do not count.
-    kind = jnp.where(counted, right.astype(jnp.int32), 2)
+    kind = jnp.where(counted, correct.astype(jnp.int32), 2)
     order = jnp.lexsort((rollout_id, kind, group))
     place = jnp.argsort(order).astype(jnp.int32)
     start = jnp.searchsorted(jnp.sort(group), group)
-    num_wrong = group_count(group, counted & ~right)
-    num_right = group_count(group, counted & right)
-    rank = place - start - jnp.where(right, num_wrong, 0)
-    other = start + jnp.where(right, 0, num_wrong) + rank
-    paired = counted & (rank < jnp.where(right, num_wrong, num_right))
+    num_incorrect = group_count(group, counted & ~correct)
+    num_correct = group_count(group, counted & correct)
+    rank = place - start - jnp.where(correct, num_incorrect, 0)
+    other = start + jnp.where(correct, 0, num_incorrect) + rank
+    paired = counted & (rank < jnp.where(correct, num_incorrect, num_correct))
     return jnp.where(paired, order[jnp.where(paired, other, 0)], -1).astype(jnp.int32)
 
 
-def first_pairs(right: RowMask, group: Ids, rollout_id: Ids, where: RowMask, later: RowMask) -> Ids:
+def first_pairs(
+    correct: RowMask, group: Ids, rollout_id: Ids, where: RowMask, later: RowMask
+) -> Ids:
     """Pairs only the first correct with the first incorrect rollout of a group.
 
     Args:
@@ -80,9 +82,9 @@ def first_pairs(right: RowMask, group: Ids, rollout_id: Ids, where: RowMask, lat
     """
     # As floats, of which a whole number is exact up to 2^24 rows.
     order = jnp.argsort(jnp.lexsort((rollout_id, later))).astype(jnp.float32)
-    partner = right_wrong_pairs(right, group, order.astype(jnp.int32), where)
+    partner = correct_incorrect_pairs(correct, group, order.astype(jnp.int32), where)
     paired = partner >= 0
-    better = paired & right
+    better = paired & correct
     earliest = better & (order == -group_max(-order, group, better))
     first = earliest | (paired & earliest[partner])
     return jnp.where(first, partner, -1)
@@ -108,32 +110,32 @@ def implicit_reward_loss(
 ) -> Transform:
     """Adds loss(r), r_i = β Σ_t (logp - reference_logp), to the loss.
 
-    Pairs are those of `right_wrong_pairs` among the rollouts with tokens.
+    Pairs are those of `correct_incorrect_pairs` among the rollouts with tokens.
 
     Args:
       scale: β.
       one_pair: one of each group, that of `first_pairs`, `off_policy` rows after the others.
-    Metrics: implicit_reward/right and implicit_reward/wrong, means over the rollouts of a kind that
-      have tokens; with `one_pair` paired_groups (count).
+    Metrics: implicit_reward/correct and implicit_reward/incorrect, means over the rollouts of a
+      kind that have tokens; with `one_pair` paired_groups (count).
     """
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
         reward = scale * log_ratio_sum(context.stats.logp, rollouts.reference_logp, mask)
-        right, written = is_correct(rollouts.outcome), has_tokens(mask)
-        known = right, rollouts.group, rollouts.rollout_id, written
+        correct, written = is_correct(rollouts.outcome), has_tokens(mask)
+        known = correct, rollouts.group, rollouts.rollout_id, written
         partner = (
             first_pairs(*known, rollouts.records["off_policy"])
             if one_pair
-            else right_wrong_pairs(*known)
+            else correct_incorrect_pairs(*known)
         )
-        value = loss(ImplicitRewards(reward, right, written, partner, scale))
+        value = loss(ImplicitRewards(reward, correct, written, partner, scale))
         metrics = {
-            "implicit_reward/right": masked_mean(reward, written & right),
-            "implicit_reward/wrong": masked_mean(reward, written & ~right),
+            "implicit_reward/correct": masked_mean(reward, written & correct),
+            "implicit_reward/incorrect": masked_mean(reward, written & ~correct),
         }
         if one_pair:
-            metrics["paired_groups"] = jnp.sum(right & (partner >= 0)).astype(reward.dtype)
+            metrics["paired_groups"] = jnp.sum(correct & (partner >= 0)).astype(reward.dtype)
         return replace(signals, term=signals.term + value), state, metrics
 
     reads = {"logp", "reference_logp", "batch_statistics"} | ({"off_policy"} if one_pair else set())
@@ -142,4 +144,4 @@ def implicit_reward_loss(
 
 def first_of_pairs(given: ImplicitRewards) -> Bool[Array, "B"]:
     """The correct rows that have a partner, bool [B]."""
-    return given.right & (given.partner >= 0)
+    return given.correct & (given.partner >= 0)

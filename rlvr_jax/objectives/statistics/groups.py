@@ -179,10 +179,10 @@ def _reduced(reduce, values, group):
     return reduce(values, segment, num_segments=group.shape[0])[segment]
 
 
-def has_right_sibling(rollouts: Rollouts, success: float = 0.5) -> Bool[Array, "B"]:
+def has_correct_sibling(rollouts: Rollouts, success: float = 0.5) -> Bool[Array, "B"]:
     """Rows in whose group another row has an outcome of at least `success`."""
-    right = (rollouts.outcome >= success).astype(jnp.int32)
-    return group_sum(right, rollouts.group) > right
+    correct = (rollouts.outcome >= success).astype(jnp.int32)
+    return group_sum(correct, rollouts.group) > correct
 
 
 def finished_rows(rollouts: Rollouts) -> Bool[Array, "B"]:

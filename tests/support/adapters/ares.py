@@ -85,7 +85,7 @@ def score_table(scale):
     """Scores by count, for right and wrong answers to easy, medium and hard prompts."""
     count = jnp.tile(jnp.arange(TABLE_COUNTS), (6, 1))
     level = jnp.repeat(jnp.arange(3), 2)[:, None]
-    right = jnp.asarray(np.arange(6) % 2 == 0)[:, None]
+    correct = jnp.asarray(np.arange(6) % 2 == 0)[:, None]
     target = jnp.full(count.shape, float(TABLE_TARGET))
-    wide = [jnp.broadcast_to(values, count.shape) for values in (level, right)]
+    wide = [jnp.broadcast_to(values, count.shape) for values in (level, correct)]
     return hesitation_score(count, target, *wide, scale)

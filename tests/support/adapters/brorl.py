@@ -22,14 +22,14 @@ def outputs(case, hyper):
         sampled,
         ids % 2 == 0,
         np.broadcast_to(np.arange(1, size + 1), first.shape),
-        right_reward=hyper["r_correct"],
-        wrong_reward=hyper["r_wrong"],
+        correct_reward=hyper["r_correct"],
+        incorrect_reward=hyper["r_wrong"],
         learning_rate=hyper["lr"],
     )
-    parts = (*found[:5], found.baseline, found.right_mass)
+    parts = (*found[:5], found.baseline, found.correct_mass)
     return {
-        "sampled_correct": found.sampled_right,
-        "sampled_wrong": found.sampled_wrong,
+        "sampled_correct": found.sampled_correct,
+        "sampled_wrong": found.sampled_incorrect,
         "unsampled": found.unsampled,
         "change": found.change,
         "change_direct": found.direct,

@@ -19,7 +19,7 @@ def outputs(case, hyper):
     guided = {
         "coefficient": hyper["coef"],
         "slope": hyper["slope"],
-        "right_above": hyper["pass_at"],
+        "correct_above": hyper["pass_at"],
     }
     trust = {
         "clip_low": hyper["clip"],
@@ -41,8 +41,8 @@ def outputs(case, hyper):
     delta = golden.stats(case).logp - level
     advantage = row_advantages(method, batch)
     weight = jnp.abs(advantage)[:, None]
-    right = batch.outcome > hyper["pass_at"]
-    token_loss = weight * calibration_loss(delta, right, hyper["slope"])
+    correct = batch.outcome > hyper["pass_at"]
+    token_loss = weight * calibration_loss(delta, correct, hyper["slope"])
     return {
         "advantages": np.where(batch.mask, np.asarray(advantage)[:, None], 0),
         "delta": np.where(own, delta, 0),

@@ -9,7 +9,7 @@ import numpy as np
 
 from rlvr_jax.objectives.advantages.group_relative import group_normalized, no_advantage
 from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.regularizers.preferences import right_wrong_pairs
+from rlvr_jax.objectives.regularizers.preferences import correct_incorrect_pairs
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import no_policy_loss
 from rlvr_jax.types import Recipe, is_correct
@@ -70,9 +70,9 @@ def row_advantages(recipe, batch):
 
 def pairs(batch):
     """The rows of right rollouts and those of the wrong ones they are paired with."""
-    right = is_correct(batch.outcome)
-    partner = np.asarray(right_wrong_pairs(right, batch.group, batch.rollout_id))
-    chosen = np.flatnonzero(np.asarray(right) & (partner >= 0))
+    correct = is_correct(batch.outcome)
+    partner = np.asarray(correct_incorrect_pairs(correct, batch.group, batch.rollout_id))
+    chosen = np.flatnonzero(np.asarray(correct) & (partner >= 0))
     return chosen, partner[chosen]
 
 

@@ -26,10 +26,10 @@ def outputs(case, hyper):
     texts = [row[kept].tolist() for row, kept in zip(data["tokens"], mask, strict=True)]
     size = int(data["group_size"])
     groups = [texts[start : start + size] for start in range(0, len(texts), size)]
-    right = by_group(data["rewards"] > 0.5, case)
+    correct = by_group(data["rewards"] > 0.5, case)
     solutions = [
         [text for text, good in zip(*pair, strict=True) if good]
-        for pair in zip(groups, right, strict=True)
+        for pair in zip(groups, correct, strict=True)
     ]
     similar = [cosine_similarity(rows) for rows in by_group(embeddings, case)]
     answers = [

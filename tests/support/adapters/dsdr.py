@@ -28,14 +28,14 @@ def outputs(case, hyper):
     plain = golden.evaluate(recipe("dsdr", entropy_coefficient=0.0, **made), case)
     local = golden.evaluate(only(diversity_weighted_entropy(-1.0, hyper["tau"])), case)
     batch = done.batch
-    right = is_correct(batch.outcome)
+    correct = is_correct(batch.outcome)
     scores = diversity(batch)
     return {
-        "semantic": semantic_distance(batch.records["embedding"], right, batch.group),
-        "uniqueness": formula_uniqueness(batch.records["formulas"], right, batch.group),
+        "semantic": semantic_distance(batch.records["embedding"], correct, batch.group),
+        "uniqueness": formula_uniqueness(batch.records["formulas"], correct, batch.group),
         "diversity": scores,
         "reward": batch.reward,
-        "local_weight": diversity_weights(scores, right, batch.group, hyper["tau"]),
+        "local_weight": diversity_weights(scores, correct, batch.group, hyper["tau"]),
         "advantages": done.signals.advantage,
         "token_loss": plain.token_loss,
         "pg_loss": plain.loss,

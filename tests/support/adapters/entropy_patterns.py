@@ -20,11 +20,11 @@ LEFT_OUT = {}
 
 def outputs(case, hyper):
     data = golden.inputs(case)
-    mask, right = data["mask"], data["rewards"] > 0.5
+    mask, correct = data["mask"], data["rewards"] > 0.5
     entropy, base = entropy_of(case, "logits"), entropy_of(case, "ref_logits")
     found, base_forks = forks(entropy, mask, hyper["rho"]), forks(base, mask, hyper["rho"])
     overlap, jaccard = fork_overlap(base_forks.mask, found.mask)
-    of_right, of_wrong = entropy_by_outcome(entropy, mask, right)
+    of_right, of_wrong = entropy_by_outcome(entropy, mask, correct)
     sizes = np.where(mask, branching(data["logits"], hyper["top_p"]), 0)
     return {
         "entropy": entropy,
@@ -41,6 +41,6 @@ def outputs(case, hyper):
         "entropy_correct": of_right,
         "entropy_wrong": of_wrong,
         "position_profile": position_profile(entropy, mask, hyper["parts"]),
-        "unsolvable": by_group(~right, case).all(axis=1),
+        "unsolvable": by_group(~correct, case).all(axis=1),
         "mean_entropy": masked_mean(entropy, mask),
     }

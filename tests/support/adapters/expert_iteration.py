@@ -4,9 +4,9 @@ import golden_vectors as golden
 import jax
 import jax.numpy as jnp
 import numpy as np
+from rlvr_jax.experience.stages.donors.imitate_correct import first_of_correct, to_imitate
 
 from rlvr_jax.analysis import best_of_k, majority_answer, pass_at_k
-from rlvr_jax.experience.stages.donors.imitate_right import first_of_right, to_imitate
 from rlvr_jax.methods import recipe
 from rlvr_jax.types import Recipe
 
@@ -17,7 +17,7 @@ RIGHT = 0  # the id of the right answer
 def outputs(case, hyper):
     batch = golden.experience_batch(golden.rollouts(case))
     rollouts, groups = batch.rollouts, batch.groups
-    keep = first_of_right(batch)
+    keep = first_of_correct(batch)
     kept, every = (imitated(batch, case, rows) for rows in (keep, np.ones(len(batch), bool)))
     last = rollouts.records["critic_values"][:, 0]
     return {

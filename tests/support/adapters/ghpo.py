@@ -3,7 +3,7 @@
 import golden_vectors as golden
 import numpy as np
 
-from rlvr_jax.experience import all_wrong
+from rlvr_jax.experience import all_incorrect
 from rlvr_jax.methods import recipe
 from rlvr_jax.tasks import Prompt, Task
 
@@ -30,13 +30,13 @@ def outputs(case, hyper):
     # One update for each batch: the old policy is the current one.
     batch = batch.replace(outcome=rewards[:, 0], component_rewards=rewards, old_logp=None)
     done = golden.evaluate(method, case, batch=batch)
-    wrong = all_wrong(golden.experience_batch(batch).outcomes())
+    incorrect = all_incorrect(golden.experience_batch(batch).outcomes())
     # The last try is repeated where a group has had all of them.
     tries = [shown_fraction(view) for view in method.experience.views]
     tries.append(tries[-1])
     return {
-        "all_wrong": wrong,
-        "next_hint_ratio": np.where(wrong[:, None], tries, 0),
+        "all_wrong": incorrect,
+        "next_hint_ratio": np.where(incorrect[:, None], tries, 0),
         "reward": done.batch.reward,
         "advantages": done.signals.advantage,
         "token_loss": done.token_loss,

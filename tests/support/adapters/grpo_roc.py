@@ -12,8 +12,8 @@ def outputs(case, hyper):
     method = recipe(
         "grpo_roc",
         oversampling=round(1 / hyper["keep_share"]),
-        least_wrong=hyper["min_neg"],
-        least_right=hyper["min_pos"],
+        min_incorrect=hyper["min_neg"],
+        min_correct=hyper["min_pos"],
         clip_low=hyper["clip_low"],
         clip_high=hyper["clip_high"],
         dual=hyper["dual"],

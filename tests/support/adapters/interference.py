@@ -17,16 +17,16 @@ LEFT_OUT = {}
 
 def outputs(case, hyper):
     data = golden.inputs(case)
-    mask, right = data["mask"], data["rewards"] > 0.5
+    mask, correct = data["mask"], data["rewards"] > 0.5
     group = np.arange(len(mask)) // int(data["group_size"])
     gradients = row_gradients(data["hidden"], data["logits"], data["tokens"], mask)
     advantage = grpo_advantages(case, hyper["eps"])
-    found = interference(gradients, advantage, right, group, hyper["lr"])
-    before = right_answer_logp(logp_of(case, "old_logits"), mask, right, group)
-    change = right_answer_logp(logp_of(case, "logits"), mask, right, group) - before
+    found = interference(gradients, advantage, correct, group, hyper["lr"])
+    before = right_answer_logp(logp_of(case, "old_logits"), mask, correct, group)
+    change = right_answer_logp(logp_of(case, "logits"), mask, correct, group) - before
     return found._asdict() | {
         "start_logp": before,
         "logp_change": change,
-        "winner_slope": winner_slope(before, change, by_group(right, case).any(axis=1)),
+        "winner_slope": winner_slope(before, change, by_group(correct, case).any(axis=1)),
         "keep_hard": keep_hard(by_group(data["rewards"], case).mean(axis=1), hyper["easy"]),
     }

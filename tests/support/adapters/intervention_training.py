@@ -4,7 +4,7 @@ import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience.stages.rounds.first_errors import first_wrong_step, repairable
+from rlvr_jax.experience.stages.rounds.first_errors import first_incorrect_step, repairable
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.guidance.intervention_training import imitated_steps
 from rlvr_jax.types import replace
@@ -17,7 +17,7 @@ def outputs(case, hyper):
     step, score, mask = (
         np.asarray(x) for x in (batch.records["step"], batch.records["process_reward"], batch.mask)
     )
-    first = first_wrong_step(step, score, mask, hyper["wrong_below"])
+    first = first_incorrect_step(step, score, mask, hyper["wrong_below"])
     rows, _ = repairable(golden.experience_batch(batch), hyper["wrong_below"])
     kept = imitated_steps(step, mask, first) & rows[:, None]
     length = kept.sum(axis=1).astype(np.int32)

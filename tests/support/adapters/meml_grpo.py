@@ -33,7 +33,7 @@ def outputs(case, hyper):
         "clip_low": hyper["clip"],
         "clip_high": hyper["clip"],
         "epsilon": hyper["std_eps"],
-        "wrong_above": hyper["hard_fraction"],
+        "incorrect_above": hyper["hard_fraction"],
     }
     done = evaluated(recipe("meml_grpo", mutual=hyper["kl_coef"], **made))
     plain = evaluated(recipe("meml_grpo", mutual=0.0, **made))

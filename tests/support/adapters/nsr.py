@@ -12,9 +12,9 @@ def outputs(case, hyper):
     clip = hyper["clip"]
     found = {}
     for name, pushes in {
-        "psr": {"right": 1.0, "wrong": 0.0},
-        "nsr": {"right": 0.0, "wrong": 1.0},
-        "weighted": {"right": hyper["weight"], "wrong": 1.0},
+        "psr": {"correct": 1.0, "incorrect": 0.0},
+        "nsr": {"correct": 0.0, "incorrect": 1.0},
+        "weighted": {"correct": hyper["weight"], "incorrect": 1.0},
     }.items():
         nsr = recipe("nsr", **pushes, clip_low=clip, clip_high=clip)
         done = golden.evaluate(nsr, case)

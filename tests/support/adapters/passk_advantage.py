@@ -21,13 +21,13 @@ def outputs(case, hyper):
     k, clip, epsilon = hyper["k"], hyper["clip"], hyper["eps"]
     batch = golden.rollouts(case)
     _, first = np.unique(batch.group, return_index=True)
-    right = (batch.reward == 1).astype(batch.group.dtype)
-    n, c = group_count(batch.group), group_sum(right, batch.group)
+    correct = (batch.reward == 1).astype(batch.group.dtype)
+    n, c = group_count(batch.group), group_sum(correct, batch.group)
     rate = pass_at_k(n, c, k)
     found = {
         "passk": rate[first],
         "passk_std": np.sqrt(rate * (1 - rate))[first],
-        "passk_others": pass_at_k(n - 1, c - right, k),
+        "passk_others": pass_at_k(n - 1, c - correct, k),
     }
     for name, advantage, rewards in (
         ("best", best_of_n(epsilon=epsilon), (False, True)),

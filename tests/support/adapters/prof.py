@@ -22,18 +22,20 @@ def outputs(case, hyper):
     size = int(golden.inputs(case)["group_size"])
     number = 2 * math.ceil(size / 4)
     done = golden.evaluate(recipe("prof", **settings), case, samples=number)
-    by_right = golden.evaluate(recipe("prof", rank_wrong=False, **settings), case, samples=number)
+    by_right = golden.evaluate(
+        recipe("prof", rank_incorrect=False, **settings), case, samples=number
+    )
     batch = golden.experience_batch(golden.rollouts(case)).rollouts
-    right = batch.outcome > 0.5
+    correct = batch.outcome > 0.5
     mean, steps = step_means(batch)
     kept = np.asarray(done.batch.mask.any(axis=1))
     return {
         "step_mean": mean,
         "steps": steps,
-        "consistency": consistency(mean, steps, right, hyper["penalty"], hyper["max_steps"]),
-        "k_plus": (kept & right).reshape(-1, size).sum(axis=1),
+        "consistency": consistency(mean, steps, correct, hyper["penalty"], hyper["max_steps"]),
+        "k_plus": (kept & correct).reshape(-1, size).sum(axis=1),
         "keep": kept,
-        "keep_correct": np.asarray(by_right.batch.mask.any(axis=1)) & right,
+        "keep_correct": np.asarray(by_right.batch.mask.any(axis=1)) & correct,
         "advantages": done.signals.advantage,
         "loss": done.loss,
         "dlogits": done.dlogits,

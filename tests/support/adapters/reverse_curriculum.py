@@ -12,12 +12,12 @@ LEFT_OUT = {}
 
 
 def outputs(case, hyper):
-    right, readable = (
+    correct, readable = (
         jnp.asarray(golden.inputs(case)["multi_rewards"][:, k] > 0.5) for k in (0, 1)
     )
     batch = golden.rollouts(case)
     batch = batch.replace(
-        outcome=right.astype(batch.outcome.dtype),
+        outcome=correct.astype(batch.outcome.dtype),
         answer=jnp.where(readable, 0, -1 - batch.rollout_id),
     )
     method = recipe(
@@ -30,7 +30,7 @@ def outputs(case, hyper):
         clip_high=hyper["clip"],
     )
     # The stage `shape` would read grades, which a record does not have.
-    score = partial_credit(right, readable, hyper["partial"])
+    score = partial_credit(correct, readable, hyper["partial"])
     (shaper,) = method.experience.stages.values()
     assert "right_or_readable" in shaper.label
     done = golden.evaluate(

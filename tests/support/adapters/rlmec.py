@@ -16,8 +16,8 @@ def outputs(case, hyper):
     batch, data = golden.rollouts(case), golden.inputs(case)
     method = recipe("rlmec", clip=hyper["clip"], high=hyper["hi"], low=hyper["lo"])
     done = golden.evaluate(method, case, batch=batch)
-    mask, right = np.asarray(batch.mask), np.asarray(batch.outcome) > 0.5
-    tokens, weights = rewritten(data, mask, right, hyper)
+    mask, correct = np.asarray(batch.mask), np.asarray(batch.outcome) > 0.5
+    tokens, weights = rewritten(data, mask, correct, hyper)
     factor = jnp.asarray(weights)
     # Both texts are scored by the same logits here.
     copy = batch.replace(
@@ -42,11 +42,11 @@ def outputs(case, hyper):
     }
 
 
-def rewritten(data, mask, right, hyper):
+def rewritten(data, mask, correct, hyper):
     """The rewrites, and weights of their tokens."""
     teacher = data["teacher_logits"]
     p = np.exp(teacher) / np.exp(teacher).sum(axis=-1, keepdims=True)
-    changed = (p.max(axis=-1) > 0.5) & ~right[:, None] & mask
+    changed = (p.max(axis=-1) > 0.5) & ~correct[:, None] & mask
     tokens = np.where(changed, p.argmax(axis=-1), data["tokens"])
     weights = np.zeros(mask.shape)
     for row, on in enumerate(mask):

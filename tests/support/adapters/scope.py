@@ -4,7 +4,7 @@ import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience.stages.rounds.first_errors import first_wrong_step, repairable
+from rlvr_jax.experience.stages.rounds.first_errors import first_incorrect_step, repairable
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import TEACHER
 from rlvr_jax.types import replace
@@ -15,7 +15,7 @@ LEFT_OUT = {}
 def outputs(case, hyper):
     method = recipe(
         "scope",
-        wrong_below=hyper["wrong_below"],
+        incorrect_below=hyper["wrong_below"],
         gamma=hyper["shape_gamma"],
         clip_low=hyper["clip"],
         clip_high=hyper["clip"],
@@ -37,7 +37,7 @@ def outputs(case, hyper):
     )
     done = golden.evaluate(replace(method, experience=None), case, batch=batch)
     return {
-        "first_error_step": first_wrong_step(*steps, hyper["wrong_below"]),
+        "first_error_step": first_incorrect_step(*steps, hyper["wrong_below"]),
         "salvaged": salvaged,
         "prefix_mask": mask & beginning & salvaged[:, None],
         "teacher_mask": written,

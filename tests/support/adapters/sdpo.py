@@ -15,7 +15,7 @@ from rlvr_jax.methods.distillation.srpo import over_vocabulary
 from rlvr_jax.objectives import (
     clamped_token_ratio,
     distilled,
-    has_right_sibling,
+    has_correct_sibling,
     no_advantage,
     objective,
     token_mean,
@@ -47,7 +47,7 @@ def outputs(case, hyper):
     done = golden.evaluate(method, case, stats_of=stats_of)
     batch = golden.rollouts(case)
     stats = stats_of(jnp.asarray(data["logits"]))
-    taught = np.asarray(has_right_sibling(batch, success))
+    taught = np.asarray(has_correct_sibling(batch, success))
     kept = np.asarray(batch.mask) & taught[:, None]
     ratio = clamped_token_ratio(stats.logp, batch.old_logp, batch.mask)
     tail = jnp.exp(with_tail(stats.records["topk_logp"])[..., :-1]).sum(axis=-1)

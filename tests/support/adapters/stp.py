@@ -18,27 +18,27 @@ LEFT_OUT = {"matching_weight_inf": "a variant that the recipe does not have"}
 def outputs(case, hyper):
     data = golden.inputs(case)
     third = data["multi_rewards"][:, 2]
-    right = (data["rewards"] == 1) & (third > 0.4)
+    correct = (data["rewards"] == 1) & (third > 0.4)
     size = int(data["group_size"])
-    rates = np.repeat(by_group(right.astype(float), case).mean(axis=1), size)
-    group = np.arange(len(right)) // size
+    rates = np.repeat(by_group(correct.astype(float), case).mean(axis=1), size)
+    group = np.arange(len(correct)) // size
     length = data["mask"].sum(axis=1)
     costs = {"length_cost": hyper["length_coef"], "time_cost": hyper["time_coef"]}
     costs["most"] = hyper["max_rate"]
-    weights = proof_weights(right, group, rates, 100 * length, 60 * third, **costs)
+    weights = proof_weights(correct, group, rates, 100 * length, 60 * third, **costs)
 
     mean = np.where(data["mask"][..., None], data["hidden"], 0).sum(axis=1)
     mean = mean / np.maximum(length, 1)[:, None]
-    last = data["hidden"][np.arange(len(right)), np.maximum(length - 1, 0)]
+    last = data["hidden"][np.arange(len(correct)), np.maximum(length - 1, 0)]
 
-    matched = np.zeros(len(right))
-    matched[right] = matching_weights(mean[right], last[~right], hyper["cap"])
+    matched = np.zeros(len(correct))
+    matched[correct] = matching_weights(mean[correct], last[~correct], hyper["cap"])
     hard = hyper["conjecture_rate"]
     return {
         "success_rate": rates,
         "proof_weight": weights,
         "conjecture_example": is_example(rates, hard),
-        "conjecture_seed": right & is_seed(rates, hard, hyper["margin"]),
+        "conjecture_seed": correct & is_seed(rates, hard, hyper["margin"]),
         "reprove_prob": reprove_chance(rates, hard + hyper["margin"], hyper["redo"]),
         "matching_weight": matched,
     }

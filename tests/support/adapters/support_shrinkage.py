@@ -17,12 +17,12 @@ LEFT_OUT = {}
 
 def outputs(case, hyper):
     data = golden.inputs(case)
-    mask, right = data["mask"], data["rewards"] > 0.5
-    rl = by_group(right, case).mean(axis=1)
+    mask, correct = data["mask"], data["rewards"] > 0.5
+    rl = by_group(correct, case).mean(axis=1)
     base = by_group(data["multi_rewards"][:, 2] > hyper["base_above"], case).mean(axis=1)
     logp = {"base": logp_of(case, "ref_logits"), "rl": logp_of(case, "logits")}
     total = {name: row_sum(values, mask) for name, values in logp.items()}
-    inside = {name: values[right] > hyper["log_eps"] for name, values in total.items()}
+    inside = {name: values[correct] > hyper["log_eps"] for name, values in total.items()}
     counts = support(base > 0, rl > 0)
     completions = support(inside["base"], inside["rl"])
     return {

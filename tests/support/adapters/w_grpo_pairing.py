@@ -21,10 +21,10 @@ def outputs(case, hyper):
         "_centred": group_centered,
     }
     outcomes = golden.experience_batch(golden.rollouts(case)).outcomes()
-    right = (outcomes > 0.5).sum(axis=1)
+    correct = (outcomes > 0.5).sum(axis=1)
     found = {
-        "hard_but_solvable": is_rare(right, hyper["c"]),
-        "easy_but_brittle": is_rare(outcomes.shape[1] - right, hyper["c"]),
+        "hard_but_solvable": is_rare(correct, hyper["c"]),
+        "easy_but_brittle": is_rare(outcomes.shape[1] - correct, hyper["c"]),
     }
     for suffix, estimator in estimators.items():
         method = recipe(

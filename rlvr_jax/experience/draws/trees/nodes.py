@@ -122,10 +122,10 @@ def graded_ends(
     segments: Segments, actor: Actor, sampled: np.ndarray, terminal: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Whether each segment ends a correct response, and the mean -logp of its own tokens."""
-    right = np.zeros(len(sampled), bool)
+    correct = np.zeros(len(sampled), bool)
     if terminal.any():
         graded = actor.grade(segments.batch.take(sampled[terminal]).renumbered())
-        right[terminal] = [is_correct(grade.outcome or 0.0) for grade in graded.grades]
+        correct[terminal] = [is_correct(grade.outcome or 0.0) for grade in graded.grades]
     own = segments.new_tokens(sampled)
     logp = np.where(own, segments.batch.rollouts.behaviour_logp[sampled], 0)
-    return right, -logp.sum(axis=1) / np.maximum(own.sum(axis=1), 1)
+    return correct, -logp.sum(axis=1) / np.maximum(own.sum(axis=1), 1)

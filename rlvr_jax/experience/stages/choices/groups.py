@@ -4,7 +4,7 @@ import numpy as np
 
 from rlvr_jax.types.parts import Function, part
 
-__all__ = ["all_wrong", "outside", "pass_rates", "uniform"]
+__all__ = ["all_incorrect", "outside", "pass_rates", "uniform"]
 
 ALIKE = 1e-6
 """Outcomes with a smaller difference are equal: differences by rounding are not a signal."""
@@ -16,7 +16,7 @@ def pass_rates(outcomes: np.ndarray) -> np.ndarray:
     return np.nansum(outcomes, axis=1) / np.maximum(known.sum(axis=1), 1)
 
 
-def all_wrong(outcomes: np.ndarray) -> np.ndarray:
+def all_incorrect(outcomes: np.ndarray) -> np.ndarray:
     """Groups with graded responses, none of which is above 0."""
     known = ~np.isnan(outcomes)
     return known.any(axis=1) & ~(np.nan_to_num(outcomes) > 0).any(axis=1)

@@ -17,15 +17,15 @@ class Pair(NamedTuple):
     """A group's number, a correct row of it and an incorrect one."""
 
     group: int
-    right: int
-    wrong: int
+    correct: int
+    incorrect: int
 
 
 def mixed_groups(outcomes: np.ndarray) -> np.ndarray:
     """Groups with correct and incorrect responses, bool [G]; outcomes [G, N], NaN if ungraded."""
     known = ~np.isnan(outcomes)
-    right = known & is_correct(np.nan_to_num(outcomes))
-    return right.any(axis=1) & (known & ~right).any(axis=1)
+    correct = known & is_correct(np.nan_to_num(outcomes))
+    return correct.any(axis=1) & (known & ~correct).any(axis=1)
 
 
 def contrast_pairs(batch: Batch) -> list[Pair]:
@@ -34,16 +34,16 @@ def contrast_pairs(batch: Batch) -> list[Pair]:
     The latter is the first row with the most frequent incorrect answer, without named answers the
     first incorrect row.
     """
-    right = is_correct(batch.rollouts.outcome)
+    correct = is_correct(batch.rollouts.outcome)
     pairs = []
     for group in np.flatnonzero(mixed_groups(batch.outcomes())):
         rows = batch.groups[group]
         rows = rows[batch.decided[rows]]
-        wrong = rows[~right[rows]]
-        counts = Counter(batch.grades[row].answer for row in wrong if batch.grades[row].answer)
-        common = counts.most_common(1)[0][0] if counts else batch.grades[wrong[0]].answer
-        chosen = next(row for row in wrong if batch.grades[row].answer == common)
-        pairs.append(Pair(int(group), int(rows[right[rows]][0]), int(chosen)))
+        incorrect = rows[~correct[rows]]
+        counts = Counter(batch.grades[row].answer for row in incorrect if batch.grades[row].answer)
+        common = counts.most_common(1)[0][0] if counts else batch.grades[incorrect[0]].answer
+        chosen = next(row for row in incorrect if batch.grades[row].answer == common)
+        pairs.append(Pair(int(group), int(rows[correct[rows]][0]), int(chosen)))
     return pairs
 
 
@@ -52,8 +52,8 @@ def asked_about(batch: Batch, pairs: Sequence[Pair], request: str) -> list[Sampl
     texts = [response.text for response in batch.responses]
     return [
         replace(
-            batch.requests[pair.right],
-            view=with_two_answers(texts[pair.right], texts[pair.wrong], request),
+            batch.requests[pair.correct],
+            view=with_two_answers(texts[pair.correct], texts[pair.incorrect], request),
             samples=1,
         )
         for pair in pairs

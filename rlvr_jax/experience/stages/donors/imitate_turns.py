@@ -7,7 +7,7 @@ import numpy as np
 
 from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode, environment_of
 from rlvr_jax.experience.parts import Stage
-from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
+from rlvr_jax.experience.stages.donors.imitate_correct import to_imitate
 from rlvr_jax.objectives import TOOL
 from rlvr_jax.tools import Environment
 from rlvr_jax.types.hyperparameters import Count

@@ -11,13 +11,13 @@ from rlvr_jax.experience.views import with_answer
 from rlvr_jax.types.hyperparameters import Finite
 from rlvr_jax.types.parts import part
 
-__all__ = ["right_siblings", "show_sibling"]
+__all__ = ["correct_siblings", "show_sibling"]
 
 SHOWN = replace(with_answer(""), responses=1)
 """The longest view: the prompt with one response."""
 
 
-def right_siblings(batch: Batch, success: float) -> np.ndarray:
+def correct_siblings(batch: Batch, success: float) -> np.ndarray:
     """The first other correct row of each row's group, -1 without one; int [B].
 
     Args:
@@ -44,7 +44,7 @@ def show_sibling(success: Finite = 0.5) -> Stage:
     """
 
     def apply(batch, actor, state, turn):
-        sibling = right_siblings(batch, success)
+        sibling = correct_siblings(batch, success)
         texts = [response.text for response in batch.responses]
         requests = [
             request if other < 0 else replace(request, view=with_answer(texts[other]))

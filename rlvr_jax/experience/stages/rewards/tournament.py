@@ -66,9 +66,9 @@ def tournament(
       schedule: pairs of each round; all groups of a round are compared at once.
       advantage: advantage of each row, in place of that of the objective.
     Writes: reward; advantage if it is given; the judge's replies into the grades.
-    Metrics: those of `compare`, compared_pairs, unreadable_pairs, right_wins (fraction of the pairs
-      of a correct and an incorrect response in which the correct one has the higher score; a draw
-      counts half), and rows_without_reward where there are any.
+    Metrics: those of `compare`, compared_pairs, unreadable_pairs, correct_wins (fraction of the
+      pairs of a correct and an incorrect response in which the correct one has the higher score; a
+      draw counts half), and rows_without_reward where there are any.
     """
 
     def apply(batch, actor, state, turn):
@@ -121,4 +121,4 @@ def _metrics(
         "compared_pairs": float(num_pairs),
         "unreadable_pairs": float(num_pairs - num_scored),
     }
-    return metrics | ({"right_wins": float(np.mean(won))} if won else {})
+    return metrics | ({"correct_wins": float(np.mean(won))} if won else {})

@@ -10,7 +10,7 @@ from rlvr_jax.experience.requests import SampleRequest, View
 from rlvr_jax.types import is_correct
 
 
-def first_wrong_step(
+def first_incorrect_step(
     step: np.ndarray, score: np.ndarray, mask: np.ndarray, below: float
 ) -> np.ndarray:
     """The id of the first step whose score is below a bound, int [B]; -1 without one.
@@ -28,10 +28,10 @@ def first_wrong_step(
     return found
 
 
-def tokens_before(step: np.ndarray, mask: np.ndarray, wrong: np.ndarray) -> np.ndarray:
+def tokens_before(step: np.ndarray, mask: np.ndarray, incorrect: np.ndarray) -> np.ndarray:
     """Number of tokens before the first incorrect step of each row, int [B]; 0 without one."""
-    there = mask & (step == wrong[:, None])
-    return np.where(wrong >= 0, there.argmax(axis=1), 0)
+    there = mask & (step == incorrect[:, None])
+    return np.where(incorrect >= 0, there.argmax(axis=1), 0)
 
 
 def requests_after(
@@ -66,7 +66,7 @@ def repairable(batch: Batch, below: float) -> tuple[np.ndarray, np.ndarray]:
     rollouts = batch.rollouts
     if "step" not in rollouts.records or "process_reward" not in rollouts.records:
         raise ValueError("step scores: steps must be scored, put score_steps() first")
-    first = first_wrong_step(
+    first = first_incorrect_step(
         rollouts.records["step"], rollouts.records["process_reward"], rollouts.mask, below
     )
     failed = batch.decided & ~is_correct(rollouts.outcome)

@@ -30,7 +30,7 @@ def redraw(
     view (`trained`) they are marked `off_policy`, with old log-probs of that context.
 
     Args:
-      when: groups, such as `all_wrong`.
+      when: groups, such as `all_incorrect`.
       view: new view, such as `hint(0.25)`.
       place: "replace" the rows, or "append" to them.
       samples: responses to each; 0: as many as the group has.

@@ -6,7 +6,7 @@ from rlvr_jax.experience.batch import Batch
 from rlvr_jax.types import is_correct
 
 
-def first_of_right(batch: Batch) -> np.ndarray:
+def first_of_correct(batch: Batch) -> np.ndarray:
     """Correct rows that are the first with their tokens in their group, bool [B]."""
     rollouts, known = batch.rollouts, set()
     kept = np.zeros(len(batch), bool)

@@ -99,9 +99,9 @@ class RunActor(Actor):
         sampled = []
         for (number, *_), places in calls.items():
             own = [requests[place] for place in places]
-            begun = [given[place] for place in places]
+            prefill = [given[place] for place in places]
             folded = jax.random.fold_in(key, number)
-            rollouts = self._called(sampler, own, begun, first[places], folded, constants)
+            rollouts = self._called(sampler, own, prefill, first[places], folded, constants)
             sampled.append(self._batch(rollouts, own))
         batch = sampled[0]
         if len(sampled) > 1:
@@ -200,7 +200,7 @@ class RunActor(Actor):
     def _given(self, request: SampleRequest) -> tuple[list[int], bool]:
         """The given first tokens of a response, and whether they are trained."""
         shown = request.view.show(request.prompt, self.sampler.task)
-        tokens = [*shown.begun(self.encode), *request.given]
+        tokens = [*shown.prefill(self.encode), *request.given]
         room = self.sampler.response_tokens
         if len(tokens) >= room:
             raise ValueError(
@@ -271,19 +271,19 @@ class RunActor(Actor):
                 [request.temperature for request in requests], np.float32
             )
         samples = requests[0].samples
-        begun = [ids for ids, _ in given]
+        prefill = [ids for ids, _ in given]
         prompts = tokens, length
         # Otherwise the sampled segment is placed in a whole response.
-        whole = not any(begun) and requests[0].limit is None
-        if any(begun):
+        whole = not any(prefill) and requests[0].limit is None
+        if any(prefill):
             quarter = -(-sampler.response_tokens // QUARTERS)
-            most = -(-max(map(len, begun)) // quarter) * quarter
-            least = min(map(len, begun)) // quarter * quarter
+            most = -(-max(map(len, prefill)) // quarter) * quarter
+            least = min(map(len, prefill)) // quarter * quarter
             sampler = replace(sampler, response_tokens=sampler.response_tokens - least)
-            prompts = with_given(tokens, length, begun, most)
+            prompts = with_given(tokens, length, prefill, most)
             if (watch := sampler.sampling.stops) is not None:
                 ends = [
-                    ids[len(ids) - a.unanswered :] for a, ids in zip(requests, begun, strict=True)
+                    ids[len(ids) - a.unanswered :] for a, ids in zip(requests, prefill, strict=True)
                 ]
                 by_prompt["stop_state"] = np.array([watch.after(ids) for ids in ends], np.int32)
         if requests[0].limit is not None:
@@ -323,7 +323,7 @@ class RunActor(Actor):
             rows = np.arange(len(requests) * samples, dtype=np.int32)
             sampled = sampled.replace(group=rows // np.int32(samples), rollout_id=rows)
         if not whole:
-            rows = [ids for ids in begun for _ in range(samples)]
+            rows = [ids for ids in prefill for _ in range(samples)]
             trained = np.repeat([flag for _, flag in given], samples)
             sampled = behind_given(
                 sampled,

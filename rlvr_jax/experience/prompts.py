@@ -248,9 +248,9 @@ def _by_template(tokenizer: Any, text: str, messages: Sequence[Mapping[str, Any]
                 f" {shown[:200]!r} for a call of {name!r}; leave these rows out, or write the calls"
                 " into the messages' content"
             )
-    begun = prompt.prefill.strip()
+    added = prompt.prefill.strip()
     # A template may add the same beginning, such as <think>.
-    return shown if begun and shown.rstrip().endswith(begun) else shown + prompt.prefill
+    return shown if added and shown.rstrip().endswith(added) else shown + prompt.prefill
 
 
 def _lost(turns: Sequence[Mapping[str, Any]], shown: str) -> Mapping[str, Any] | None:
@@ -260,11 +260,11 @@ def _lost(turns: Sequence[Mapping[str, Any]], shown: str) -> Mapping[str, Any] |
 
 def continued(prompt: Prompt, response: Response) -> Response:
     """A response with the beginning that its prompt gives, for the verifier."""
-    begun, tail = prompt.prefill, response.prompt_tail
-    if not begun:
+    prefill, tail = prompt.prefill, response.prompt_tail
+    if not prefill:
         return response
-    tail = "" if begun.endswith(tail) else tail.removesuffix(begun)
-    return replace(response, text=begun + response.text, prompt_tail=tail)
+    tail = "" if prefill.endswith(tail) else tail.removesuffix(prefill)
+    return replace(response, text=prefill + response.text, prompt_tail=tail)
 
 
 def _of_tools(tokenizer: Any, chat: Sequence[Mapping[str, Any]]) -> str:

@@ -24,7 +24,7 @@ class Shown(NamedTuple):
     trained: bool = False
     fraction: float = 1.0
 
-    def begun(self, encode: Callable[[str], Sequence[int]]) -> list[int]:
+    def prefill(self, encode: Callable[[str], Sequence[int]]) -> list[int]:
         """The given first tokens of a response.
 
         Args:

@@ -136,7 +136,7 @@ def check_openings(tokenizer: Any, seen: Sequence[Shown], budget: int, where: st
     known: dict[tuple[str, float], int] = {}
     for one in seen:
         if (one.opening, one.fraction) not in known:
-            known[one.opening, one.fraction] = len(one.begun(partial(encode_text, tokenizer)))
+            known[one.opening, one.fraction] = len(one.prefill(partial(encode_text, tokenizer)))
     lengths = [known[one.opening, one.fraction] for one in seen]
     if max(lengths) >= budget:
         long = sum(length >= budget for length in lengths)

@@ -22,9 +22,9 @@ from rlvr_jax.runs.checkpoints import Checkpoints, latest_step
 from rlvr_jax.runs.checks.computed_with import check_computed_with, computed_with
 from rlvr_jax.runs.checks.forecast import check_forecast
 from rlvr_jax.runs.checks.learnable import check_known_answers
-from rlvr_jax.runs.claim import LOCK, claimed
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.dying_threads import threads_must_start
+from rlvr_jax.runs.lock import LOCK, locked
 from rlvr_jax.runs.loop import Outputs, stop_requests, train_steps
 from rlvr_jax.runs.progress import RunProgress, print_settings, progress_bar
 from rlvr_jax.runs.resolved import resolve
@@ -80,12 +80,12 @@ def train(
     console = console or Console()
     if not config.devices.compile_cache:
         jax.config.update("jax_enable_compilation_cache", False)
-    with claimed(config.run_dir):
+    with locked(config.run_dir):
         check_directory(config.run_dir, config.resume)
-        return _train_claimed(config, console, watch)
+        return _train_locked(config, console, watch)
 
 
-def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -> dict[str, Any]:
+def _train_locked(config: TrainConfig, console: Console, watch: Watch | None) -> dict[str, Any]:
     directory = config.run_dir
     if config.resume and not (directory / "config.json").is_file():
         raise ValueError(f"--resume: --run-dir must hold a run, got {str(directory)!r}")
@@ -219,10 +219,9 @@ def _train(
         writer = RunWriter(directory, after_step, trackers)
     label = f"{run.config.method} seed {run.config.seed}"
     if run.config.resume:
-        begun_at = f"behind step {first_step}" if first_step else "from the beginning"
-        console.print(
-            f"{label}: goes on {begun_at}, of {run.config.steps}", highlight=False, soft_wrap=True
-        )
+        place = f"after step {first_step}" if first_step else "from the beginning"
+        said = f"{label}: goes on {place}, of {run.config.steps}"
+        console.print(said, highlight=False, soft_wrap=True)
     # Each is closed even if the other raises: a full disk must not lose the save under way.
     with (
         stop_requests() as asked,

@@ -14,7 +14,7 @@ from rlvr_jax.runs.config import DataSettings, TrainConfig
 from rlvr_jax.runs.config_checks import check_setting
 from rlvr_jax.runs.help import described
 from rlvr_jax.runs.presets import preset
-from rlvr_jax.runs.settings import begun
+from rlvr_jax.runs.settings import stored_config
 
 _OF_ONE_RUN = ("run_dir", "resume")
 """Settings that a file of settings does not give to another run."""
@@ -77,7 +77,7 @@ def _start(given: argparse.Namespace, start: TrainConfig | None) -> TrainConfig:
             f" {str(given.config)!r}"
         )
     directory = Path(given.run_dir or (start or TrainConfig).run_dir)
-    stored = begun(directory) if given.resume else None
+    stored = stored_config(directory) if given.resume else None
     # Where one differs the run is another, which is refused when its settings are compared.
     if stored and given.task in (None, stored.data.task) and given.method in (None, stored.method):
         return stored

@@ -33,7 +33,7 @@ _FREE = {
 }
 
 
-def begun(directory: Path) -> TrainConfig | None:
+def stored_config(directory: Path) -> TrainConfig | None:
     """The settings with which the run in a directory began; None: there is no such run."""
     try:
         stored = dict(json.loads((directory / "config.json").read_text())["settings"])

@@ -22,7 +22,7 @@ LETTERS = Prompt("p", solution=("a", "b", "c", "d"))
 )
 def test_a_view_opens_a_response_with_part_of_the_solution(view, tokens, trained):
     shown = view.show(LETTERS, None)
-    assert shown.text == "p" and shown.begun(list) == list(tokens) and shown.trained == trained
+    assert shown.text == "p" and shown.prefill(list) == list(tokens) and shown.trained == trained
 
 
 def test_rows_must_be_a_multiple_of_the_rounds():

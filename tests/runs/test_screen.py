@@ -115,7 +115,7 @@ def test_a_resumed_run_says_behind_which_step_it_goes_on(model, tmp_path, steps)
     config = training_runs.settings(model, tmp_path / "run", steps=1, evaluate_every=1)
     assert "goes on" not in screen_of(config)
     again = config.replace(steps=steps, resume=True)
-    assert f"grpo seed 0: goes on behind step 1, of {steps}\n" in screen_of(again)
+    assert f"grpo seed 0: goes on after step 1, of {steps}\n" in screen_of(again)
 
 
 def test_the_six_lines_fit_a_terminal(model, tmp_path):

@@ -40,9 +40,9 @@ class Half:
         self.pauses: int = 0
         batch = self._draw(requests)
         rollouts = batch.rollouts
-        begun = np.zeros(len(rows), int)
+        prefill = np.zeros(len(rows), int)
         if "origin" in rollouts.records:
-            begun = np.sum(np.cumprod(rollouts.records["origin"] != 0, axis=1), axis=1)
+            prefill = np.sum(np.cumprod(rollouts.records["origin"] != 0, axis=1), axis=1)
         shape = rollouts.tokens.shape
         turn = np.where(np.arange(shape[1])[None] < rollouts.length[:, None], 0, -1)
         origin = (
@@ -55,8 +55,8 @@ class Half:
             origin=origin,
             process_reward=np.zeros(shape, rollouts.reward.dtype),
         )
-        self.opening: np.ndarray = begun - [len(request.given) for request, _ in self.answers]
-        self.begin: np.ndarray = begun
+        self.opening: np.ndarray = prefill - [len(request.given) for request, _ in self.answers]
+        self.begin: np.ndarray = prefill
         self.replies: np.ndarray = np.zeros(len(rows), int)
         self.episodes: list[Episode] = [Episode(request.prompt) for request, _ in self.answers]
         self.open: np.ndarray = np.arange(len(rows))
@@ -66,13 +66,13 @@ class Half:
     def _asked(self):
         """Requests the replies to the open rows that may have one; this process those it owns."""
         asked, texts = self._written()
-        begun = {
+        futures = {
             row: self.how.ask(
                 self._key(row), self.episodes[row], text, self.how.owns(self.rows[row])
             )
             for row, text in zip(asked, texts, strict=True)
         }
-        return asked, {row: future for row, future in begun.items() if future is not None}
+        return asked, {row: future for row, future in futures.items() if future is not None}
 
     def _draw(self, requests: Sequence[SampleRequest]) -> Batch:
         how, key = self.how, self.how.turn.key

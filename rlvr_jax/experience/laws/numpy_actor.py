@@ -106,7 +106,7 @@ class NumpyActor(Actor):
         )
         shown = [request.view.show(request.prompt, numbered_task()) for request in of_row]
         given = [
-            [*view.begun(self.encode), *request.given]
+            [*view.prefill(self.encode), *request.given]
             for view, request in zip(shown, of_row, strict=True)
         ]
         if any(given):

@@ -96,7 +96,7 @@ def summaries(
         segments = Segments(actor, turn.key)
 
         def write(part):
-            limits = np.where(part.whole, 0, np.maximum(until - part.begun, 1))
+            limits = np.where(part.whole, 0, np.maximum(until - part.prefill, 1))
             tips = np.empty(len(part.rows), int)
             # Copied summaries differ in length: one call for each limit.
             for limit in np.unique(limits):
@@ -182,13 +182,13 @@ def summarized_turns(
                     row.spare = None if whole else budget - room
                 ends = max((until + room + 1) // 2, room - reply_tokens)
                 ends = np.where(part.whole, budget, ends)
-                ends = np.maximum(ends, part.begun + 1)
+                ends = np.maximum(ends, part.prefill + 1)
                 full = np.where(part.whole, budget + 1, until)
                 going, on = np.arange(len(own)), np.zeros(len(own), bool)
                 while len(going):
                     some = [own[place] for place in going]
                     written = [row.cut + len(row.inject) for row in some]
-                    written = np.where([row.tip < 0 for row in some], part.begun[going], written)
+                    written = np.where([row.tip < 0 for row in some], part.prefill[going], written)
                     left = int((ends[going] - written).max())
                     draw_turn(
                         segments, part.requests, some, -(-left // quarter) * quarter, ends[going]
@@ -232,14 +232,14 @@ class Segment:
       requests: requests of all responses, with the tokens that this segment begins with.
       sample: int [n], numbers of the samples; each segment has its own, so that its random numbers
         differ from those of the segment before.
-      begun: int [n], tokens that the segment begins with.
+      prefill: int [n], tokens that the segment begins with.
       whole: bool [n], segments that are written to their end: no summary fits, or none is left.
     """
 
     rows: np.ndarray
     requests: Sequence[SampleRequest]
     sample: np.ndarray
-    begun: np.ndarray
+    prefill: np.ndarray
     whole: np.ndarray
 
 
@@ -291,19 +291,19 @@ class SummarySizes:
         responses, task = numbered_answers(requests), turn.setting.task
         going = np.arange(len(responses))
         opening = [
-            len(request.view.show(request.prompt, task).begun(actor.encode))
+            len(request.view.show(request.prompt, task).prefill(actor.encode))
             for request, _ in responses
         ]
         own = [request for request, _ in responses]
         parts, traces = [], []
         for segment in range(self.most + 1):
-            begun = np.array([opening[row] + len(own[row].given) for row in going])
+            prefill = np.array([opening[row] + len(own[row].given) for row in going])
             part = Segment(
                 going,
                 own,
                 np.array([responses[row][1] + segment * SEGMENT for row in going]),
-                begun,
-                (begun >= room) | (segment == self.most),
+                prefill,
+                (prefill >= room) | (segment == self.most),
             )
             tips, on = write(part)
             if on.any():

@@ -64,9 +64,11 @@ def pair_turns(view: View, candidates: AtLeastTwo = 16, pairs: Count = 4) -> Sta
         for rows in batch.groups:
             row, start = _some_turn(batch, rows, random)
             request = batch.requests[row]
-            begun = len(request.view.show(request.prompt, task).begun(actor.encode))
+            prefill = len(request.view.show(request.prompt, task).prefill(actor.encode))
             given = (
-                batch.rollouts.tokens[row, begun:start].tolist() if start > begun else request.given
+                batch.rollouts.tokens[row, prefill:start].tolist()
+                if start > prefill
+                else request.given
             )
             requests.append(replace(request, samples=candidates, given=given))
         sampled = _first_turns(actor.grade(actor.draw(requests, turn.key)))

@@ -115,7 +115,7 @@ def branch(at: Places, samples: Count) -> Stage:
 
 def _opening(request, actor: Actor, turn: StepContext) -> int:
     """Number of tokens with which the view begins a response."""
-    return len(request.view.show(request.prompt, turn.setting.task).begun(actor.encode))
+    return len(request.view.show(request.prompt, turn.setting.task).prefill(actor.encode))
 
 
 @part

@@ -106,11 +106,11 @@ def start_from_prefixes(
             groups += len(keep)
             for group in np.flatnonzero(keep):
                 row = int(batch.groups[group][best[group]])
-                begun = [[]]
+                prefixes = [[]]
                 if outcomes[group, best[group]] >= accept:
-                    begun += _beginnings(batch, row, setting, ratio, decay, random)
-                kept, new = kept + 1, new + len(begun) - 1
-                state = push(state, _rows(batch.requests[row].number, begun, setting), turn.step)
+                    prefixes += _beginnings(batch, row, setting, ratio, decay, random)
+                kept, new = kept + 1, new + len(prefixes) - 1
+                state = push(state, _rows(batch.requests[row].number, prefixes, setting), turn.step)
         given = [len(learned.requests[rows[0]].given) > 0 for rows in learned.groups]
         metrics = {
             "queue": float(state.held),
@@ -152,12 +152,12 @@ def prefix_chances(lines: int, decay: float) -> np.ndarray:
     return weight / weight.sum()
 
 
-def _rows(number: int, begun: Sequence[Sequence[int]], setting) -> dict[str, np.ndarray]:
-    tokens = np.zeros((len(begun), setting.response_tokens), np.int32)
-    for row, ids in zip(tokens, begun, strict=True):
+def _rows(number: int, prefixes: Sequence[Sequence[int]], setting) -> dict[str, np.ndarray]:
+    tokens = np.zeros((len(prefixes), setting.response_tokens), np.int32)
+    for row, ids in zip(tokens, prefixes, strict=True):
         row[: len(ids)] = ids
-    lengths = np.array(list(map(len, begun)), np.int32)
-    return {"number": np.full(len(begun), number, np.int32), "tokens": tokens, "length": lengths}
+    lengths = np.array(list(map(len, prefixes)), np.int32)
+    return {"number": np.full(len(prefixes), number, np.int32), "tokens": tokens, "length": lengths}
 
 
 def _lines(prompt: Prompt, text: str) -> list[StepScore]:

@@ -87,8 +87,8 @@ class Segments:
         if behind.any():
             kept = behind[:, None] & (np.arange(width) < cut[:, None])
             self.source[number] = np.where(kept, self.source[parent], self.source[number])
-        begun = given_tokens(sampled.rollouts) - [len(request.given) for request in own]
-        self._opening[number] = np.where(behind, self._opening[parent], begun)
+        prefill = given_tokens(sampled.rollouts) - [len(request.given) for request in own]
+        self._opening[number] = np.where(behind, self._opening[parent], prefill)
         return number
 
     def write(

@@ -8,13 +8,13 @@ import sys
 import pytest
 import training_runs
 
-from rlvr_jax.runs.claim import LOCK, claimed
+from rlvr_jax.runs.lock import LOCK, locked
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from rlvr_jax.runs.claim import claimed
-with claimed(Path(sys.argv[1])):
+from rlvr_jax.runs.lock import locked
+with locked(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -37,9 +37,9 @@ def holder(folder):
 def test_a_directory_that_another_job_uses_is_refused_until_it_is_gone(tmp_path):
     with holder(tmp_path / "run") as process:
         wanted = f"run-dir must be free, got .*run', which process {process.pid} on .* is using"
-        with pytest.raises(ValueError, match=wanted), claimed(tmp_path / "run"):
+        with pytest.raises(ValueError, match=wanted), locked(tmp_path / "run"):
             pass
-    with claimed(tmp_path / "run"):
+    with locked(tmp_path / "run"):
         assert (tmp_path / "run" / LOCK).read_text().startswith(f"process {os.getpid()} on")
 
 
@@ -54,11 +54,11 @@ def test_a_run_does_not_mix_with_one_that_lives(tmp_path):
 
 
 def test_a_directory_made_for_nothing_is_taken_away(tmp_path):
-    with pytest.raises(KeyError), claimed(tmp_path / "run"):
+    with pytest.raises(KeyError), locked(tmp_path / "run"):
         raise KeyError
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "mine").mkdir()
-    with claimed(tmp_path / "mine"):
+    with locked(tmp_path / "mine"):
         pass
     assert list((tmp_path / "mine").iterdir()) == []
 
@@ -66,7 +66,7 @@ def test_a_directory_made_for_nothing_is_taken_away(tmp_path):
 def test_a_directory_below_a_file_is_refused(tmp_path):
     (tmp_path / "file").write_text("mine")
     wanted = "run-dir must be a directory to write in, got .*file/run': Not a directory"
-    with pytest.raises(ValueError, match=wanted), claimed(tmp_path / "file" / "run"):
+    with pytest.raises(ValueError, match=wanted), locked(tmp_path / "file" / "run"):
         pass
 
 

@@ -15,7 +15,7 @@ LOCK = ".lock"
 
 
 @contextlib.contextmanager
-def claimed(directory: Path) -> Iterator[None]:
+def locked(directory: Path) -> Iterator[None]:
     """Makes a run directory and locks it against other jobs until the end.
 
     The lock is the system's, so it goes with its process however that ends, and no stale one is

@@ -129,13 +129,13 @@ setup(
             "pytest-xdist>=3.6",
             "beartype>=0.20",
             "ruff>=0.8",
-            "reasoning-gym>=0.1.25",
             "tensorflow-datasets>=4.9.10",
             "importlib_resources>=6",
             "nbclient>=0.10",
             "ipykernel>=6",
             "bm25s>=0.2",
         ],
+        # Reasoning Gym needs pycosat, which is source alone: it wants a C compiler.
         "tasks": [
             "reasoning-gym>=0.1.25",
             "tensorflow-datasets>=4.9.10",

@@ -1,5 +1,7 @@
 """Test settings: float64 on, strict promotion, eight host devices; programs dropped in time.
 
+At the end of a session come the seconds and the compilations of each subpackage.
+
 Tests compile thousands of small programs and run each a few times: what a compiler spends on their
 speed is lost. A test whose subject is rounding asks for `compiling.OPTIMIZED`; processes that tests
 start have LLVM's optimizations, as users do.
@@ -11,13 +13,14 @@ import itertools
 import os
 import shutil
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax
 import pytest
-from compiling import compile_in_haste
+from compiling import compilations, compile_in_haste
 
 compile_in_haste("--xla_force_host_platform_device_count=8")
 jax.config.update("jax_enable_x64", True)
@@ -47,6 +50,33 @@ gc.set_threshold(20_000, 10, 10)
 def pytest_collection_finish():
     """Leaves what was collected out of the garbage collector's rounds."""
     gc.freeze()
+
+
+def pytest_itemcollected(item):
+    """A slow variant of a thorough test is slow."""
+    if item.get_closest_marker("slow"):
+        item.own_markers[:] = [mark for mark in item.own_markers if mark.name != "thorough"]
+
+
+@pytest.fixture(autouse=True)
+def compilations_are_counted(request):
+    with compilations() as seen:
+        yield
+    request.node.user_properties.append(("compilations", len(seen)))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Seconds and compilations of each folder of tests, those of all processes together."""
+    seconds, counts = Counter(), Counter()
+    for report in itertools.chain.from_iterable(terminalreporter.stats.values()):
+        if isinstance(report, pytest.TestReport):
+            folder = Path(report.nodeid.split("::")[0]).parts[1]
+            seconds[folder] += report.duration
+            if report.when == "teardown":
+                counts[folder] += dict(report.user_properties).get("compilations", 0)
+    terminalreporter.section("seconds and compilations by folder")
+    for folder, spent in seconds.most_common():
+        terminalreporter.line(f"{spent:8.1f} s {counts[folder]:7} {folder}")
 
 
 @pytest.fixture(autouse=True)

@@ -40,6 +40,7 @@ def test_the_page_has_a_method_and_a_test():
     assert len(COMMANDS.splitlines()) == 4
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("line", COMMANDS.splitlines())
 def test_a_command_of_the_page_works(clone, line):
     command = [*shlex.split(line)]

@@ -43,6 +43,7 @@ def test_a_page_says_of_which_version_it_speaks(page):
     assert PAGES[page] in head and len(ours(page)) > 15
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("page", "word"), [(page, word) for page in PAGES for word in ours(page)])
 def test_what_a_page_names_is_here(page, word):
     del page

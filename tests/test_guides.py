@@ -34,6 +34,7 @@ def test_every_row_is_a_method_and_none_stands_there_twice(page):
     assert found and set(found) <= set(names()) and len(set(found)) == len(found)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("page", "curve"), [(page, c) for page in PAGES for c in curves(page)])
 def test_every_curve_is_told_somewhere(page, curve):
     del page

@@ -20,6 +20,7 @@ def test_there_are_pages_with_links():
     assert sum(len(LINK.findall(page.read_text())) for page in PAGES) > 200
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in PAGES])
 def test_a_page_links_to_what_is_there(page):
     dead = []

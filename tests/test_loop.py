@@ -52,6 +52,7 @@ def test_two_steps_move_the_weights_and_find_numbers(trained):
     assert np.isfinite(moved).all() and min(moved) > 0
 
 
+@pytest.mark.thorough
 def test_weights_and_numbers_are_those_of_a_run(trained, tmp_path):
     place, found = trained
     summary = train_run(settings(tmp_path / "run"))
@@ -61,6 +62,7 @@ def test_weights_and_numbers_are_those_of_a_run(trained, tmp_path):
         np.testing.assert_allclose(one, other, rtol=0, atol=OF_RATE)
 
 
+@pytest.mark.thorough
 def test_a_resumed_run_ends_in_the_same_bytes(trained):
     place, _ = trained
     written = place / "policy" / "model.safetensors"

@@ -46,6 +46,7 @@ def test_another_name_is_refused(monkeypatch):
         command.main()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("line", ["rlvr_jax", "rlvr_jax.methods", "experiments.sample --help"])
 def test_a_command_whose_reader_leaves_ends_without_a_word(line):
     asked = f"{sys.executable} -m {line} | head -c 5"
@@ -59,6 +60,7 @@ def test_a_command_whose_reader_leaves_ends_without_a_word(line):
     assert len(first) == 5 and code in ("141", "0") and done.stderr == ""
 
 
+@pytest.mark.thorough
 def test_the_usage_is_the_command_that_was_typed():
     line = [sys.executable, "-m", "rlvr_jax", "sample", "--help"]
     done = subprocess.run(line, capture_output=True, text=True, cwd=ROOT)
@@ -107,6 +109,7 @@ def shown(monkeypatch, *line, typed=(), model=None):
     return re.sub(r"\x1b\[[\d;]*m", "", coloured), coloured
 
 
+@pytest.mark.thorough
 def test_answers_are_printed_in_the_colours_of_their_entropy(monkeypatch):
     prompt = tasks.load("brackets").test[0].text
     plain, coloured = shown(monkeypatch, "--prompt", prompt, "--samples", "3", "--tokens", "24")
@@ -128,6 +131,7 @@ def test_prompts_of_a_task_are_graded(monkeypatch):
     assert len(re.findall(r"^graded [01]\.0$", plain, re.MULTILINE)) == 2
 
 
+@pytest.mark.thorough
 def test_a_talk_ends_with_its_input(monkeypatch):
     # Without a template there is no way to say what was said before.
     plain, _ = shown(monkeypatch, "--tokens", "8", typed=["1 + 1 = 2", "", "2 + 2 = 4", "3"])
@@ -135,6 +139,7 @@ def test_a_talk_ends_with_its_input(monkeypatch):
     assert len(re.findall(r"nats\]$", plain, re.MULTILINE)) == 3
 
 
+@pytest.mark.thorough
 def test_a_line_that_cannot_be_asked_ends_no_talk(monkeypatch, tmp_path):
     base = tasks.load("brackets").base_model
     tokenizer = policy.tokenizer(base)

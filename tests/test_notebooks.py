@@ -66,6 +66,7 @@ def test_both_forms_of_a_notebook_have_the_same_cells(name):
     assert script == cells_of_notebook(name)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name", everyday(NOTEBOOKS, *(name for name in NOTEBOOKS if name != "other_rollouts"))
 )

@@ -41,6 +41,7 @@ def made(name):
     return methods.method(name).recipe()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", methods.names())
 def test_a_recipe_is_equal_to_the_next_one_of_its_method(name):
     one, two = made(name), made(name)
@@ -184,6 +185,7 @@ def test_a_part_that_changes_another_signal_than_it_declares_is_refused():
         golden.step(silent, stats, batch)
 
 
+@pytest.mark.thorough
 def test_a_run_shares_programs_with_those_that_are_alike_if_all_their_parts_are_the_librarys():
     """A function of one's own may read a module, or an object, that changes in between."""
     optimizer = optax.sgd(1.0)

@@ -39,6 +39,7 @@ def too_long(source):
             yield f"{function.name}({', '.join(one.arg for one in given)})"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("room", sorted({path.relative_to(ROOT).parts[:-1][:2] for path in FILES}))
 def test_a_function_takes_few_values_by_position(room):
     own = [path for path in FILES if path.relative_to(ROOT).parts[:-1][:2] == room]

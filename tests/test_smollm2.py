@@ -33,6 +33,7 @@ def test_unknown_questions_are_refused():
         smollm2.main(["--questions", "soft"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("questions", "task", "method", "hyperparameters", "response_tokens"),
     [

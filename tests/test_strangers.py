@@ -51,6 +51,7 @@ def draw(model, params, key):
     return jnp.stack(sampled, axis=1)
 
 
+@pytest.mark.thorough
 def test_a_loop_of_flax_and_optax_learns_with_an_objective():
     model, optimizer = Bigrams(), optax.adam(0.05)
     params = model.init(jax.random.key(0), jnp.zeros((1, 1), jnp.int32))
@@ -125,6 +126,7 @@ def some_rollouts(score, params):
     return made.replace(old_logp=jnp.where(mask, then, 0))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "method", everyday(["grpo", "clip_cov", "forking_tokens", "dapo"], "clip_cov")
 )
@@ -175,6 +177,7 @@ def test_a_score_that_lacks_what_the_objective_reads_is_refused():
         exact_gradient(score, methods.recipe("forking_tokens"), *arguments)
 
 
+@pytest.mark.thorough
 def test_recorded_log_probs_are_read_and_rollouts_may_be_of_numpy():
     score, params = of_plain_jax()
     rollouts = some_rollouts(score, params)
@@ -399,6 +402,7 @@ def test_tunix_trains_with_a_registered_objective():
         np.testing.assert_allclose(found, wanted, atol=1e-5 * np.abs(wanted).max())
 
 
+@pytest.mark.thorough
 def test_an_experience_collects_in_a_program_with_an_actor_of_its_own():
     """Prompts, draws and stages around somebody else's engine, and its own update."""
     chain = experience(

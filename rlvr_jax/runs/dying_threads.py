@@ -14,7 +14,8 @@ def threads_must_start() -> Iterator[None]:
 
     CPython waits in `Thread.start` for such a thread without an end. The thread has too little
     memory for a hook in Python, so its report goes into a queue, which is a call in C. A thread
-    that has its memory already reads the queue and interrupts the wait by SIGUSR2.
+    that has its memory already reads the queue and interrupts the wait by SIGUSR2, again and again:
+    a signal that comes just before the wait begins does not end it.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -22,15 +23,22 @@ def threads_must_start() -> Iterator[None]:
     reports: queue.SimpleQueue[sys.UnraisableHookArgs | None] = queue.SimpleQueue()
     other = sys.unraisablehook
 
+    interrupted = threading.Event()
+
     def read() -> None:
         while (report := reports.get()) is not None:
-            if report.exc_type is MemoryError:
-                signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR2)
-            else:
+            if report.exc_type is not MemoryError:
                 other(report)
+                continue
+            interrupted.clear()
+            while not interrupted.is_set():
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR2)
+                interrupted.wait(0.1)
 
     def interrupt(number, frame):
-        raise MemoryError("a thread could not start")
+        if not interrupted.is_set():
+            interrupted.set()
+            raise MemoryError("a thread could not start")
 
     reader = threading.Thread(target=read, name="dying_threads", daemon=True)
     reader.start()

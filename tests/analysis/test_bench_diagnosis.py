@@ -16,6 +16,7 @@ def test_it_says_how_long_stored_answers_take_and_how_much_memory(capsys):
     assert 2500 < number < 3500  # lengths are drawn
 
 
+@pytest.mark.thorough
 def test_it_says_what_a_diagnosis_adds_to_the_scorers_own_time(capsys):
     scorer = tasks.load("brackets").base_model
     few = ["--tokens", "3000", "--length", "16", "--samples", "4"]

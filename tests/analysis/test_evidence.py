@@ -221,6 +221,7 @@ def size_of(picture):
     return imread(picture).shape[:2]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("spread", [0.0, 0.01])
 def test_a_picture_of_many_methods_has_a_second_panel(tmp_path, spread):
     runs = {}

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 
 from rlvr_jax.analysis.texts.se_bench import splice
@@ -37,6 +38,7 @@ def sampled():
     return rollouts.replace(behaviour_logp=logp(rollouts)), logp
 
 
+@pytest.mark.thorough
 def test_log_probs_behind_the_splice_are_of_the_training_prompt():
     rollouts, logp = sampled()
     spliced = splice(rollouts, DOCUMENT[:, 2:], [2, 2])

@@ -46,6 +46,7 @@ def rows(seed=0, number=6, width=4, features=3, vocabulary=5):
     return hidden, weights, tokens, mask
 
 
+@pytest.mark.thorough
 def test_row_gradients_are_the_derivative_by_the_last_layer():
     hidden, weights, tokens, mask = rows()
 
@@ -189,6 +190,7 @@ def final_policy(tau, reward, seed):
     return jax.nn.softmax(logits)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("tau", "low", "high"), [(0.0, 1.8, 2.0), (1.0, 0.0, 0.5)])
 def test_a_trained_bandit_falls_off_the_cliff_unless_entropy_holds_it(tau, low, high):
     """Optima are 2 and 0.1 apart; the rest is sampling noise at this step size."""

@@ -206,6 +206,7 @@ def test_an_unknown_board_is_refused():
         leaderboard.main(["--board", "nothing"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", BOARDS)
 def test_every_entry_of_a_board_has_settings_that_can_be_read(name, monkeypatch):
     board = BOARDS[name]
@@ -276,6 +277,7 @@ def test_a_board_begins_with_its_own_seed(tmp_path, monkeypatch):
     assert [row["seed"] for row in rows] == [7, 7, 0, 0]
 
 
+@pytest.mark.thorough
 def test_the_first_value_that_is_tried_is_that_of_the_preset():
     board, tried = BOARDS["tuning"], {}
     for setting in board.entries.values():

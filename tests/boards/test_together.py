@@ -73,6 +73,7 @@ def test_summaries_come_in_order_and_steps_are_shown(tmp_path):
         assert f"{name}  step 2/2  reward 0.500  entropy 0.100" in text
 
 
+@pytest.mark.thorough
 def test_a_finished_run_is_kept_and_one_that_has_begun_goes_on(tmp_path):
     done, begun, more = (config(tmp_path, name) for name in ("done", "begun", "more"))
     for run in (done, begun, more):
@@ -293,6 +294,7 @@ class Shown:
     sentences = ()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("entry", "message"),
     [

@@ -40,6 +40,7 @@ def test_the_answers_that_ship_say_what_each_method_did(method, verdict):
     assert same.numbers["entropy_change"]["high"] < 0
 
 
+@pytest.mark.thorough
 def test_the_answers_that_ship_are_of_the_policies_that_ship():
     score = jax.jit(policy.score, static_argnums=0)
     for method in ("grpo", "clip_cov"):
@@ -79,6 +80,7 @@ def test_the_pair_is_small():
     assert sum(path.stat().st_size for path in files) < LARGEST
 
 
+@pytest.mark.thorough
 def test_the_command_draws_from_both_and_keeps_what_it_drew(tmp_path, capsys):
     arguments = [str(PAIR / "grpo"), "--against", START, *FEW]
     main([*arguments, "--json", "--keep", str(tmp_path / "kept")])
@@ -104,6 +106,7 @@ def test_the_command_draws_from_both_and_keeps_what_it_drew(tmp_path, capsys):
     assert len(response["prob_delta"]) == len(response["tokens"]) and data["bounds"]["prob_delta"]
 
 
+@pytest.mark.thorough
 def test_policies_with_other_tokens_are_compared_by_their_verdicts(tmp_path, capsys):
     other, kept = tasks.load("hinted_brackets").base_model, tmp_path / "kept"
     kept.mkdir()
@@ -211,6 +214,7 @@ def start_in_a_file(tmp_path, monkeypatch):
     return file
 
 
+@pytest.mark.thorough
 def test_a_start_in_a_file_has_weights_that_are_compared(start_in_a_file, tmp_path, capsys):
     page = ["--out", str(tmp_path / "page.html")]
     run = write_run(tmp_path / "run", model=str(start_in_a_file))

@@ -235,6 +235,7 @@ def run(request, policy):
     return training_runs.prepared(settings(policy, "unused", request.param))
 
 
+@pytest.mark.thorough
 def test_every_token_is_scored_in_the_context_it_was_drawn_in(run):
     state = run.initial_state()
     rollouts = collect(run, state, 0).batch.rollouts

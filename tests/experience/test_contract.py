@@ -52,6 +52,7 @@ def composed(draw, name):
     return experience(list(chain.curricula.values()), other.draw[1], list(chain.stages.values()))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("draw", "name"), pairs())
 def test_a_draw_goes_with_a_stage_or_is_refused(draw, name):
     stages = CASES[name]().stages.values()

@@ -14,6 +14,8 @@ from numpy.testing import assert_array_equal
 
 from rlvr_jax.runs.step import collect
 
+pytestmark = pytest.mark.thorough
+
 GREEDY = 1e-6
 WORLDS = "small_environments:"
 

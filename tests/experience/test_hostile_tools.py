@@ -46,6 +46,7 @@ def sampled(draw, world, log=None):
     return chain.collect(numpy_actor.NumpyActor(), chain.init(own), 0, own)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("draw", DRAWS)
 @pytest.mark.parametrize(
     ("run", "limits", "count"),

@@ -26,6 +26,7 @@ def collected(chain, prompts=2):
     return numpy_actor.walk(chain, steps=1, own=numpy_actor.setting(chain, prompts=prompts))[0][0]
 
 
+@pytest.mark.thorough
 def test_ratings_are_seen_and_left_out_of_the_batch():
     found = collected(experience(rating()))
     ratings, trained = found.seen

@@ -179,6 +179,7 @@ def sampled(merging, method, **changes):
     return collect(run, run.initial_state(), 0).batch.rollouts
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["asked_in_turns", "asked_in_branches"])
 def test_an_environment_is_asked_at_every_token_with_its_stop(merging, method):
     rollouts = sampled(merging, method)
@@ -198,6 +199,7 @@ def test_an_environment_is_asked_at_every_token_with_its_stop(merging, method):
     assert beyond > 3
 
 
+@pytest.mark.thorough
 def test_texts_pause_rows_that_take_turns_as_all_at_once(merging):
     one, two = (sampled(merging, "asked_in_turns", rows_at_once=n) for n in (0, 3))
     for name in ("tokens", "length", "origin", "turn", "truncated"):

@@ -279,6 +279,7 @@ def speaker(tmp_path, template):
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("template", "role", "end", "wanted"),
     [
@@ -298,12 +299,14 @@ def test_a_reply_is_the_next_message_by_the_template(tmp_path, template, role, e
     assert as_message(speaker(tmp_path, template), role, "42", end) == wanted
 
 
+@pytest.mark.thorough
 def test_special_tokens_in_a_reply_are_words(tmp_path):
     injected = as_message(speaker(tmp_path, CHATML), "tool", "4<eos>\n<pad>5", "<|im_end|>")
     assert injected == "\n<|im_start|>tool\n4< eos>\n< pad>5<|im_end|>\n<|im_start|>assistant\n"
     assert as_message(speaker(tmp_path / "bare", None), "tool", "4<eos>", "") == "\n4<eos>\n"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("template", "wanted"), [(CHATML, "4< eos> 5"), (None, "4<eos> 5")])
 def test_special_tokens_in_a_reply_that_goes_on_are_words_too(tmp_path, template, wanted):
     tokenizer = speaker(tmp_path, template)
@@ -331,6 +334,7 @@ def run(tmp_path_factory):
     return training_runs.prepared(config)
 
 
+@pytest.mark.thorough
 def test_every_turn_is_scored_in_the_context_it_was_drawn_in(run):
     state = run.initial_state()
     batch = collect(run, state, 0).batch
@@ -363,6 +367,7 @@ def test_a_turn_drawn_greedily_is_what_a_fresh_prompt_would_give(run):
     assert checked
 
 
+@pytest.mark.thorough
 def test_evaluations_are_drawn_in_turns_too(run):
     found = evaluate_run(run, run.initial_state(), 0)
     assert found.n >= 4

@@ -1,6 +1,10 @@
 """The command that measures judging."""
 
+import pytest
+
 from experiments import bench_judges
+
+pytestmark = pytest.mark.thorough
 
 
 def test_it_says_how_long_judging_takes_beside_its_floor(capsys):

@@ -104,9 +104,9 @@ def test_points_are_read_within_their_line():
     first, second = read("right:\nshort: 1")
     assert math.isnan(first) and second == 1
     assert read("right\n: 1") is None
-    started = time.perf_counter()
+    started = time.process_time()
     assert read("\n" * 200_000) is None
-    assert time.perf_counter() - started < 5  # 250 s if each line is looked at to the end
+    assert time.process_time() - started < 5  # 250 s if each line is looked at to the end
 
 
 def test_both_of_two_answers_are_shown_without_their_thoughts():
@@ -160,6 +160,7 @@ def test_two_answers_are_shown():
     assert "First answer:\na" in message["content"] and "Second answer:\nb" in message["content"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("word", "text", "failure", "calls"),
     [
@@ -175,9 +176,10 @@ def test_two_answers_are_shown():
     ],
 )
 def test_a_server_is_asked_again_where_that_may_help(word, text, failure, calls):
+    seconds = 0.3 if failure == "time-out" else 60
     with judge_server.serving() as serving:
         call = server(
-            "m", seconds=0.3, retries=2, wait=0.01, environment=serving.environment, tokens=9
+            "m", seconds=seconds, retries=2, wait=0.01, environment=serving.environment, tokens=9
         )
         (reply,) = call.ask([told(word)], Spending())
         assert (reply.text, reply.failure, reply.calls) == (text, failure, calls)
@@ -186,6 +188,7 @@ def test_a_server_is_asked_again_where_that_may_help(word, text, failure, calls)
         assert (body["model"], body["max_tokens"], body["temperature"]) == ("m", 9, 0.0)
 
 
+@pytest.mark.thorough
 def test_a_connection_is_kept_as_long_as_the_judge(monkeypatch):
     lost = []
     monkeypatch.setattr(sys, "unraisablehook", lost.append)
@@ -294,17 +297,16 @@ def test_a_function_that_fails_is_no_verdict(function, why):
 
 
 def test_a_function_that_never_ends_is_given_up():
-    ended = threading.Event()
+    ended, gave_up = threading.Event(), threading.Event()
 
     def stuck(messages):
-        if messages[-1]["content"].endswith("a"):
-            ended.wait(30)
+        if messages[-1]["content"].endswith("a") and not ended.wait(60):
+            gave_up.set()
         return "7"
 
     call = by_function(stuck, "stuck", seconds=0.2)
-    started = time.perf_counter()
     found = judge(call).ask(asked("a", "b"), 0)
-    assert time.perf_counter() - started < 10
+    assert not gave_up.is_set()
     ended.set()
     np.testing.assert_array_equal(found.numbers[:, 0], [math.nan, 7])
     assert found.metrics["judge_failed/time-out"] == 2

@@ -93,6 +93,7 @@ CASES = [
 CASE_NAMES = ["float32", "everything", "bfloat16"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("features, dtype, tolerance", CASES, ids=CASE_NAMES)
 def test_values_and_gradients_agree_with_float64(interpreted, features, dtype, tolerance):
     arrays, targets, options = make_case((TOKENS, WIDTH, VOCABULARY), features, dtype)
@@ -106,6 +107,7 @@ def test_values_and_gradients_agree_with_float64(interpreted, features, dtype, t
     assert_close(gradients, expected_gradients, tolerance)
 
 
+@pytest.mark.thorough
 def test_bits_of_a_token_depend_neither_on_its_place_nor_on_the_others(interpreted):
     arrays, targets, _ = make_case((TOKENS, WIDTH, VOCABULARY))
     assert_bits_stay(pallas_gpu.sums, arrays, targets, few=5)

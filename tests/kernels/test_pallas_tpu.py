@@ -88,6 +88,7 @@ def evaluate(implementation, arrays, targets, options, needs=algebra.STREAMING):
     return stats, gradients
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "features, dtype, tolerance",
     [

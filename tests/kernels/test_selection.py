@@ -78,6 +78,7 @@ def same_bits(first, *others):
     return all(x.tobytes() == first.tobytes() for x in others)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("num_devices", NUM_DEVICES)
 def test_top_k_is_a_stable_sort(form, num_devices):
     for _, logp, mask, rollout_id, k in trials():
@@ -85,6 +86,7 @@ def test_top_k_is_a_stable_sort(form, num_devices):
         np.testing.assert_array_equal(chosen, by_sorting(logp, mask, k, rollout_id))
 
 
+@pytest.mark.thorough
 def test_covariance_has_the_same_bits_on_every_mesh_and_in_every_order(form):
     for advantage, logp, mask, *_ in trials():
         arrays = advantage, logp, mask
@@ -105,6 +107,7 @@ def test_covariance_agrees_with_its_definition(dtype, tolerance):
         np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * 10)
 
 
+@pytest.mark.thorough
 def test_top_covariance_is_covariance_and_top_k(form):
     for advantage, logp, mask, rollout_id, k in trials():
         centred = on(1, "covariance", "xla", advantage, logp, mask)
@@ -116,6 +119,7 @@ def test_top_covariance_is_covariance_and_top_k(form):
             np.testing.assert_array_equal(chosen, expected)
 
 
+@pytest.mark.thorough
 def test_a_random_subset_has_k_tokens_and_is_the_same_on_every_mesh(form):
     for seed, (_, _, eligible, rollout_id, k) in enumerate(trials()):
         arrays = eligible, k, jax.random.key(seed), rollout_id
@@ -125,6 +129,7 @@ def test_a_random_subset_has_k_tokens_and_is_the_same_on_every_mesh(form):
         assert not (found[0] & ~eligible).any()
 
 
+@pytest.mark.thorough
 def test_an_entropy_quantile_is_numpys_with_the_same_bits_on_every_mesh(form):
     for _, logp, mask, *_ in trials():
         entropy = -logp
@@ -163,6 +168,7 @@ CALLS = {
 }
 
 
+@pytest.mark.thorough
 @NEEDS_EIGHT_DEVICES
 @pytest.mark.parametrize("name", CALLS)
 def test_no_array_of_the_batch_leaves_its_device(form, name):

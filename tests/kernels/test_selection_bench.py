@@ -9,6 +9,7 @@ from experiments import bench_selection as selection_bench
 from rlvr_jax.kernels import selection
 
 
+@pytest.mark.thorough
 def test_every_operation_that_runs_here_is_timed_beside_the_plain_one(capsys):
     selection_bench.main(["--rows", "4", "--tokens", "8", "--repeats", "1", "--json"])
     rows = json.loads(capsys.readouterr().out)["programs"]

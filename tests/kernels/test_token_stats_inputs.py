@@ -21,6 +21,7 @@ NEEDS = (
 )
 
 
+@pytest.mark.thorough
 def test_masked_tokens_are_zero_whatever_they_hold(form):
     arrays, targets, options = make_case((13, 4, 37))
     mask = np.arange(13) % 3 == 0

@@ -33,6 +33,7 @@ def make_mesh(sizes):
     return jax.make_mesh(tuple(sizes.values()), tuple(sizes), axis_types=axis_types)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sizes", everyday(MESHES, MESHES[0], MESHES[2]), ids=str)
 @pytest.mark.parametrize("form", ["xla in tiles"], indirect=True)
 def test_a_mesh_gives_the_result_of_one_device(form, sizes):
@@ -45,6 +46,7 @@ def test_a_mesh_gives_the_result_of_one_device(form, sizes):
     assert_close(gradients, expected_gradients, FLOAT64)
 
 
+@pytest.mark.thorough
 def test_a_mesh_serves_vocabularies_of_one_tile():
     arrays, targets, options = make_case((15, 4, 40), EVERYTHING)  # 15: one token is filled up
     arrays["bias"][5] = -np.inf

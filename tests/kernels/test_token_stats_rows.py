@@ -10,6 +10,7 @@ XLA = pytest.mark.parametrize("form", ["xla", "xla in tiles"], indirect=True)
 SMALL_DIVERGENCE = 3e-3
 
 
+@pytest.mark.thorough
 def test_the_nucleus_of_everything_has_the_entropy_and_its_gradient(form):
     arrays, targets, options = make_case((13, 4, 37))
     nucleus, nucleus_gradients = evaluate(
@@ -75,6 +76,7 @@ def test_a_small_divergence_keeps_its_digits(form):
     assert_allclose(stats["js"], variance / 8, rtol=SMALL_DIVERGENCE)
 
 
+@pytest.mark.thorough
 def test_a_nucleus_without_the_crossing_token_has_less_than_top_p(form):
     probability = np.array([0.5, 0.3, 0.15, 0.05])
     arrays = {"hidden": np.log(probability)[None], "unembedding": np.eye(4)}

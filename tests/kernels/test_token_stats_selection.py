@@ -17,6 +17,8 @@ from rlvr_jax.kernels import plan
 from rlvr_jax.kernels.operation import DIFFERENTIABLE
 from rlvr_jax.kernels.token_stats import STATISTICS, token_stats
 
+pytestmark = pytest.mark.thorough
+
 TILED = pytest.mark.parametrize("form", ["xla in tiles"], indirect=True)
 BOTH = pytest.mark.parametrize("form", ["xla", "xla in tiles"], indirect=True)
 

@@ -140,6 +140,7 @@ def test_training_on_questions_of_its_own(tmp_path):
     assert max(training_runs.values(steps, "gradient_norm")) > 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ddof", [0, 1])
 def test_whitening_by_cell_is_whitening_of_each_cell(ddof):
     batch, labels = cells(golden.rollouts("b", True))

@@ -43,6 +43,7 @@ def pairs_of(order):
     return found
 
 
+@pytest.mark.thorough
 def test_the_pair_of_a_task_is_its_first_success_and_its_first_failure():
     assert pairs_of(np.arange(9)) == {0: (2, 0), 2: (8, 6)}
 

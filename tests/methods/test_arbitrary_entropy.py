@@ -79,6 +79,7 @@ def run(policy):
     return training_runs.prepared(settings(policy, "top_p=0.8"))
 
 
+@pytest.mark.thorough
 def test_rows_are_drawn_from_the_likeliest_tokens_and_scored_over_all(run):
     state = run.initial_state()
     rollouts = collect(run, state, 0).batch.rollouts

@@ -30,12 +30,14 @@ ENTROPY = array([[1.0, np.nan, 3.0, 5.0, 7.0], [2.0, 4.0, np.nan, np.nan, np.nan
 MASK = array([[1, 0, 1, 1, 1], [1, 1, 0, 0, 0]], bool)
 
 
+@pytest.mark.thorough
 def test_windows_follow_the_token_and_skip_holes():
     found, exists = window_entropy(ENTROPY, MASK, 2)
     assert_agrees(found, [[4, 0, 6, 0, 0], [0] * 5])
     np.testing.assert_array_equal(exists, [[1, 0, 1, 0, 0], [0] * 5])
 
 
+@pytest.mark.thorough
 def test_missing_windows_count_as_the_mean_of_the_others_or_as_the_first_token():
     batch = golden.rollouts("b").replace(mask=MASK)
     assert_agrees(response_threshold(ENTROPY, batch, 2, 100.0), [6, 2])
@@ -48,12 +50,14 @@ def test_only_trigger_words_count():
     assert_agrees(hesitation_count(ENTROPY, batch, jnp.asarray(5.5), 2), [1, 0])
 
 
+@pytest.mark.thorough
 def test_prompts_are_sorted_by_thirds():
     outcome = array([1, 1, 0, 1, 0, 0, 0, 0, 0], np.float64)
     group = array(np.arange(9) // 3, np.int32)
     assert_agrees(difficulty_level(outcome, group)[::3], [EASY, MEDIUM, HARD])
 
 
+@pytest.mark.thorough
 def test_targets_are_means_over_prompts_rounded_to_even():
     count, level = array([1, 3, 3, 4, 4], np.int32), array([EASY] * 5, np.int32)
     group = array([0, 0, 1, 1, 1], np.int32)
@@ -107,6 +111,7 @@ def test_likeliest_words_trigger_whatever_was_drawn():
         numpy_actor.walk(experience(stages=[mark_triggers(["longer"])]), steps=1)
 
 
+@pytest.mark.thorough
 def test_second_thoughts_are_counted(model, tmp_path):
     lines = trained(model, tmp_path / "run", "ares", "triggers=3 5 +", "percentile=10.0")
     assert all(count > 0 for count in values(lines, "experience/triggers"))

@@ -35,6 +35,7 @@ def searched(advantage, ratio, mask, target=1.0):
     return balance_signs(LOW, HIGH, target, EPSILON).apply(signals, context, ())[2]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("target", [0.5, 1.0, 1.1, 1.2, 1.3, 2.0])
 def test_bounds_are_those_of_the_loop(target):
     random = np.random.default_rng(4)

@@ -154,6 +154,7 @@ def test_bfs_prover_trains_by_its_name(tmp_path):
     assert max(x for x in training_runs.values(steps, "imitation_loss") if x is not None) > 0
 
 
+@pytest.mark.thorough
 def test_the_policy_reads_states_where_it_writes_tactics(tmp_path):
     config = run_of(
         tmp_path,

@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from golden_vectors import rollouts
 from one_transform import BATCH, signals
 
@@ -15,6 +16,7 @@ from rlvr_jax.objectives.advantages.group_relative import group_centered
 ATOL = 1e-14  # float64, a handful of operations on numbers of order one
 
 
+@pytest.mark.thorough
 def test_halves_of_an_even_group_mix_to_the_centered_reward():
     reward, group = rollouts("b", True).reward, BATCH.group
     every = jnp.ones(12, bool)

@@ -31,6 +31,7 @@ def judged_by(judge, tmp_path):
     )
 
 
+@pytest.mark.thorough
 def test_rewards_are_compared_with_those_of_worked_solutions(tmp_path):
     steps = judged_by("thirds", tmp_path)
     assert max(values(steps, "gradient_norm")) > 0

@@ -120,6 +120,7 @@ def of(name):
     return found, text
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["kept", "scale", "MADE", "MEAN", "halve_rewards", "task"])
 def test_code_that_keeps_the_laws_is_reported_so(name):
     found, text = of(name)
@@ -131,6 +132,7 @@ def test_a_method_is_held_to_the_laws_of_both_chains():
     assert "laws of the objective" in text and "laws of the experience" in text
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["broken", "scale_by_padding"])
 def test_a_mean_over_padding_breaks_three_laws(name):
     found, text = of(name)
@@ -144,6 +146,7 @@ def test_state_outside_of_a_stage_breaks_resume():
     assert "rollouts.reward differs" in text
 
 
+@pytest.mark.thorough
 def test_the_card_declares_the_baseline():
     assert of("critic_like")[0] == []
     assert of("constant")[0] == ["groups_of_one", "equal_rewards"]

@@ -3,6 +3,7 @@
 import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from golden_vectors import assert_agrees
 
 from rlvr_jax.methods import recipe
@@ -19,6 +20,7 @@ def test_without_a_good_rollout_nothing_is_mixed_in():
     np.testing.assert_allclose(half, 0.2 / 1.2)
 
 
+@pytest.mark.thorough
 def test_the_entropy_estimate_follows_the_batch_and_stays_without_tokens():
     own = recipe("dcpo").objective
     first = golden.step(own, STATS, BATCH)

@@ -118,6 +118,7 @@ def test_answers_that_are_drawn_again_are_other_traces():
         assert np.ptp(batch.rollouts.group[rows]) == 0 and len(rows) <= MOST
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -194,6 +195,7 @@ def run(tmp_path_factory):
     return training_runs.prepared(replace(config, hyperparameters=("head=1", "carry=4")))
 
 
+@pytest.mark.thorough
 def test_every_chunk_is_scored_in_the_context_it_was_drawn_in(run):
     state = run.initial_state()
     batch = collect(run, state, 0).batch
@@ -227,6 +229,7 @@ def test_it_trains_to_the_end(run, tmp_path):
         assert line["ratio/max"] == line["ratio/min"] == 1
 
 
+@pytest.mark.thorough
 def test_samples_show_every_token_of_a_chunk_that_is_gone_on_from(run):
     taken = take_step(run, run.initial_state(), 0)
     batch = taken.batch

@@ -8,6 +8,7 @@ from step_rewards import rollouts
 from rlvr_jax.methods.credit.designing_rewards import clip_and_delta, final_scores
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("scores", "differences"),
     [

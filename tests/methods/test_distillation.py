@@ -5,6 +5,7 @@ import training_runs
 from everyday import everyday
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "acted"),
     everyday(

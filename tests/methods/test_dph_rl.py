@@ -93,6 +93,7 @@ def test_a_share_of_nothing_is_refused():
         rehearse(0.0, capacity=4)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "hyperparameters", "acted"),
     [

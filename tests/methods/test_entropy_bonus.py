@@ -13,6 +13,8 @@ from golden_vectors import assert_agrees
 from rlvr_jax.methods.entropy.entropy_bonus import adaptive_entropy_bonus, scheduled
 from rlvr_jax.objectives.regularizers.token_penalties import entropy_bonus, statistic_term
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.mark.parametrize("part", [entropy_bonus(0.5), statistic_term(-0.5, "entropy")])
 def test_a_schedule_scales_what_a_part_adds_update_by_update(part):

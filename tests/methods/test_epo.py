@@ -142,6 +142,7 @@ def test_an_actor_that_writes_nothing_has_rows_all_the_same():
     )
 
 
+@pytest.mark.thorough
 def test_every_row_is_scored_in_the_context_that_its_turn_was_drawn_in(tmp_path):
     policy = training_runs.write_policy(tmp_path)
     config = training_runs.settings(policy, "unused", method=f"{__name__}:cut", response_tokens=10)

@@ -67,6 +67,7 @@ def test_the_partition_function_is_that_of_rows_with_tokens():
     np.testing.assert_allclose(found, [np.log(2)] * 3 + [0], rtol=1e-14)
 
 
+@pytest.mark.thorough
 def test_the_baseline_is_the_mean_of_the_last_pseudo_rewards():
     random, sampled = np.random.default_rng(0), []
     state = BaselineState(jnp.zeros(5), jnp.zeros((), jnp.int32))
@@ -83,6 +84,7 @@ def test_the_baseline_is_the_mean_of_the_last_pseudo_rewards():
         assert state.count < 10
 
 
+@pytest.mark.thorough
 def test_the_baseline_is_read_before_it_moves_and_stays_without_tokens():
     batch = golden.rollouts("b")
     context = Context(golden.stats("b"), batch, batch.old_logp, None)

@@ -97,6 +97,7 @@ def test_counts_below_one_are_refused(name):
         recover(**{name: 0})
 
 
+@pytest.mark.thorough
 def test_recoveries_are_scored_in_their_context_and_every_token_counts_once(tmp_path):
     policy = training_runs.write_policy(tmp_path / "policy")
     run = training_runs.prepared(

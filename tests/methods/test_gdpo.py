@@ -9,6 +9,7 @@ from rlvr_jax.methods.baselines.gdpo import component_advantages, weighted_sum
 GROUP = np.array([0, 0, 0, 1, 1, 1])
 
 
+@pytest.mark.thorough
 def test_a_reward_that_does_not_apply_is_left_out_of_its_group():
     values = np.array([1.0, 0.0, np.nan, np.nan, np.nan, 0.4])
     found = component_advantages(jnp.asarray(values)[:, None], GROUP, 1e-4)[:, 0]
@@ -16,6 +17,7 @@ def test_a_reward_that_does_not_apply_is_left_out_of_its_group():
     np.testing.assert_allclose(found, [0.5 / std, -0.5 / std, 0, 0, 0, 0], atol=1e-14)
 
 
+@pytest.mark.thorough
 def test_a_constant_reward_adds_nothing():
     values = jnp.stack([jnp.full(6, 0.1), jnp.arange(6.0)], axis=1)
     found = np.asarray(component_advantages(values, GROUP, 1e-4))

@@ -1,10 +1,13 @@
 """TP-GRPO: merges steps of equal grade into thoughts and rewards them by the group's accuracy."""
 
 import numpy as np
+import pytest
 from step_rewards import rollouts
 
 from rlvr_jax.methods.credit.gen_prm_thoughts import nothing_at_the_end, thought_rewards
 from rlvr_jax.objectives import discounted_returns, paid_tokens
+
+pytestmark = pytest.mark.thorough
 
 
 def test_thoughts_of_the_worked_example():

@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from clipped_runs import run
 from golden_vectors import array, assert_agrees
 
@@ -13,6 +14,7 @@ from rlvr_jax.types import Signals, replace
 ROUND_TRIP = 1e-13  # float64, through expm1 and log1p
 
 
+@pytest.mark.thorough
 def test_a_geometric_mean_without_limit_is_the_unclipped_sequence_ratio():
     found, wanted = run(geometric_mean_clip(np.inf)), run(importance_weighted(sequence_ratio))
     assert_agrees(found.values, wanted.values)

@@ -2,6 +2,7 @@
 
 import golden_vectors as golden
 import numpy as np
+import pytest
 from golden_vectors import array
 
 from rlvr_jax.methods.entropy.gtpo import find_conflicts
@@ -39,6 +40,7 @@ def found(sign):
     return find_conflicts(array(np.where(MASK, sign[:, None], 0), float), batch)
 
 
+@pytest.mark.thorough
 def test_stretches_are_those_of_a_search_over_pairs():
     (from_start, to_end), wanted = found(SIGN), search()
     assert max(sum(pair) for pair in wanted) > 2

@@ -3,6 +3,7 @@
 import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from adapters.common import recipe_of
 from golden_vectors import array
 
@@ -16,6 +17,7 @@ def test_entropy_scores_of_equal_entropies_are_0():
     assert not entropy_score(jnp.full_like(BATCH.entropy, 0.3), BATCH.mask, BATCH, 0.8).any()
 
 
+@pytest.mark.thorough
 def test_a_lonely_reward_against_many_tokens_falls_back_to_the_rollouts():
     mask = array(np.arange(9)[None] < np.array([9] * 11 + [0])[:, None], bool)
     mask = mask.at[11, 0].set(True)

@@ -12,6 +12,7 @@ PRINTED = 1e-6
 """As many digits as the examples print."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("hard", "soft", "reward"),
     [(2 / 3, 1.0, 0.666667), (2 / 3, 0.0, 0.0), (2 / 3, np.nan, np.nan), (1.0, 1.0, 1.0)],

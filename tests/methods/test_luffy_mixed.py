@@ -67,6 +67,7 @@ def test_groups_need_a_row_of_the_policy():
         add_traces(0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", everyday(["luffy_mixed", "hpt"], "hpt"))
 def test_training_learns_from_solutions(name, tmp_path):
     config = TrainConfig.of(

@@ -58,6 +58,7 @@ def test_means_follow_the_weights():
         assert not np.asarray(found)[~MASK].any()
 
 
+@pytest.mark.thorough
 def test_a_narrower_table_gives_the_same():
     macro = ngram_macros(jnp.asarray(MASK), 3)
     whole = partial(macro_advantages, REWARDS, VALUES, macro, 0.9, 0.8, weights=position_weights)

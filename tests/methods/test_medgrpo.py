@@ -9,6 +9,8 @@ from reward_rows import rollouts
 from rlvr_jax.experience import Moment
 from rlvr_jax.methods.rewards.medgrpo import by_start_quartiles
 
+pytestmark = pytest.mark.thorough
+
 NOW = Moment(0, jax.random.key(0), np.zeros(4, np.int32))
 
 

@@ -43,6 +43,7 @@ def rows(asked):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("asked", [[], pytest.param([3, 4], marks=pytest.mark.slow)])
 def test_a_verdict_is_the_next_token_behind_what_is_asked(model, asked):
     own, params = policy.load(model)

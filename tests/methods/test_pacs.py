@@ -34,6 +34,7 @@ def slope(batch):
     return np.asarray(jax.grad(total)(batch.old_logp))
 
 
+@pytest.mark.thorough
 def test_at_the_first_update_mixed_groups_are_trained_and_others_cancel():
     batch = golden.rollouts("b")
     found, reward, group = slope(batch), np.asarray(batch.reward), np.asarray(batch.group)

@@ -48,6 +48,7 @@ def enumerated(reward, k):
     return mean, weight, weight - k / N * (1 - np.array(rest))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("correct", range(N + 1))
 @pytest.mark.parametrize("k", [1, 3])
 def test_estimators_agree_with_all_subsets(correct, k):

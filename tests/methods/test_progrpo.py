@@ -1,9 +1,12 @@
 """ProGRPO: rewards less the responses that the policy found likely."""
 
 import numpy as np
+import pytest
 from golden_vectors import array
 
 from rlvr_jax.methods.exploration.progrpo import low_probability_tokens
+
+pytestmark = pytest.mark.thorough
 
 
 def test_low_probability_tokens_are_at_least_one_and_the_earlier_of_equals():

@@ -42,6 +42,7 @@ def test_the_worked_example_of_the_schedule():
     assert prefixed_rows(0.8, 8) == 6 and prefixed_rows(0.5, 5) == 3 and prefixed_rows(0, 8) == 0
 
 
+@pytest.mark.thorough
 def test_an_autoencoder_learns_two_kinds_of_texts():
     random = np.random.default_rng(0)
     kinds = random.normal(size=(2, 6))
@@ -80,6 +81,7 @@ def sampled(run):
     return run, state, collect(run, state, 1).batch
 
 
+@pytest.mark.thorough
 def test_rows_are_scored_behind_their_own_prefixes(sampled):
     run, state, batch = sampled
     rollouts, on = batch.rollouts, batch.rollouts.mask
@@ -101,6 +103,7 @@ def test_prefixes_of_a_group_differ(sampled):
     assert not vectors[:, 2:].any()
 
 
+@pytest.mark.thorough
 def test_rows_without_a_prefix_are_those_of_plain_sampling(sampled, policy):
     _, _, batch = sampled
     plainly = training_runs.prepared(training_runs.settings(policy, "unused", steps=2))

@@ -29,6 +29,7 @@ def test_leverage_in_float32_is_that_of_exact_arithmetic_whatever_the_scale(scal
     )  # 1 - l is a sixth
 
 
+@pytest.mark.thorough
 def test_embeddings_without_length_are_all_alike():
     batch = rollouts().replace(embedding=array(np.zeros((4, 0)), np.float64))
     for others in (False, True):

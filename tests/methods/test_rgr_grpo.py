@@ -42,6 +42,7 @@ def asked_to_revise(rubric, **task):
     return found
 
 
+@pytest.mark.thorough
 def test_what_is_lacking_is_said_by_texts_or_by_names_of_rewards():
     told = asked_to_revise(RUBRIC, show_answer=None)
     assert told and all(text.startswith("question ") for text in told)

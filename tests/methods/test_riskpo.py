@@ -38,6 +38,7 @@ def test_scores_are_sums_of_the_rollouts_of_one_place():
     np.testing.assert_array_equal(found.counted, [False] * 3 + [True] * 9)
 
 
+@pytest.mark.thorough
 def test_quantiles_are_those_of_the_first_scores_and_then_move():
     found = bundled(RAGGED, 2)
     scores = np.asarray(found.score)[np.asarray(found.counted)]
@@ -49,6 +50,7 @@ def test_quantiles_are_those_of_the_first_scores_and_then_move():
     np.testing.assert_allclose(state.quantiles, first + 0.1 * (TRACKED_LEVELS - below), atol=ATOL)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("own_fraction", [0.0, 0.5, 1.0])
 def test_quantiles_are_tracked_the_bundles_own_or_between(own_fraction):
     estimator = risk_sensitive(2, own_fraction=own_fraction)
@@ -68,6 +70,7 @@ def test_quantiles_are_tracked_the_bundles_own_or_between(own_fraction):
         np.testing.assert_allclose(found[inside], np.where(shown, wanted[:, None], 0), atol=ATOL)
 
 
+@pytest.mark.thorough
 def test_equal_scores_give_0_at_first_and_a_bounded_value_later():
     same = BATCH.replace(reward=array(np.full(12, 0.1), np.float64))
     assert not np.asarray(after(0, same, risk_sensitive(2))[0]).any()
@@ -77,6 +80,7 @@ def test_equal_scores_give_0_at_first_and_a_bounded_value_later():
     assert np.abs(np.asarray(after(3, same, divided)[0])).max() == 7.0
 
 
+@pytest.mark.thorough
 def test_relative_credit_shares_out_the_value():
     reward = np.array([1.0, 0.0, 0.0, 1.0, 0.5, 0.5])
     group, unit = np.array([0, 0, 1, 1, 2, 2]), np.array([0, 1, 0, 1, 0, 1])

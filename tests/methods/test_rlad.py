@@ -15,6 +15,7 @@ from rlvr_jax.types import Rollouts, TokenStats
 PRINTED = 1e-8  # as many digits as the example prints
 
 
+@pytest.mark.thorough
 def test_abstractions_earn_the_mean_of_their_solutions_and_nothing_for_the_answer():
     outcome = np.array([[[1, 1, 0, 1], [0, 0, 1, 0.0]]])
     told = abstraction_rewards(outcome, np.zeros((1, 2), bool))

@@ -9,6 +9,7 @@ from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods.judges.rlbff import reward_odds
 
 
+@pytest.mark.thorough
 def test_odds_of_the_first_policy_are_a_reward(model, tmp_path):
     given = ("principle=+ =", "yes=8", "no=7")
     lines = trained(model, tmp_path / "run", "rlbff", *given)

@@ -1,10 +1,13 @@
 """RLFR: penalizes tokens whose hidden states deviate from the flow of correct responses."""
 
 import numpy as np
+import pytest
 from golden_vectors import array
 
 from rlvr_jax.methods.credit.rlfr import deviation_penalty
 from rlvr_jax.types import Rollouts
+
+pytestmark = pytest.mark.thorough
 
 
 def test_scores_are_scaled_and_chosen_within_their_response():

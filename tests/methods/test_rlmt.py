@@ -1,7 +1,10 @@
 """RLMT: chat with a thought before the answer; a reward model reads the answer only."""
 
 import numpy as np
+import pytest
 from training_runs import trained, values
+
+pytestmark = pytest.mark.thorough
 
 
 def test_a_reward_model_sees_the_answer_and_its_score_is_learned(model, tmp_path):

@@ -20,6 +20,7 @@ def settings(tmp_path_factory):
     return training_runs.settings(policy, "unused", method="rollart", hyperparameters=given)
 
 
+@pytest.mark.thorough
 def test_synchronous_groups_are_those_of_plain_sampling(settings):
     run = training_runs.prepared(replace(settings, hyperparameters=("staleness=0", "window=0.3")))
     other = training_runs.prepared(replace(settings, method="grpo", hyperparameters=()))
@@ -44,6 +45,7 @@ def test_it_trains_on_tokens_of_several_versions(settings, tmp_path):
     assert any(moved) and not any(m and old == 0 for m, old in zip(moved, stale, strict=True))
 
 
+@pytest.mark.thorough
 def test_a_carried_row_is_scored_in_its_context(settings):
     run = training_runs.prepared(settings)
     state = run.initial_state()

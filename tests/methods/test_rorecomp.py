@@ -55,6 +55,7 @@ def test_every_row_is_learned_from_once_in_the_order_it_was_drawn():
     assert later and later == waiting[: len(later)]
 
 
+@pytest.mark.thorough
 def test_what_waits_keeps_its_advantage_and_old_log_probs():
     chain, actor = recipe("rorecomp").experience, numpy_actor.NumpyActor()
     known = {}

@@ -231,6 +231,7 @@ def marks(**options):
     return code_steps("<S>", "<code>", "<E>", ("\n<O>", "</O>\n"), limits=limits, **options)
 
 
+@pytest.mark.thorough
 def test_programs_are_run_and_what_they_print_is_read():
     found = searched(marks())
     rollouts, told = found.batch.rollouts, found.metrics
@@ -272,6 +273,7 @@ def settings(tmp_path_factory):
     )
 
 
+@pytest.mark.thorough
 def test_steps_drawn_greedily_are_what_a_fresh_pass_would_give(settings):
     run = training_runs.prepared(settings)
     state = run.initial_state()

@@ -88,6 +88,7 @@ def searched(guide_rate, steps=12):
     return numpy_actor.walk(chain, Telling(), steps=steps, own=own)
 
 
+@pytest.mark.thorough
 def test_a_guided_search_solves_more_once_the_head_has_learned():
     guided, alone = searched(0.5), searched(0.0)
 

@@ -1,11 +1,14 @@
 """Rubric rewards: pays responses that no verifier can check by several scored criteria."""
 
 import numpy as np
+import pytest
 from reward_rows import rollouts
 
 from rlvr_jax.experience import by_rubric, fraction_of_rubric
 from rlvr_jax.methods.judges.rubric_rewards import anchored
 from rlvr_jax.types import Criterion
+
+pytestmark = pytest.mark.thorough
 
 ROUNDED = 1e-6  # the examples have six digits
 

@@ -3,6 +3,7 @@
 import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from adapters.common import only
 from golden_vectors import assert_agrees
 
@@ -22,6 +23,7 @@ def test_the_first_batch_is_the_anchor_and_the_second_is_pulled_back():
     assert_agrees(anchor, first.state["anchored_entropy"].anchor)
 
 
+@pytest.mark.thorough
 def test_the_anchor_of_a_batch_in_parts_is_their_mean():
     batch, stats = golden.rollouts("b"), golden.stats("b")
     own = only(anchored_entropy(1.0, anchor_updates=2)).objective

@@ -55,6 +55,7 @@ def advantage(estimator, rollouts):
     return np.asarray(own.signals(stats, rollouts, {}, jax.random.key(0)).advantage)
 
 
+@pytest.mark.thorough
 def test_with_turns_of_one_token_it_is_the_recurrence_over_tokens():
     rollouts = batch(2 * np.arange(TOKENS))
     wanted = generalized_advantages(

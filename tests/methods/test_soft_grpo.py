@@ -30,6 +30,7 @@ def settings(policy, folder, **changes):
     return training_runs.settings(policy, folder, method="soft_grpo", **own)
 
 
+@pytest.mark.thorough
 def test_a_batch_brings_its_mixtures(policy):
     run = training_runs.prepared(settings(policy, "unused"))
     state = run.initial_state()
@@ -41,6 +42,7 @@ def test_a_batch_brings_its_mixtures(policy):
     assert_allclose(rollouts.behaviour_logp[plain], logp[plain], atol=FLOAT32)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("updates", everyday([1, 2], 2))
 def test_it_trains_and_the_first_ratio_is_one(policy, tmp_path, updates):
     config = settings(policy, tmp_path / "run", minibatches=updates, steps=2, learning_rate=1e-3)

@@ -62,6 +62,7 @@ def test_an_answer_that_does_not_fit_is_refused():
         probe_steps("")
 
 
+@pytest.mark.thorough
 def test_training_credits_steps_by_their_probes(tmp_path):
     model = training_runs.write_policy(tmp_path / "policy")
     given = ("separator= ", "opening=+ =")

@@ -199,6 +199,7 @@ def expected(chances):
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("selects", everyday([False, True], True))
 def test_exact_responses_have_the_distribution_of_the_current_policy(selects):
     """Also where stages keep right answers alone: those are no drafts of their policy."""
@@ -262,6 +263,7 @@ def run(tmp_path_factory):
     return training_runs.prepared(replace(config, hyperparameters=("kl_coefficient=0",)))
 
 
+@pytest.mark.thorough
 def test_a_response_goes_on_from_its_draft_as_the_policy_would_have_written_it(run):
     state = run.initial_state()
     scorer = run.scorer(state.device)

@@ -2,12 +2,15 @@
 
 import jax
 import numpy as np
+import pytest
 from golden_vectors import array
 from part_rows import counted, rollouts
 
 from rlvr_jax.experience import Moment, total
 from rlvr_jax.methods.rewards.spurious_rewards import random_reward
 from rlvr_jax.types import Rollouts
+
+pytestmark = pytest.mark.thorough
 
 NOW = Moment(3, jax.random.key(0), np.arange(4, dtype=np.int32))
 

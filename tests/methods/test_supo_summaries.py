@@ -91,6 +91,7 @@ def run(tmp_path_factory):
     return training_runs.prepared(replace(config, hyperparameters=given))
 
 
+@pytest.mark.thorough
 def test_every_segment_is_scored_in_the_context_it_was_drawn_in(run):
     state = run.initial_state()
     rollouts = collect(run, state, 0).batch.rollouts

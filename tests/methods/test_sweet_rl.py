@@ -24,6 +24,7 @@ def test_sweet_rl_fits_a_critic_that_is_shown_the_answer(tmp_path):
     assert fractions[0] == 0 and max(fractions[1:]) > 0
 
 
+@pytest.mark.thorough
 def test_the_critic_reads_the_answer_and_the_policy_that_draws_does_not(tmp_path):
     policy = training_runs.write_policy(tmp_path / "policy")
     task = "small_environments:answering_sums"

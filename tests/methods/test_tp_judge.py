@@ -1,8 +1,11 @@
 """TP as a judge: a prover checks the steps of a solution; unreadable steps are ungraded."""
 
+import pytest
 from training_runs import trained, values
 
 from rlvr_jax.verifiers.texts.tp_judge import check_lines
+
+pytestmark = pytest.mark.thorough
 
 
 def test_a_prover_reads_steps_and_what_it_cannot_read_is_no_verdict(model, tmp_path):

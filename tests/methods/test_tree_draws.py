@@ -50,6 +50,7 @@ def sampled(request, policy):
     return request.param, run, state, collect(run, state, 0).batch
 
 
+@pytest.mark.thorough
 def test_every_token_is_scored_in_the_context_it_was_drawn_in(sampled):
     _, run, state, batch = sampled
     rollouts, on = batch.rollouts, batch.rollouts.mask
@@ -79,6 +80,7 @@ def test_rows_share_the_records_of_what_they_branched_off(sampled):
             assert_array_equal(values[row, :cut], values[parent, :cut])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", everyday(DRAWS, "rose"))
 def test_greedy_rows_are_what_the_policy_writes_from_the_prompt(method, policy):
     """A segment that went on from another context than its own would differ."""

@@ -82,6 +82,7 @@ def test_both_roles_are_trained_and_count_as_wholes(tmp_path):
     assert "judge, " in (tmp_path / "run" / "report.html").read_text()
 
 
+@pytest.mark.thorough
 def test_the_loss_is_the_sum_of_the_means_of_the_cells():
     mask = np.array([[1, 1, 1], [1, 0, 0], [1, 1, 0], [0, 0, 0]], bool)
     cell = np.array([0, 1, 0, 1])

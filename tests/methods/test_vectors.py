@@ -1,34 +1,20 @@
 """Every method and primitive agrees with its reference vectors, array by array."""
 
 from pathlib import Path
-from zipfile import ZipFile
 
 import golden_vectors as golden
 import numpy as np
 import pytest
 from check_golden import SLUGS, TOLERANCE, compare, difference
+from everyday import everyday
 
 from rlvr_jax.methods import names
 
-SMALL = 140_000
-"""Bytes of a case that every day compares: larger ones compile for more than half of the time."""
+EVERY_CASE = everyday(golden.CASES, *golden.CASES, first=golden.CASES[:1])
 
 
-def size(slug, case):
-    """Bytes of the arrays of a case."""
-    with ZipFile(golden.FOLDER / f"{slug}_{case}.npz") as file:
-        return sum(array.file_size for array in file.infolist())
-
-
-def every_vector():
-    """Golden cases by method, of which one is enough for every day: compiling takes the time."""
-    for slug in SLUGS:
-        for number, case in enumerate(golden.CASES):
-            slow = number > 0 or size(slug, case) > SMALL
-            yield pytest.param(slug, case, marks=pytest.mark.slow if slow else ())
-
-
-@pytest.mark.parametrize(("slug", "case"), list(every_vector()))
+@pytest.mark.parametrize("slug", SLUGS)
+@pytest.mark.parametrize("case", EVERY_CASE)
 def test_every_array_agrees(slug, case):
     done = compare(slug, golden.Case(golden.FOLDER, case))
     assert done.differences and not done.missing

@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from golden_vectors import array
 
 from rlvr_jax.methods.entropy.verl_effective_rank import effective_rank, rank_trend
@@ -27,6 +28,7 @@ def test_fewer_than_two_states_have_rank_0():
     assert effective_rank(states, array([0, 0, 0], bool)) == 0
 
 
+@pytest.mark.thorough
 def test_short_responses_have_no_trend_and_a_window_sees_the_last_tokens():
     states = array(np.random.default_rng(0).normal(size=(3, 8, 4)), float)
     mask = array([[1] * 8, [1, 1, 1, 0, 0, 0, 0, 0], [0] * 8], bool)

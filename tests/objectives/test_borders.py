@@ -98,6 +98,7 @@ def test_a_statistic_of_another_shape_is_named():
         composed().loss(stats.replace(entropy=stats.entropy[:, :2]), batch, {}, KEY)
 
 
+@pytest.mark.thorough
 def test_a_missing_key_or_state_is_named():
     stats, batch = batch_of()
     with pytest.raises(ValueError, match=r"key must be a key of jax\.random, got None"):
@@ -178,6 +179,7 @@ def test_what_regularizers_single_out_and_what_leaves_the_mask_is_chosen():
     np.testing.assert_array_equal(dropped, batch.mask & truncated[:, None])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
 @pytest.mark.parametrize("name", ["grpo", "forking_tokens", "kl_cov"])
 def test_statistics_of_half_precision_are_computed_with_in_float32(name, dtype):

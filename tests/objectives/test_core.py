@@ -54,6 +54,7 @@ def draw_weight() -> Transform:
     return apply
 
 
+@pytest.mark.thorough
 def test_state_is_keyed_by_name_and_survives_an_inserted_transform():
     batch, stats = golden.rollouts("b"), golden.stats("b")
     old = golden.step(made(count_updates()), stats, batch).state
@@ -75,6 +76,7 @@ def test_parts_of_one_name_have_states_and_streams_of_their_own():
     assert done.metrics["draw_weight"] != done.metrics["draw_weight_2/draw_weight"]
 
 
+@pytest.mark.thorough
 def test_random_stream_of_a_part_does_not_move_when_another_is_inserted():
     batch, stats = golden.rollouts("b"), golden.stats("b")
     alone = golden.step(made(draw_weight()), stats, batch).metrics["draw_weight"]

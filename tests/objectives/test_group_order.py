@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from rlvr_jax.objectives.statistics.group_order import group_index, group_quantile, group_rank
 
@@ -19,6 +20,7 @@ def test_ranks_ascend_and_ties_go_to_the_smaller_rollout_id():
     np.testing.assert_array_equal(found, [3, 1, 2, 0, 0, 0, 1])
 
 
+@pytest.mark.thorough
 def test_quantiles_are_those_of_numpy_over_the_rows_that_count():
     where = np.array([1, 1, 0, 1, 0, 1, 1], bool)
     for fraction in (0.0, 0.3, 0.5, 1.0):

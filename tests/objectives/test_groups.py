@@ -78,6 +78,7 @@ def test_the_batch_is_one_group():
     np.testing.assert_allclose(batch_std(values, GROUP), np.full(8, VALUES.std(ddof=1)), rtol=RTOL)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_equal_values_are_their_own_mean_to_the_last_bit(dtype):
     group, weights = np.zeros(7, int), np.linspace(0.3, 2.0, 7).astype(dtype)

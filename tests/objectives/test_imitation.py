@@ -43,6 +43,7 @@ def test_imitation_is_the_mean_log_likelihood_of_supervised_rows_up_to_their_len
     assert float(done.metrics["imitated_tokens"]) == tokens.sum()
 
 
+@pytest.mark.thorough
 def test_supervised_rows_and_imitation_change_nothing_for_the_others():
     batch, stats = golden.rollouts("b"), golden.stats("b")
     batch, chosen = with_supervised(batch, [1, 6])
@@ -66,6 +67,7 @@ def test_a_negative_weight_is_refused():
         imitate(-1.0)
 
 
+@pytest.mark.thorough
 def test_a_loss_by_origin_is_that_of_the_writer():
     batch, stats = golden.rollouts("b"), golden.stats("b")
 

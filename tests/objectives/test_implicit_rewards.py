@@ -1,6 +1,7 @@
 """Rewards of tokens and steps, with holes in the mask."""
 
 import numpy as np
+import pytest
 from golden_vectors import array
 
 from rlvr_jax.objectives.statistics.steps import find_steps, step_ends
@@ -9,6 +10,7 @@ MASK = array([[1, 0, 1, 1, 0], [0, 0, 0, 0, 0]], bool)
 STEP = array([[0, -1, 0, 3, -1], [-1] * 5], np.int32)
 
 
+@pytest.mark.thorough
 def test_steps_end_at_their_last_token():
     steps = find_steps(STEP, MASK)
     np.testing.assert_array_equal(step_ends(steps), [[0, 0, 1, 1, 0], [0] * 5])

@@ -63,6 +63,7 @@ def test_statistics_agree_with_numpy_and_never_see_the_padding():
         np.testing.assert_allclose(found[name], wanted[name], rtol=RTOL, err_msg=name)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", WIDTHS)
 def test_counts_and_ranks_are_exact_at_any_width(width):
     random = np.random.default_rng(width)

@@ -2,6 +2,7 @@
 
 import golden_vectors as golden
 import numpy as np
+import pytest
 from adapters.common import only
 
 from rlvr_jax.methods.exploration.dph_rl import (
@@ -9,6 +10,8 @@ from rlvr_jax.methods.exploration.dph_rl import (
     off_policy_divergence,
 )
 from rlvr_jax.methods.guidance.hpt import imitate_demonstrations
+
+pytestmark = pytest.mark.thorough
 
 
 def test_without_rows_of_another_policy_there_is_nothing_to_hold_or_imitate():

@@ -47,6 +47,7 @@ def test_generalized_advantages_skip_what_is_off_the_mask(discount, trace_decay)
     np.testing.assert_allclose(found, wanted, atol=ATOL)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", [32, 33, 100])
 def test_sums_run_over_all_blocks_of_a_long_row(width):
     random = np.random.default_rng(width)

@@ -37,6 +37,7 @@ def apart(batch, row):
     return batch.replace(mask=array(mask, bool), group=array(group, np.int32))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", everyday([np.float32, np.float64], np.float32))
 @pytest.mark.parametrize(
     "reward",

@@ -21,6 +21,8 @@ from rlvr_jax.objectives.statistics.groups import group_others_mean, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_sum
 from rlvr_jax.objectives.statistics.scopes import within_batch
 
+pytestmark = pytest.mark.thorough
+
 GONE = 0
 
 

@@ -70,6 +70,7 @@ def test_statistics_agree_with_numpy_and_never_see_what_is_off_the_mask(scope):
         np.testing.assert_allclose(values, by_set(scope, reference), rtol=RTOL)
 
 
+@pytest.mark.thorough
 @every_scope
 def test_scores_agree_with_numpy_and_are_0_off_the_mask(scope):
     values, mask, sets = array(VALUES, float), array(MASK, bool), scope(BATCH)

@@ -7,6 +7,8 @@ from golden_vectors import assert_agrees
 
 from rlvr_jax.methods import recipe
 
+pytestmark = pytest.mark.thorough
+
 BATCH, STATS = golden.rollouts("b"), golden.stats("b")
 
 

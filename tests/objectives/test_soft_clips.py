@@ -14,6 +14,7 @@ from rlvr_jax.objectives import Context, ppo_clip
 from rlvr_jax.types import Signals, TokenStats, replace
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("surrogate", "advantage", "value", "slope"),
     [

@@ -2,6 +2,7 @@
 
 import jax
 import numpy as np
+import pytest
 from golden_vectors import array
 
 from rlvr_jax.objectives.statistics.steps import (
@@ -52,6 +53,7 @@ def test_ids_may_be_of_any_size():
     np.testing.assert_array_equal(found.index[1], [0, 1, 0, 0, 3, 2])
 
 
+@pytest.mark.thorough
 def test_a_row_may_have_as_many_steps_as_tokens():
     every = array([[3, 1, 2]], np.int32)
     steps = find_steps(every, array(np.ones((1, 3)), bool))

@@ -41,6 +41,7 @@ def test_a_penalty_follows_the_aggregation():
     assert_agrees(done.loss, np.where(batch.mask, stats.entropy, 0).sum() / (rows * width))
 
 
+@pytest.mark.thorough
 def test_numbers_of_rows_are_kept_where_they_happen_to_be_as_many_as_tokens():
     batch = golden.rollouts("b")
     values = jnp.ones(batch.mask.shape)
@@ -73,6 +74,7 @@ def dual_clipped(ratio, advantage):
     return jax.value_and_grad(loss)(jnp.log(jnp.full((1, 1), ratio)))
 
 
+@pytest.mark.thorough
 def test_the_dual_clip_bounds_what_a_negative_advantage_costs():
     value, slope = dual_clipped(10.0, -2.0)
     assert_agrees(value, 6.0)

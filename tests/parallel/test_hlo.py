@@ -205,6 +205,7 @@ def test_temporaries_are_those_of_the_devices_own_memory():
         assert hlo.temporaries(f"{text}allocation 9: size 99, {place}preallocated-temp:\n") == 99
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("needs", [{"logp"}, {"logp", "topk_logp"}])
 def test_loops_over_tokens_that_count_have_a_bound(needs):
     """They end after the last token that counts; without a bound they were counted once."""

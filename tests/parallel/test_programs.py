@@ -37,6 +37,7 @@ def started(**changes):
     return hits
 
 
+@pytest.mark.thorough
 def test_a_second_start_takes_what_the_first_one_compiled(tmp_path):
     cache = {"XDG_CACHE_HOME": str(tmp_path)}
     assert started(**cache) == "hits 0"
@@ -50,6 +51,7 @@ def test_a_second_start_takes_what_the_first_one_compiled(tmp_path):
     assert started(**cache, **named) == "hits 0" and list((tmp_path / "named").iterdir())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", ["off", "a file in the way"])
 def test_nothing_is_kept_where_it_is_not_wanted_or_not_possible(case, tmp_path):
     (tmp_path / "file").touch()

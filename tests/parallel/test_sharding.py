@@ -81,6 +81,7 @@ def test_outputs_lie_over_fsdp_by_the_first_axis_that_is_divided(experts, inner,
     assert layers["query"].shard_shape((3, 16, 32)) == (3, 4, 16)
 
 
+@pytest.mark.thorough
 def test_what_the_backward_pass_keeps_of_a_layer_lies_over_tensor():
     config = named_config("tiny", vocab_size=16, width=32, num_layers=6, remat="layers")
     params = Model(config).init(jax.random.key(0))

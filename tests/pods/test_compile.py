@@ -131,6 +131,7 @@ def test_the_programs_compute_the_opening_of_an_experiment_s_prompts_once(monkey
         assert once < 0.8 * each
 
 
+@pytest.mark.thorough
 def test_rows_that_are_drawn_in_turn_are_compiled_so(monkeypatch):
     """A cache is of those that are computed at the same time; how long all take is not known."""
     asked = []
@@ -188,6 +189,7 @@ def lowered_with(monkeypatch, **settings):
     return asked
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("adapters", everyday([{}, {"lora_rank": 2}], {}))
 def test_a_critic_is_updated_by_a_program_of_its_own_and_lies_beside_the_others(
     adapters, monkeypatch
@@ -204,6 +206,7 @@ def test_a_critic_is_updated_by_a_program_of_its_own_and_lies_beside_the_others(
         assert sum(map(sum, (each.values() for each in held))) == sum(rest.values()) + critic
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("method", "minibatches", "scored"),
     [("dr_grpo", 2, {"parameters", "frozen weights"}), ("grpo", 1, {"frozen weights"})],
@@ -220,6 +223,7 @@ def test_what_lies_below_adapters_is_counted_once(method, minibatches, scored, m
         assert 0 <= size - sum(given.values()) < base / 2
 
 
+@pytest.mark.thorough
 def test_an_experiment_that_does_not_fit_ends_in_exit_code_1_and_names_the_largest_buffers(
     capsys, monkeypatch
 ):

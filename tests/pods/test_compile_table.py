@@ -78,6 +78,7 @@ def test_a_line_has_the_ratio_and_what_it_was():
     assert " 30 (1.50 at least) |" in table_page([row])
 
 
+@pytest.mark.thorough
 def test_a_row_that_cannot_be_compiled_says_why_and_is_tried_again(tmp_path, monkeypatch):
     row = Row("grpo", "no such model", "v5e-1")
     monkeypatch.setattr(compile_table, "ROWS", (row,))
@@ -105,6 +106,7 @@ def test_every_row_is_a_model_and_a_slice_once():
     assert files == set(PAPERS)
 
 
+@pytest.mark.thorough
 def test_a_paper_is_compiled_by_its_own_file():
     with pytest.raises(ValueError, match="v5e comes with 1, 4, 8"):
         compile_table._compiled(Row(compile_table._PAPER, "gspo_8b", "v5e-7"))

@@ -58,6 +58,7 @@ def assert_it_runs(name, tmp_path):
     assert json.loads((tmp_path / name / "summary.json").read_text())["steps"] == 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", QUICK)
 def test_it_runs_on_a_laptop(name, tmp_path):
     assert_it_runs(name, tmp_path)
@@ -111,6 +112,7 @@ class _ReadyToCompile(Exception):
     pass
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("topology", ["v5e-256", "v5p-64"])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_slice_of_the_table_has_a_mesh_for_every_paper(name, topology, monkeypatch):

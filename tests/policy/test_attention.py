@@ -37,6 +37,7 @@ def by_hand(query, key, value, own, slots, window):
     return y.reshape(*y.shape[:2], -1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("window", [None, 5])
 @pytest.mark.parametrize(("queries", "keys"), [(23, 23), (11, 23)])
 def test_blocks_give_what_one_block_gives(monkeypatch, queries, keys, window):

@@ -45,6 +45,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(cached, "QUERIES", 3)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("window", [None, 5])
 @pytest.mark.parametrize("queries", [1, 6, 8])
 def test_the_written_part_gives_what_the_whole_cache_gives(small_blocks, window, queries):
@@ -97,6 +98,7 @@ def test_one_block_is_read_whole():
     assert_allclose(found, wanted, rtol=0, atol=TOLERANCE)
 
 
+@pytest.mark.thorough
 def test_bfloat16_is_summed_in_float32(small_blocks):
     given = arrays(6, jnp.bfloat16)
     own = places(6, (23, 9, 12))
@@ -119,6 +121,7 @@ def test_the_scores_of_all_slots_are_never_together(small_blocks):
 
 
 # Shallow models are unrolled, deep ones scanned.
+@pytest.mark.thorough
 @pytest.mark.parametrize("layers", everyday([2, 5], 5))
 def test_sequences_that_grow_give_the_scorers_hidden_states(small_blocks, layers):
     model = Model(replace(config_of(window=5), num_layers=layers, sliding_layers=(0, layers - 1)))
@@ -137,6 +140,7 @@ def test_sequences_that_grow_give_the_scorers_hidden_states(small_blocks, layers
     assert_allclose(jnp.concatenate(found, axis=1), wanted, rtol=0, atol=1e-10)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("blocks", "window", "layers"),
     everyday([(4, None, 2), (4, 5, 5), (512, 5, 2)], (4, 5, 5)),
@@ -168,6 +172,7 @@ def test_rows_that_share_prompts_give_the_scorers_hidden_states(
                 assert_allclose(hidden[row, 0], wanted[row, at[row]], rtol=0, atol=1e-10)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kv_heads", "tensor", "kept"),
     everyday([(2, 4, 1), (1, 4, 1), (4, 2, 2), (3, 2, 3)], (2, 4, 1), (3, 2, 3)),
@@ -204,6 +209,7 @@ def test_a_device_keeps_the_heads_that_its_queries_share(kv_heads, tensor, kept)
         assert part[:2] == (tensor, kept)
 
 
+@pytest.mark.thorough
 def test_rows_that_share_prompts_take_one_token_at_a_time():
     model = Model(config_of())
     params, tokens = model.init(jax.random.key(0)), jnp.ones((2, 2), int)

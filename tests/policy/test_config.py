@@ -61,6 +61,7 @@ def test_a_config_survives_the_way_to_hugging_face_and_back(family, tied):
     assert from_hugging_face(written) == config
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_transformers_reads_the_config_and_what_it_writes_is_read_the_same(family, tied, tmp_path):

@@ -198,6 +198,7 @@ def test_logits_agree_with_a_decoder_in_numpy(family, dtype, tolerance, tmp_path
     assert_allclose(logits, reference_logits(model.config, weights, tokens()), **tolerance)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", everyday(["everything", "experts"], "everything"))
 def test_extending_a_cache_in_pieces_is_one_full_pass(name):
     model, params = policy(name)
@@ -224,6 +225,7 @@ def test_unstacked_parameters_extend_alike():
     assert jax.tree.structure(model.unstacked(layers)) == jax.tree.structure(layers)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["everything", "experts"])
 def test_rows_of_a_cache_may_be_at_different_positions(name):
     model, params = policy(name)
@@ -292,6 +294,7 @@ def test_a_sliding_layer_sees_its_window_and_no_more():
     assert_array_equal(changed, np.arange(LENGTH) <= 4)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", everyday(["everything", "experts"], "everything"))
 def test_gradients_reach_every_parameter_and_agree_with_a_difference(name):
     model, params = policy(name)
@@ -315,6 +318,7 @@ def test_gradients_reach_every_parameter_and_agree_with_a_difference(name):
     assert_allclose(sum(np.vdot(g, d) for g, d in pairs), (ahead - behind) / 2e-5, rtol=1e-5)
 
 
+@pytest.mark.thorough
 def test_bfloat16_computes_in_bfloat16_and_keeps_the_rest_in_float32():
     for name in ("experts", "everything"):
         model, params = policy(name, dtype="bfloat16")
@@ -373,6 +377,7 @@ def test_initial_parameters_are_small_matrices_unit_norms_and_zero_biases():
     assert {str(leaf.dtype) for leaf in jax.tree.leaves(params)} == {"float32"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("num_layers, remat", [(2, "layers"), (5, "attention")])
 def test_what_is_computed_again_changes_no_gradient(num_layers, remat):
     plain = ModelConfig(**{**SIZE, "num_layers": num_layers}, **EVERYTHING, compute_dtype="float64")
@@ -392,6 +397,7 @@ def test_what_is_computed_again_changes_no_gradient(num_layers, remat):
         assert_allclose(leaf, expected, **EXACT)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", everyday(["everything", "experts"], "everything"))
 def test_a_deep_model_is_scanned_and_gives_what_its_unrolled_layers_give(name, monkeypatch):
     deep = {**SIZE, **CONFIGS[name], "num_layers": 5}
@@ -404,6 +410,7 @@ def test_a_deep_model_is_scanned_and_gives_what_its_unrolled_layers_give(name, m
     assert_allclose(model.hidden(params, tokens()), scanned, **EXACT)
 
 
+@pytest.mark.thorough
 @NEEDS_EIGHT_DEVICES
 @pytest.mark.parametrize(
     ("spec", "part"),

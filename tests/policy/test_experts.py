@@ -37,6 +37,7 @@ def all_experts(x, router, gate, up, output, experts_per_token, normalized):
     return jnp.einsum("ne,nem,emd->nd", shares, inner, output)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("normalized", [False, True])
 @pytest.mark.parametrize("experts_per_token", [1, 2, EXPERTS])
 def test_the_sum_over_the_visited_experts_and_its_gradient(experts_per_token, normalized):
@@ -60,6 +61,7 @@ def test_the_sum_over_the_visited_experts_and_its_gradient(experts_per_token, no
         assert_allclose(gradient, other, **EXACT)
 
 
+@pytest.mark.thorough
 def test_no_visit_is_dropped_when_all_tokens_want_the_same_expert():
     x, router, *matrices = arrays()
     router = jnp.zeros_like(router).at[:, 2].set(50.0)
@@ -69,6 +71,7 @@ def test_no_visit_is_dropped_when_all_tokens_want_the_same_expert():
     assert_allclose(given, expected, **EXACT)
 
 
+@pytest.mark.thorough
 @NEEDS_EIGHT_DEVICES
 def test_a_mesh_changes_nothing():
     config = ModelConfig(
@@ -107,6 +110,7 @@ def wide_arrays():
     return [jnp.asarray(random.normal(size=shape)) for shape in shapes]
 
 
+@pytest.mark.thorough
 @NEEDS_EIGHT_DEVICES
 @pytest.mark.parametrize("spec", ["data=8", "data=2,fsdp=4", "data=2,fsdp=2,tensor=2", "tensor=8"])
 def test_devices_share_the_visits_and_their_gradients(spec):
@@ -148,6 +152,7 @@ def test_no_device_computes_what_another_one_does(spec):
 KERNELS = ["gradient_of_matrices", "gradient_of_rows"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("number", "width", "inner"), [(256, 192, 96), (512, 512, 192), (128, 1100, 24)]
 )
@@ -176,6 +181,7 @@ def test_kernels_for_the_gradients_of_experts_agree_with_those_of_jax(number, wi
     assert not found[1][1].any()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("number", "calls"), [(256, 1), (192, 0)])
 def test_on_a_tpu_the_gradients_of_experts_are_the_kernels(number, calls, monkeypatch):
     """Unless no tile divides the rows; nothing else differs."""
@@ -223,6 +229,7 @@ _poisoned.defvjp(
 )
 
 
+@pytest.mark.thorough
 @NEEDS_EIGHT_DEVICES
 def test_what_a_kernel_leaves_in_the_rows_of_others_is_not_read(monkeypatch):
     """On a CPU they are zeros; nothing promises that."""

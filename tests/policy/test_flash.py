@@ -54,6 +54,7 @@ def assert_close(found, wanted):
         assert_allclose(ours, other, rtol=0, atol=TOLERANCE * float(jnp.max(jnp.abs(other))))
 
 
+@pytest.mark.thorough
 @NEEDS_EIGHT_DEVICES
 @pytest.mark.parametrize(
     ("heads", "kv_heads", "size", "mesh"),
@@ -88,6 +89,7 @@ def test_the_kernel_gives_what_blocks_of_scores_give(heads, kv_heads, size, mesh
     assert_close((y, found), (wanted, gradients))
 
 
+@pytest.mark.thorough
 @NEEDS_EIGHT_DEVICES
 @pytest.mark.parametrize("responses", everyday([1, 2], 2))
 @pytest.mark.parametrize(

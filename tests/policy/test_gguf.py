@@ -120,6 +120,7 @@ def write(
     return config, params
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_model_is_read_bit_by_bit(name, tmp_path):
     config, params = write(tmp_path / "x.gguf", name)

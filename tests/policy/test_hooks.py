@@ -79,6 +79,7 @@ def test_a_code_goes_on_where_a_part_of_the_row_ended():
     assert_allclose(jnp.concatenate([first.code, rest.code], axis=1), whole.code, rtol=1e-12)
 
 
+@pytest.mark.thorough
 def test_nothing_added_changes_no_bit(model):
     tokens, positions, basis, codes = example()
     own, params = model
@@ -94,6 +95,7 @@ def test_nothing_added_changes_no_bit(model):
     assert np.abs(moved - plain).max() > 0.01
 
 
+@pytest.mark.thorough
 def test_decoding_with_recorded_codes_is_a_full_pass_with_them(model):
     tokens, positions, basis, codes = example()
     own, params = model
@@ -121,6 +123,7 @@ def test_what_stands_before_a_place_does_not_see_its_code(model):
     assert np.abs(one[:, 3:] - two[:, 3:]).max() > 0.01
 
 
+@pytest.mark.thorough
 def test_no_gradient_reaches_the_base(model):
     """The loss of codes is one of their policy: the model below is part of the environment."""
     tokens, positions, basis, _ = example()

@@ -168,6 +168,7 @@ def test_names_and_layouts_are_those_of_peft(tmp_path):
     assert_array_equal(tensors[f"{stem}B.weight"].T, adapter["layers"]["mlp_output_lora_b"][1])
 
 
+@pytest.mark.thorough
 @NEEDS_EIGHT_DEVICES
 def test_an_adapter_lies_on_the_mesh_as_its_matrices_do(tmp_path):
     base, adapter = parameters()
@@ -190,6 +191,7 @@ def edit(folder, **changes):
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "change, message",
     [

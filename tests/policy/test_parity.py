@@ -76,6 +76,7 @@ def transformers_logits(folder):
     return logits.numpy(), seen
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_full_pass_gives_transformers_logits(name, tmp_path):
     model, params = policy(name)
@@ -109,6 +110,7 @@ def test_cached_decoding_gives_transformers_logits(name, tmp_path):
     assert_allclose(got[seen], expected[seen], **SINGLE)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", CONFIGS)
 def test_what_transformers_saves_is_loaded_bit_by_bit(name, tmp_path):
     model, params = policy(name)

@@ -97,6 +97,7 @@ def test_sequences_are_prompt_and_response_without_a_gap():
         assert_array_equal(lines[row, start : start + BUDGET], given.tokens[row])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("logit_softcap", [None, 1.5])
 def test_every_statistic_is_that_of_all_logits(logit_softcap):
     model, params = policy(logit_softcap=logit_softcap)
@@ -131,6 +132,7 @@ def test_other_temperatures_must_be_named():
         score(model, params, rollouts(), {"logp", "tempered_logp"})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("shared", everyday([1, 2], 2))
 def test_prompts_are_scored_from_their_second_token_on(shared):
     model, params = policy()
@@ -230,6 +232,7 @@ def sliding(window):
     return dict(qk_norm=True, sliding_window=window, **layers)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("given", "settings", "overrides"),
     [
@@ -320,6 +323,7 @@ def test_pieces_whose_rows_share_prompts_score_as_each_row_would():
     assert_allclose(once, each, **EXACT)
 
 
+@pytest.mark.thorough
 def test_a_budget_of_one_token_is_predicted_by_the_prompt_alone():
     model, params = policy()
     given = rollouts()
@@ -328,6 +332,7 @@ def test_a_budget_of_one_token_is_predicted_by_the_prompt_alone():
     assert_allclose(stats.logp, whole.logp[:, :1], **EXACT)
 
 
+@pytest.mark.thorough
 def test_the_kernels_program_reads_a_last_token_and_says_the_same(monkeypatch):
     model, params = policy()
     wanted = score(model, params, rollouts()).logp

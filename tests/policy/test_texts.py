@@ -18,6 +18,7 @@ def folder(tmp_path_factory):
     return training_runs.write_policy(tmp_path_factory.mktemp("policy"))
 
 
+@pytest.mark.thorough
 def test_every_token_has_the_log_prob_entropy_and_alternatives_of_the_whole_logits(folder):
     model, params = policy.load(folder)
     tokenizer = policy.tokenizer(folder)
@@ -42,6 +43,7 @@ def test_every_token_has_the_log_prob_entropy_and_alternatives_of_the_whole_logi
         np.testing.assert_allclose(told.top_logp[1:], likeliest, **near)
 
 
+@pytest.mark.thorough
 def test_a_policy_in_bfloat16_takes_half_and_says_nearly_the_same(folder):
     whole, half = (policy.load(folder, dtype=dtype) for dtype in ("float32", "bfloat16"))
     sizes = [sum(x.nbytes for x in jax.tree.leaves(params)) for _, params in (whole, half)]

@@ -102,6 +102,7 @@ def small_tokenizer():
     return PreTrainedTokenizerFast(tokenizer_object=words, eos_token="<eos>", pad_token="<pad>")
 
 
+@pytest.mark.thorough
 @every_config
 def test_what_is_saved_is_loaded_bit_by_bit(name, tmp_path):
     model, params = policy(name)
@@ -128,6 +129,7 @@ def shard(folder, num_shards=3):
     return files
 
 
+@pytest.mark.thorough
 @every_config
 def test_shards_are_loaded_as_one_file_is(name, tmp_path):
     model, params = policy(name)
@@ -138,6 +140,7 @@ def test_shards_are_loaded_as_one_file_is(name, tmp_path):
     assert_same(loaded, params)
 
 
+@pytest.mark.thorough
 @every_config
 def test_large_policies_are_saved_in_shards(name, tmp_path):
     model, params = policy(name)
@@ -161,6 +164,7 @@ def test_large_policies_are_saved_in_shards(name, tmp_path):
     assert_same(load(tmp_path / "shards")[1], params)
 
 
+@pytest.mark.thorough
 @NEEDS_EIGHT_DEVICES
 @pytest.mark.parametrize("name", ["qwen2-untied", "gemma3_text", "qwen3_moe"])
 @pytest.mark.parametrize("spec", ["fsdp=2,tensor=2,data=2", "data=8"])
@@ -295,6 +299,7 @@ def test_a_projection_is_saved_transposed_and_layer_by_layer(layer, tmp_path):
     assert_array_equal(gate.T, params["layers"]["gate"][layer])
 
 
+@pytest.mark.thorough
 @every_config
 def test_the_table_names_every_parameter_and_its_axes_once(name):
     model, params = policy(name)
@@ -400,6 +405,7 @@ def test_a_tensor_that_its_shard_does_not_hold_is_refused(tmp_path, name):
         load(tmp_path)
 
 
+@pytest.mark.thorough
 def test_the_dtype_of_what_is_saved_is_declared(tmp_path):
     model, params = policy("qwen2")
     for dtype in ("float32", "bfloat16"):
@@ -407,6 +413,7 @@ def test_the_dtype_of_what_is_saved_is_declared(tmp_path):
         assert json.loads((tmp_path / "config.json").read_text())["torch_dtype"] == dtype
 
 
+@pytest.mark.thorough
 @every_config
 def test_transformers_reads_the_config_and_the_tokenizer(name, tmp_path):
     model, params = policy(name)
@@ -426,6 +433,7 @@ def edit(folder, change):
 UP = "model.layers.1.mlp.up_proj.weight"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "change, message",
     [
@@ -518,6 +526,7 @@ def test_a_shard_that_is_missing_is_refused_by_name(tmp_path):
         load(tmp_path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "file, text, message",
     [

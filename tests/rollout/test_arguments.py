@@ -53,10 +53,12 @@ def same(one, two):
     jax.tree.map(np.testing.assert_array_equal, one, two)
 
 
+@pytest.mark.thorough
 def test_a_raw_key_is_the_key_that_it_holds():
     same(sampled(jax.random.PRNGKey(1)), sampled(jax.random.key(1)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("stops", [[0, 5], (5, 0), np.array([0, 5])])
 def test_stop_tokens_may_be_in_any_sequence(stops):
     same(sampled(stop_tokens=stops), sampled(stop_tokens=(0, 5)))
@@ -95,6 +97,7 @@ def test_keys_of_a_run_are_the_same_under_another_default_generator(monkeypatch)
     np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.thorough
 def test_rows_of_a_pool_have_the_keys_and_groups_that_are_given():
     keys, groups = jax.random.split(jax.random.key(4), 3), jnp.array([7, 7, 8])
     pool = empty(MODEL, 3, 6, keys, groups)
@@ -114,6 +117,7 @@ def test_rows_of_a_pool_have_the_keys_and_groups_that_are_given():
     same(jax.random.key_data(again.key[1]), jax.random.key_data(keys[1]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("labels", "numbers"),
     [
@@ -139,6 +143,7 @@ def test_stop_tokens_may_be_a_set():
     same(sampled(stop_tokens={5, 0}), sampled(stop_tokens=(0, 5)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("temperature", [0.0, 1e-8, [1e-30, 0.0]])
 def test_a_temperature_below_the_least_draws_the_likeliest_tokens(temperature):
     greedy = sampled(sampling=Sampling(top_k=1))
@@ -186,6 +191,7 @@ def test_a_mesh_of_other_axes_is_refused_by_name():
         replace(MODEL, mesh=mesh)
 
 
+@pytest.mark.thorough
 def test_each_row_of_a_pool_has_a_key():
     one = jax.random.key(0)
     pool = empty(MODEL, 2, 6)
@@ -204,6 +210,7 @@ def test_labels_of_groups_may_be_tuples():
     same(made.group, np.array([0, 1, 0], np.int32))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["tokens", "rollout_id"])
 def test_records_beyond_32_bits_are_refused(name):
     records = {"tokens": np.zeros((2, 2), int), "rollout_id": np.arange(2)}
@@ -247,6 +254,7 @@ THREE = np.array([[1, 2], [3, 4], [5, 0]])
 COUNTS = [2, 2, 1]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -56,6 +56,7 @@ def summed(models, pool, temperature):
     return jax.nn.log_softmax(combine_logits(*logits) / temperature)
 
 
+@pytest.mark.thorough
 def test_tokens_are_drawn_from_the_sum(models):
     pool = sampled(models)
     logp = summed(models, pool, 0.7)[:, :-1]
@@ -67,6 +68,7 @@ def test_tokens_are_drawn_from_the_sum(models):
     assert np.abs(pool.logp - pool.behaviour_logp)[np.asarray(pool.mask)].max() > 1e-3
 
 
+@pytest.mark.thorough
 def test_equal_small_models_give_the_policy_itself(models):
     (model, params), _, _ = models
     pool = sampled(models, equal=True)
@@ -77,6 +79,7 @@ def test_equal_small_models_give_the_policy_itself(models):
     assert_allclose(pool.behaviour_logp, plain.behaviour_logp, atol=FLOAT32)
 
 
+@pytest.mark.thorough
 def test_a_greedy_fork_goes_on_as_a_full_pass_would(models):
     pool = sampled(models, steps=3, temperature=1e-6)
     cut = pool.prompt_length + 1

@@ -67,6 +67,7 @@ def drafts(pool, number=DRAFT):
     return np.take_along_axis(np.asarray(pool.tokens), index, axis=1)
 
 
+@pytest.mark.thorough
 def test_a_draft_of_the_same_policy_is_taken_over_as_if_drawn():
     sampled = draw(started(), DRAFT)
     count = np.full(ROWS, DRAFT)
@@ -83,6 +84,7 @@ def test_a_draft_of_the_same_policy_is_taken_over_as_if_drawn():
     assert_same_rows(draw(taken, 2), draw(sampled, 2))
 
 
+@pytest.mark.thorough
 def test_a_draft_is_cut_at_its_first_rejected_token():
     draft = np.random.default_rng(4).integers(1, VOCABULARY, (ROWS, DRAFT)).astype(np.int32)
     count = np.array([5, 0, 3, 5])
@@ -191,6 +193,7 @@ def test_a_finished_row_runs_again_when_it_is_given_tokens():
     assert_array_equal(pool.status, [RUNNING, FINISHED, PRUNED, BUDGET])
 
 
+@pytest.mark.thorough
 def test_a_probe_says_what_a_full_pass_says():
     pool = draw(started(), 3)
     query = np.random.default_rng(7).integers(0, VOCABULARY, (ROWS, 3)).astype(np.int32)
@@ -216,6 +219,7 @@ def test_what_a_probe_says_past_the_slots_is_nan():
     assert_array_equal(np.isnan(hidden).all(axis=2), np.pad(lost, ((0, 0), (1, 0))))
 
 
+@pytest.mark.thorough
 def test_retired_rows_are_free_for_another_prompt():
     rows = np.array([False, True, False, True])
     pool = retire(replace(draw(started()), group=jnp.arange(ROWS)), rows)
@@ -243,6 +247,7 @@ def test_pruned_rows_keep_their_record_and_never_run():
         retire(pool, np.ones(ROWS, bool), FINISHED)
 
 
+@pytest.mark.thorough
 def test_running_rows_come_to_the_front_and_go_on_unchanged():
     status = jnp.array([FINISHED, RUNNING, BUDGET, RUNNING])
     pool = replace(draw(started(), 2), status=status)
@@ -260,6 +265,7 @@ def test_running_rows_come_to_the_front_and_go_on_unchanged():
         compact(pool, 5)
 
 
+@pytest.mark.thorough
 def test_a_reset_row_is_a_fresh_one_of_the_same_trace():
     pool = draw(replace(started(), group=jnp.arange(ROWS), trace=jnp.arange(10, 14)))
     rows = np.array([True, False, True, False])

@@ -50,6 +50,7 @@ def rows_of(pool, rows):
     return jax.tree.map(lambda leaf: leaf[rows], pool)
 
 
+@pytest.mark.thorough
 def test_a_fork_goes_on_as_if_freshly_begun_and_the_others_as_if_nothing_was():
     pool = draw(beside())
     forked = branch(pool, SOURCE, CUT, INTO, keys(3, seed=6))

@@ -45,6 +45,7 @@ def assert_what_a_full_pass_says(pool, row, position):
     assert_allclose(pool.topk_logp[row, position], logp[ids], **EXACT)
 
 
+@pytest.mark.thorough
 def test_the_record_is_the_policy_s_before_any_cut():
     pool = recorded(started())
     for row, length in enumerate(PROMPT_LENGTH):
@@ -57,6 +58,7 @@ def test_the_record_is_the_policy_s_before_any_cut():
     assert_array_equal(pool.tokens, draw(started(), sampling=CUT).tokens)
 
 
+@pytest.mark.thorough
 def test_it_moves_with_its_row_and_is_cut_with_it():
     pool = recorded(started(), 4)
     source = np.array([2, 0, 0, 1])
@@ -77,6 +79,7 @@ def test_it_moves_with_its_row_and_is_cut_with_it():
     assert not np.any(rollouts.records["sampled_topk_logp"][:, 4:])
 
 
+@pytest.mark.thorough
 @NEEDS_EIGHT_DEVICES
 @pytest.mark.parametrize("mesh, at_once", [(None, 5), ("data=4", None), ("data=2,tensor=2", None)])
 def test_the_same_is_recorded_in_turn_and_over_meshes(mesh, at_once):

@@ -67,6 +67,7 @@ def assert_same(found, wanted):
             assert_array_equal(found.get(name), values, err_msg=name)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("at_once", [1, 7, 29])
 def test_rows_in_turn_are_those_of_all_at_once(at_once):
     model = model_of()
@@ -75,17 +76,20 @@ def test_rows_in_turn_are_those_of_all_at_once(at_once):
     assert_same(draw(model, at_once), wanted)
 
 
+@pytest.mark.thorough
 def test_a_last_part_of_the_prompts_that_is_not_full():
     model = model_of()
     assert_same(draw(model, 2 * SAMPLES, prompts=5), draw(model, None, prompts=5))
 
 
+@pytest.mark.thorough
 def test_a_carry_begins_anew_with_each_row():
     model = model_of()
     wanted = draw(model, None, sampling=HOTTER)
     assert_same(draw(model, 4, sampling=HOTTER), wanted)
 
 
+@pytest.mark.thorough
 def test_texts_pause_rows_in_turn_as_all_at_once():
     model = model_of()
     sampled = np.asarray(draw(model, None).tokens)
@@ -109,6 +113,7 @@ def computed(answers):
     return len(first) + sum(map(computed, apart.values()))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("at_once", [1, 4])
 def test_responses_that_are_alike_are_computed_once(at_once):
     steps = []
@@ -140,6 +145,7 @@ def list_scheduled(lengths, slots):
     return int(free.max())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("slots", "samples"), [(6, 1), (24, 1), (6, 2)])
 def test_steps_are_those_of_list_scheduling_where_lengths_have_a_tail(slots, samples):
     rows, least, most = 96, 4, 64
@@ -180,6 +186,7 @@ def test_steps_are_those_of_list_scheduling_where_lengths_have_a_tail(slots, sam
         assert len(steps) <= 1.4 * lengths.sum() / slots
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("at_once", [3, 8])
 def test_a_row_takes_along_no_more_than_is_cached(at_once):
     # So sure a policy and so few slots that rows wait with more tokens than those they copy from
@@ -189,6 +196,7 @@ def test_a_row_takes_along_no_more_than_is_cached(at_once):
     assert_same(found, draw(model, None, samples=20, sampling=sharp))
 
 
+@pytest.mark.thorough
 def test_what_responses_begin_with_is_seldom_computed_again():
     steps = []
 
@@ -209,6 +217,7 @@ def test_what_responses_begin_with_is_seldom_computed_again():
     assert_same(found, draw(model, None, samples=samples, sampling=seen))
 
 
+@pytest.mark.thorough
 def test_an_opening_is_computed_once_for_all_turns():
     model = model_of()
     assert_same(draw(model, 4, opening=2), draw(model, None))
@@ -225,6 +234,7 @@ def test_a_window_and_several_blocks_of_slots(monkeypatch):
     assert_same(draw(model, 4), wanted)
 
 
+@pytest.mark.thorough
 @NEEDS_EIGHT_DEVICES
 def test_every_device_has_its_own_turns():
     model, mesh = model_of(), make_mesh("data=3", jax.devices()[:3])

@@ -175,6 +175,7 @@ def test_a_rollout_does_not_depend_on_the_order_of_the_prompts():
         assert_same_rollouts(ours, rows_of(together, prompt * SAMPLES + SOME))
 
 
+@pytest.mark.thorough
 def test_an_opening_computed_once_changes_nothing():
     first = np.array([[3, 8, 1]] * 3, np.int32)
     each, once = (
@@ -295,6 +296,7 @@ def test_what_belongs_to_the_rollout_is_filled_in():
         assert rollouts.get(name) is None
 
 
+@pytest.mark.thorough
 def test_a_shape_is_compiled_once():
     jax.clear_caches()
     with compilations("draw_groups") as compiled:
@@ -305,6 +307,7 @@ def test_a_shape_is_compiled_once():
     assert len(compiled) == 1
 
 
+@pytest.mark.thorough
 def test_float32_on_a_gpu_has_options_of_the_compiler(monkeypatch):
     usual = draw()
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
@@ -327,6 +330,7 @@ def test_options_of_the_compiler_reach_it_but_from_within_a_program(monkeypatch)
     assert jax.jit(lambda: draw().tokens)().shape == (3 * SAMPLES, BUDGET)
 
 
+@pytest.mark.thorough
 @NEEDS_EIGHT_DEVICES
 def test_a_cut_at_the_k_th_token_is_compiled_for_several_devices():
     # In float32, which has a routine of its own for the largest of a row.
@@ -347,6 +351,7 @@ def test_a_cut_at_the_k_th_token_is_compiled_for_several_devices():
     assert_same_rollouts(several, one)
 
 
+@pytest.mark.thorough
 def test_a_nearly_cold_policy_takes_the_most_probable_token():
     rollouts = draw(sampling=Sampling(temperature=1e-4))
     # the order of the logits, at a temperature at which they can be told apart

@@ -46,6 +46,7 @@ def scored(model, rollouts):
     return measured(*model, rollouts)
 
 
+@pytest.mark.thorough
 def test_mixtures_are_scored_in_the_context_they_were_fed_in(model):
     how = SoftThinking((END,), candidates=4)
     rollouts = sampled(model, how, temperature=0.8)
@@ -60,6 +61,7 @@ def test_mixtures_are_scored_in_the_context_they_were_fed_in(model):
     assert_allclose(np.asarray(rollouts.entropy)[mask], stats.entropy[mask], atol=FLOAT32)
 
 
+@pytest.mark.thorough
 def test_without_the_mixtures_the_scores_are_others(model):
     rollouts = sampled(model, SoftThinking((END,), candidates=4))
     hard = rollouts.replace(soft=jnp.zeros_like(rollouts.records["soft"]))
@@ -85,6 +87,7 @@ def test_thinking_ends_with_its_token_and_with_the_response(model):
     assert ends.any()
 
 
+@pytest.mark.thorough
 def test_one_candidate_is_greedy_sampling(model):
     """A mixture of one token is that token, and its noise says nothing."""
     soft = sampled(model, SoftThinking(candidates=1), samples=2)

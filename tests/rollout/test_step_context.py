@@ -10,6 +10,8 @@ from pool_rows import EXACT, MODEL, PARAMS, PROMPT_LENGTH, PROMPTS, ROWS, SLOTS,
 
 from rlvr_jax.rollout import Processor, Prompts, Sampling, sample
 
+pytestmark = pytest.mark.thorough
+
 WIDTH = MODEL.config.width
 HEAD = np.random.default_rng(2).normal(0, 1, (MODEL.config.vocab_size, WIDTH))
 

@@ -70,6 +70,7 @@ def of(row, begin, end):
 TEXTS = (of(0, 0, 3), of(0, 1, 3), of(2, 1, 2), of(3, 0, 5) + "<a>")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("texts", [TEXTS, TEXTS[1:], (of(1, 0, 1),)])
 def test_a_row_stops_at_the_first_text_it_writes_and_says_which(texts):
     pool = until(texts)
@@ -88,6 +89,7 @@ def test_a_row_stops_at_the_first_text_it_writes_and_says_which(texts):
 SPELLED = ["=", "!", "=!", "==", "!=", "a", "b=", "!!", "é", "=é!", "ab", "é=", "x"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("texts", "part"),
     [
@@ -127,6 +129,7 @@ def test_tokens_without_bytes_leave_a_text_as_it_is():
     assert int(until((text,), words=words).length[0]) == PROMPT_LENGTH[0] + 3
 
 
+@pytest.mark.thorough
 def test_a_text_may_begin_in_an_earlier_call_but_not_in_the_prompt():
     begun = draw(started(), 2)
     text = of(0, 0, 3)
@@ -145,6 +148,7 @@ def test_a_text_may_begin_in_a_prompt_that_ends_with_the_beginning_of_a_response
     assert int(pool.length[0]) == PROMPT_LENGTH[0] + 2 and int(pool.stop[0]) == 0
 
 
+@pytest.mark.thorough
 def test_given_tokens_may_be_part_of_it():
     pool = draw(started(), 1)
     given, count = np.full((ROWS, WIDTH), 5, np.int32), np.array([2, 0, 0, 0])

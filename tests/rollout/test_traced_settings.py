@@ -101,6 +101,7 @@ def heats(rows, start=TEMPERATURES, decay=0.2):
     return np.maximum(start * np.exp(-decay * np.arange(STEPS)), 0.3)
 
 
+@pytest.mark.thorough
 def test_a_temperature_that_is_given_is_that_of_the_settings():
     settings = answers(sampling=Sampling(0.7)).replace(sampled_temperature=None)
     given = answers(temperature=0.7)
@@ -108,6 +109,7 @@ def test_a_temperature_that_is_given_is_that_of_the_settings():
     assert_same(given.replace(sampled_temperature=None), settings)
 
 
+@pytest.mark.thorough
 def test_each_prompt_has_its_temperature_and_is_scored_at_it():
     sampled = answers(temperature=TEMPERATURES)
     rows = np.repeat(TEMPERATURES, SAMPLES)
@@ -121,6 +123,7 @@ def test_each_prompt_has_its_temperature_and_is_scored_at_it():
     assert_allclose(sampled.entropy, stats.entropy, **EXACT)
 
 
+@pytest.mark.thorough
 def test_a_temperature_or_a_constant_that_moves_is_no_other_program():
     draw_groups.clear_cache()
     with compilations("draw_groups") as compiled:
@@ -130,6 +133,7 @@ def test_a_temperature_or_a_constant_that_moves_is_no_other_program():
     assert len(compiled) == 1
 
 
+@pytest.mark.thorough
 def test_what_a_processor_divides_by_is_recorded_beside_what_is_scored():
     sampled = answers(sampling=ANNEALED, constants=CONSTANTS)
     mask = np.asarray(sampled.mask)
@@ -164,6 +168,7 @@ def test_composed_processors_divide_by_the_product_and_see_the_row_s_temperature
     assert_allclose(found.records["sampled_temperature"], wanted, **EXACT)
 
 
+@pytest.mark.thorough
 @NEEDS_EIGHT_DEVICES
 @pytest.mark.parametrize("mesh, at_once", [(None, 5), ("data=4", None), ("data=2,tensor=2", None)])
 def test_the_same_is_drawn_in_turn_and_over_meshes(mesh, at_once):
@@ -198,6 +203,7 @@ def test_a_draft_is_recorded_at_the_temperature_of_its_row():
     assert_same_rows(taken, sampled, names)
 
 
+@pytest.mark.thorough
 def test_a_cold_temperature_is_greedy():
     found = run(PARAMS, started(), STEPS, PLAIN, (), temperature=1e-4)
     assert_array_equal(found.tokens, draw(started(), sampling=GREEDY).tokens)

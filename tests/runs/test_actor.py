@@ -8,6 +8,8 @@ import training_runs
 from rlvr_jax.experience import RunActor, SampleRequest
 from rlvr_jax.runs.step import collect
 
+pytestmark = pytest.mark.thorough
+
 FLOAT32 = 1e-4  # two programs that compute log-probs of a few nats
 
 

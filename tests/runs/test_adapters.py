@@ -26,6 +26,7 @@ def finished(model, tmp_path_factory):
     return run_dir, policy.load(model)
 
 
+@pytest.mark.thorough
 def test_a_step_moves_the_adapters_and_nothing_else(model):
     run = training_runs.prepared(training_runs.settings(model, "unused", **LORA))
     base = jax.device_get(run.start.params)
@@ -53,6 +54,7 @@ def test_the_reference_is_the_base_without_a_copy(model):
     assert all(ours is theirs for ours, theirs in pairs)
 
 
+@pytest.mark.thorough
 def test_the_policy_is_the_merged_adapter(finished):
     run_dir, (model, base) = finished
     adapted, adapter = lora.load(run_dir / "adapter", model)

@@ -77,6 +77,7 @@ def test_groups_whose_valid_rows_earned_the_same_come_last(sampled):
     assert made.orders[0][8:].tolist() == [*range(8)]
 
 
+@pytest.mark.thorough
 def test_empty_rows_change_nothing(model):
     """Three groups, filled up, and four of which the last one is cleared: the same update.
 
@@ -96,6 +97,7 @@ def test_empty_rows_change_nothing(model):
     assert wanted[1]["gradient_norm"] > 100 * ATOL
 
 
+@pytest.mark.thorough
 def test_stored_rows_keep_their_old_log_probs(sampled):
     run, batch = sampled
     rollouts = batch.rollouts
@@ -110,6 +112,7 @@ def test_stored_rows_keep_their_old_log_probs(sampled):
     np.testing.assert_allclose(records["ratio"][stored], wanted, rtol=1e-4)
 
 
+@pytest.mark.thorough
 def test_rows_drawn_from_another_prompt_have_old_log_probs_of_that_context(sampled):
     run, batch = sampled
     rollouts = batch.rollouts
@@ -126,6 +129,7 @@ def test_rows_drawn_from_another_prompt_have_old_log_probs_of_that_context(sampl
     assert np.abs(records["ratio"][8:] - 1).max() > ATOL
 
 
+@pytest.mark.thorough
 def test_further_batches_are_updates_of_their_own(sampled):
     run, batch = sampled
     rows = batch.take(np.arange(4)).renumbered().rollouts
@@ -140,6 +144,7 @@ def test_further_batches_are_updates_of_their_own(sampled):
     assert metrics["further/updates"] == 1 and np.isfinite(metrics["further/loss"])
 
 
+@pytest.mark.thorough
 def test_a_batch_with_prompts_that_differ_in_a_group_scores_each_row_with_its_own(sampled):
     run, batch = sampled
     rollouts = batch.rollouts

@@ -58,6 +58,7 @@ def slowly(rule, answer, score, strength):
     return max(rows, key=lambda row: (np.float32(worth(row)), -row))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rule", RULES)
 def test_rates_are_those_of_choosing_one_by_one(rule):
     found = table()
@@ -122,6 +123,7 @@ def test_likelihood_is_the_mean_of_the_tokens(loaded):
     assert tokens == 0
 
 
+@pytest.mark.thorough
 def test_a_policy_beside_itself_has_no_opinion_and_another_one_has(loaded, tmp_path):
     batch = rows(loaded)
     own = loaded.model, loaded.params
@@ -180,6 +182,7 @@ def curve(printed, name):
     return [float(mean) for mean in re.findall(rf"choice/{name}@\d+ +([0-9.]+) \[", printed)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "more",
     [

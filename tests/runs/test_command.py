@@ -318,6 +318,7 @@ def test_processes_with_other_prompts_are_refused_before_anything_is_loaded(
     assert not config.run_dir.exists()
 
 
+@pytest.mark.thorough
 def test_a_disk_without_room_for_a_checkpoint_is_said_before_it_is_written(
     line, model, tmp_path, monkeypatch, capsys
 ):

@@ -90,6 +90,7 @@ def told(request, folder, model):
     return lambda: computed_with(config, recipe, str(own))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_values_are_refused(told, folder, name):
     change, wanted = OTHERS[name]
@@ -106,6 +107,7 @@ def test_equal_values_go_on_however_they_are_stored(told, folder, name):
     check_computed_with(before, told())
 
 
+@pytest.mark.thorough
 def test_a_run_is_resumed_on_its_own_weights_alone(folder, tmp_path):
     def config(**changes):
         return training_runs.settings(

@@ -99,6 +99,7 @@ def test_a_policy_is_not_loaded_with_settings_that_cannot_sample(changes, senten
         load_policy(config, tasks.load("brackets"), "nowhere")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("name", methods.names())
 def test_every_preset_is_a_working_configuration(task, name):
@@ -342,6 +343,7 @@ def test_a_task_gives_what_the_settings_leave_open():
         with_task(TrainConfig(), dataclasses.replace(task, base_model=""))
 
 
+@pytest.mark.thorough
 def test_a_run_that_may_run_programs_unguarded_says_so(monkeypatch, tmp_path):
     allowed = []
     monkeypatch.setattr("rlvr_jax.sandbox.allow_unsafe_local", lambda: allowed.append(True))

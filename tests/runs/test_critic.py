@@ -89,6 +89,7 @@ def test_returns_of_macros_are_those_of_their_mean_values():
     assert_array_equal(found[~rollouts.mask], 0)
 
 
+@pytest.mark.thorough
 @in_float64
 def test_the_update_is_a_step_along_the_gradient_of_the_mean_over_tokens():
     rollouts = batch()
@@ -109,6 +110,7 @@ def test_the_update_is_a_step_along_the_gradient_of_the_mean_over_tokens():
     )
 
 
+@pytest.mark.thorough
 @in_float64
 @pytest.mark.parametrize("micro_batches", [2, 4, 8])
 def test_micro_batches_change_nothing(micro_batches):
@@ -128,6 +130,7 @@ def test_a_value_is_told_before_its_token_is_drawn_and_is_0_off_the_mask():
     assert np.all(after[0, 3:] != before[0, 3:])
 
 
+@pytest.mark.thorough
 @in_float64
 def test_a_critic_comes_to_explain_the_returns_of_a_batch():
     # Returns that do not depend on the critic, with no bound on how far it may go.
@@ -143,6 +146,7 @@ def test_a_critic_comes_to_explain_the_returns_of_a_batch():
     assert explained[0] < 0 and explained[-1] > 0.9
 
 
+@pytest.mark.thorough
 @in_float64
 @pytest.mark.parametrize("reward", [np.nan, np.inf])
 def test_a_reward_that_is_not_finite_leaves_the_critic_as_it_is(reward):
@@ -171,6 +175,7 @@ def stepped(model, **changes):
     return run, before, replace(state, device=device), metrics
 
 
+@pytest.mark.thorough
 def test_a_step_fits_the_critic_in_each_pass(model):
     run, before, state, metrics = stepped(model, minibatches=2, critic_epochs=3)
     assert_array_equal(before.params["head"]["weight"], 0)
@@ -215,6 +220,7 @@ def test_a_head_on_the_policys_hidden_states_is_fitted_alone(model, lora_rank):
     assert np.all(np.isfinite(told.critic.params["head"]["weight"]))
 
 
+@pytest.mark.thorough
 def test_a_head_leaves_the_policy_alone(model):
     """Whatever the rate of the critic, a first update of the policy is the same."""
     found = [
@@ -224,6 +230,7 @@ def test_a_head_leaves_the_policy_alone(model):
     jax.tree.map(assert_array_equal, *found)
 
 
+@pytest.mark.thorough
 @in_float64
 def test_the_head_takes_a_step_along_its_own_gradient():
     critic = critic_of(generalized_advantage(trace_decay=0.9), 0.3, trunk="policy")
@@ -310,6 +317,7 @@ def test_critic_settings_of_a_method_without_one_are_remarked(model):
         assert len(said) == remarks
 
 
+@pytest.mark.thorough
 def test_a_checkpoint_holds_the_critic(model, tmp_path):
     run, _, state, _ = stepped(model)
     saved = jax.tree.map(np.asarray, state.device.critic)
@@ -349,6 +357,7 @@ def test_the_program_compiled_from_shapes_is_the_run_s(model):
     assert told(made.lower_fit().out_info[0]) == told(state.device.critic)
 
 
+@pytest.mark.thorough
 def test_options_of_the_compiler_reach_the_programs_of_training(model, monkeypatch):
     monkeypatch.setattr(products, "compiler_options", lambda *given: {"no_such_option": True})
     config = training_runs.settings(model, "unused", method="ppo", minibatches=2)

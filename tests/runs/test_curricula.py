@@ -42,6 +42,7 @@ def settings(name, model, run_dir, **changes):
     return training_runs.settings(model, run_dir, **given)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", everyday(SETTINGS, "rlve"))
 def test_a_run_trains_and_its_curriculum_acts(name, model, tmp_path):
     training_runs.quietly(settings(name, model, tmp_path))
@@ -56,6 +57,7 @@ def test_a_run_trains_and_its_curriculum_acts(name, model, tmp_path):
         assert len(asked[-1]) == 2
 
 
+@pytest.mark.thorough
 def test_rows_are_drawn_and_scored_at_the_temperature_of_their_prompt(model):
     run = training_runs.prepared(settings("erpo", model, "unused"))
     state = run.initial_state()

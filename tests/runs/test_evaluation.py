@@ -132,6 +132,7 @@ def many(model, samples, **changes):
     return loaded, sampler, make_reshard(loaded.model, sampler.model)(loaded.params)
 
 
+@pytest.mark.thorough
 def test_a_large_evaluation_draws_in_turn_on_every_core_and_finds_the_same(model):
     loaded, sampler, params = many(model, samples=250)
     cores = jax.device_count()
@@ -225,6 +226,7 @@ def test_kinds_count_by_their_share_of_the_mixture_and_not_by_their_prompts(mode
     np.testing.assert_allclose(plain["held_out/pass@1"], 0.25)
 
 
+@pytest.mark.thorough
 def test_the_command_gives_the_same_numbers_on_a_mesh(model, capsys):
     line = ["--model", str(model), "--task", "training_runs:sums", "--prompts", "5"]
     said = []

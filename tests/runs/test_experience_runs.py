@@ -108,6 +108,7 @@ def test_the_objective_of_one_method_goes_with_the_experience_of_another(tmp_pat
     assert "experience/redrawn_fraction" in names and "covariance" in names
 
 
+@pytest.mark.thorough
 def test_a_run_ends_at_the_step_that_has_drawn_all_the_tokens_it_may(tmp_path):
     whole = config(tmp_path / "whole", "grpo", steps=4)
     training_runs.quietly(whole)

@@ -81,6 +81,7 @@ def test_nothing_is_sampled_or_written_by_a_run_that_does_not_fit(model, tmp_pat
     assert not (tmp_path / "run" / "config.json").exists()
 
 
+@pytest.mark.thorough
 def test_a_run_near_its_memory_says_so_and_goes_on(model, tmp_path, monkeypatch):
     monkeypatch.setattr(forecast, "NEAR", 0.0)
     console = Console(file=io.StringIO(), width=200)

@@ -59,6 +59,7 @@ def test_who_does_not_read_them_gets_none(plain):
     assert "answer" not in rollouts.records and "component_rewards" not in rollouts.records
 
 
+@pytest.mark.thorough
 def test_several_rewards_are_weighed_by_the_method(model):
     advantages = {}
     for weights in ("1,0", "0,1"):
@@ -102,6 +103,7 @@ def test_groups_that_earn_the_same_are_neutral_and_come_last(model):
     assert [groups[last] for groups in given] == [batch.rollouts.group[0]]
 
 
+@pytest.mark.thorough
 def test_groups_whose_answers_disagree_move_less(model):
     run = prepared(model, "seed_grpo", hyperparameters=("entropy_rate=1",))
     state, batch = sampled(run)
@@ -199,6 +201,7 @@ def with_verify(run, verify):
     )
 
 
+@pytest.mark.thorough
 def test_a_response_without_a_verdict_is_out_of_the_loss_and_of_its_group(model):
     run = prepared(model, "grpo", hyperparameters=("kl_coefficient=0",))
     size = run.config.sampling.samples_per_prompt

@@ -46,6 +46,7 @@ def samples(run_dir):
     ]
 
 
+@pytest.mark.thorough
 def test_a_function_judges_and_its_words_stand_beside_the_samples(model, tmp_path, prompt):
     run_dir = tmp_path / "run"
     config = judged(model, run_dir, "own_judges:longer", judge_prompt=prompt, samples_kept=8)
@@ -215,6 +216,7 @@ def test_a_policy_that_cannot_read_an_answer_is_refused_before_weights_are_read(
         quietly(parse_config([*line, "--run-dir", str(tmp_path / "run")]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", everyday(["arena_rl", "think_rm"], "think_rm"))
 def test_a_judge_compares_two_answers(model, tmp_path, method):
     prompt, run_dir = tmp_path / "prompt.txt", tmp_path / "run"
@@ -316,6 +318,7 @@ def test_a_rubric_does_not_compare(model, tmp_path):
         quietly(config)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", everyday(["arena_rl", "think_rm"], "arena_rl"))
 def test_answers_that_nobody_could_compare_have_no_reward(model, tmp_path, method):
     prompt, run_dir = tmp_path / "prompt.txt", tmp_path / "run"

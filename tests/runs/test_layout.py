@@ -22,6 +22,7 @@ def aligned(tmp_path_factory):
     return training_runs.write_policy(folder, width=16, num_heads=2, num_kv_heads=2, head_size=8)
 
 
+@pytest.mark.thorough
 def test_every_device_reads_the_trained_weights_where_they_are(aligned):
     run = training_runs.prepared(training_runs.settings(aligned, "unused"))
     state = run.initial_state()
@@ -38,6 +39,7 @@ def test_every_device_reads_the_trained_weights_where_they_are(aligned):
         np.testing.assert_array_equal(layer["query"], kernels[index])
 
 
+@pytest.mark.thorough
 def test_an_update_does_not_write_over_weights_that_are_still_read(aligned):
     run = training_runs.prepared(training_runs.settings(aligned, "unused"))
     state = run.initial_state()
@@ -56,6 +58,7 @@ def test_in_bfloat16_every_device_has_a_copy(aligned):
     assert seen["layers"][0]["query"].dtype == "bfloat16"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("kl", "reads"), [(0.0, [1, 2]), (0.1, [1, 1])])
 def test_weights_are_read_once_unless_nobody_keeps_them(aligned, monkeypatch, kl, reads):
     load, calls = policy.load, []

@@ -88,6 +88,7 @@ def test_a_run_on_prompts_with_unknown_words_does_not_begin(model, tmp_path, spl
     assert not (tmp_path / "run" / "config.json").exists()
 
 
+@pytest.mark.thorough
 def test_samples_have_the_numbers_of_what_is_not_learned_from(model, tmp_path):
     config = training_runs.settings(
         model, tmp_path / "run", steps=1, mask_truncated=True, samples_kept=4, response_tokens=2
@@ -101,6 +102,7 @@ def test_samples_have_the_numbers_of_what_is_not_learned_from(model, tmp_path):
         assert np.all(np.array(row["entropy"]) > 0.1) and np.all(np.array(row["logp"]) < -0.01)
 
 
+@pytest.mark.thorough
 def test_samples_have_no_numbers_of_tokens_that_a_tool_wrote(model, tmp_path):
     config = training_runs.settings(
         model,

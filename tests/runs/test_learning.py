@@ -49,6 +49,7 @@ def test_log_probs_at_other_temperatures_are_of_the_weights_that_sampled(model):
     assert_allclose(again[np.argsort(ids)], wanted, **ROUNDING)
 
 
+@pytest.mark.thorough
 def test_updates_without_tokens_measure_nothing(model):
     """Of four updates one has a group that is kept; the others' zeros are no entropies."""
     settings = training_runs.settings(model, "unused", method="rloo", minibatches=4)

@@ -34,6 +34,7 @@ def holder(folder):
         process.kill()
 
 
+@pytest.mark.thorough
 def test_a_directory_that_another_job_uses_is_refused_until_it_is_gone(tmp_path):
     with holder(tmp_path / "run") as process:
         wanted = f"run-dir must be free, got .*run', which process {process.pid} on .* is using"
@@ -43,6 +44,7 @@ def test_a_directory_that_another_job_uses_is_refused_until_it_is_gone(tmp_path)
         assert (tmp_path / "run" / LOCK).read_text().startswith(f"process {os.getpid()} on")
 
 
+@pytest.mark.thorough
 def test_a_run_does_not_mix_with_one_that_lives(tmp_path):
     policy = training_runs.write_policy(tmp_path / "policy")
     with holder(tmp_path / "run"):

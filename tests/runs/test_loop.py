@@ -167,6 +167,7 @@ def test_equal_seeds_write_equal_bytes_and_others_do_not_by_the_same_programs(
     assert all(other[name] != wanted[name] for name in wanted)
 
 
+@pytest.mark.thorough
 def test_after_the_first_step_nothing_is_compiled(model, tmp_path):
     compilations, at_grading = [], []
 
@@ -236,6 +237,7 @@ def two_steps(model):
     return run, steps
 
 
+@pytest.mark.thorough
 def test_old_log_probs_are_those_of_the_weights_that_sampled(two_steps):
     for batch, start, calls, records in two_steps[1]:
         assert [fresh for *_, fresh in calls[:4]] == [True, False, False, False]
@@ -294,6 +296,7 @@ def test_advantages_do_not_depend_on_the_split_into_updates(two_steps):
 
 
 # UCAS divides differences of sums over rollouts by their deviation, which is small in this model.
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("method", "tolerance"),
     [
@@ -393,6 +396,7 @@ def test_a_loss_that_is_not_finite_does_not_hide_behind_other_updates(two_steps)
     assert metrics["skipped_updates"] == 0.5
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("minibatches", "saved", "kept"),
     everyday(
@@ -459,6 +463,7 @@ def test_a_loss_that_is_infinite_ends_no_run_whose_gradient_is_finite(model, tmp
     assert any(row["gradient_norm"] > 0 and row["skipped_updates"] < 1 for row in rows)
 
 
+@pytest.mark.thorough
 def test_a_loss_that_is_no_number_ends_it_whatever_its_gradient(model, tmp_path):
     own = GRPO | {"method": f"{__name__}:not_a_number", "hyperparameters": ()}
     config = training_runs.settings(model, tmp_path / "run", **own)

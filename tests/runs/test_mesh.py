@@ -55,6 +55,7 @@ def alone(model):
         return one_step(model)
 
 
+@pytest.mark.thorough
 def test_a_small_model_is_sampled_from_on_one_device_per_core(model, alone):
     run = training_runs.prepared(training_runs.settings(model, "unused", prompts_per_step=6))
     assert run.start.model.mesh.size == 1
@@ -110,6 +111,7 @@ def opened(model, tmp_path_factory):
     return folder
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "mesh",
     [
@@ -157,6 +159,7 @@ def test_optimizer_state_lies_with_its_parameters(model):
     assert moments["layers"]["gate"].sharding.spec == PartitionSpec(None, "fsdp", "tensor")
 
 
+@pytest.mark.thorough
 def test_a_state_is_read_onto_another_mesh(model, tmp_path):
     def start(**changes):
         config = training_runs.settings(model, "unused", method="grpo", **changes)
@@ -186,6 +189,7 @@ def test_a_run_goes_on_on_another_mesh(model, tmp_path):
     assert [row["step"] for row in training_runs.metrics(tmp_path / "run")] == [0, 1, 2, 3]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [

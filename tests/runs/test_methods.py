@@ -2,11 +2,14 @@
 
 import jax
 import numpy as np
+import pytest
 import training_runs
 
 from rlvr_jax import tasks
 from rlvr_jax.runs.step import collect
 from rlvr_jax.training.learning import learn
+
+pytestmark = pytest.mark.thorough
 
 # A vocabulary of 14 has no 50 likeliest, rollouts of random weights are all above the entropy where
 # one is dropped, subsets of 4 rollouts need groups of more, and right answers are few.

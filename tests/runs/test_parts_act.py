@@ -7,6 +7,8 @@ import pytest
 import training_runs
 from everyday import everyday
 
+pytestmark = pytest.mark.thorough
+
 
 def hinted():
     """Sums with their solutions, which a hint writes behind the prompt."""

@@ -148,6 +148,7 @@ def test_a_response_goes_on_from_the_messages_after_the_users(shown, template, a
     assert shown(template, replace(QUESTION, messages=turns)) == wanted
 
 
+@pytest.mark.thorough
 def test_a_prefill_is_graded_with_the_response(model, monkeypatch):
     asked = training_runs.sums()
     begun = [{"role": "assistant", "content": " 3 4", "after": True}]
@@ -168,6 +169,7 @@ def test_a_prefill_is_graded_with_the_response(model, monkeypatch):
     assert read and all(text.startswith(" 3 4") for text in read)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "draw", [turns, summarized_turns, branch_turns, turn_rows], ids=lambda draw: draw.__name__
 )

@@ -256,6 +256,7 @@ def test_a_long_response_is_decoded_in_linear_time(tokenizer):
     assert counting.tokens < 5 * len(ids)
 
 
+@pytest.mark.thorough
 def test_what_is_trained_are_the_sampled_tokens_whatever_their_text_says(model, tmp_path):
     """A tokenizer that reads no number above 1: of most responses the text has other tokens."""
     folder = tmp_path / "policy"

@@ -43,6 +43,7 @@ def run_dir(tmp_path_factory):
     return folder / "run"
 
 
+@pytest.mark.thorough
 def test_a_run_is_read_by_its_description_and_the_standard_library(run_dir):
     command = [sys.executable, "-I", "-S", READER, ROOT / "docs/run_directory.md", run_dir]
     found = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)

@@ -20,6 +20,8 @@ from rlvr_jax.runs.run import Run
 from rlvr_jax.tasks import Task
 from rlvr_jax.types import Recipe
 
+pytestmark = pytest.mark.thorough
+
 ROOM = str(Path(rlvr_jax.runs.__file__).parent)
 OF_A_RUN = (TrainConfig, *GROUPS.values(), ResolvedRun, Run, LoadedPolicy, Sampler, Task, Recipe)
 """Whatever a function knows of a run is in one of these, or is its directory."""

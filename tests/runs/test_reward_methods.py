@@ -7,6 +7,8 @@ from everyday import everyday
 
 from rlvr_jax.runs.step import take_step
 
+pytestmark = pytest.mark.thorough
+
 # By method: hyperparameters beside the defaults, and curves of which each moves in some step.
 CASES = {
     "overlong_shaping": ((), ["reward/overlong"]),

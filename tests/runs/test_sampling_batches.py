@@ -44,6 +44,7 @@ def assert_same(found, wanted):
             np.testing.assert_array_equal(ours, theirs, name)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("sampling_batches", "mesh", "sampling_batch"),
     [
@@ -71,6 +72,7 @@ def test_waves_give_the_rollouts_of_one_call_with_one_program(
     assert found.grades == at_once.grades
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("rows", "changes"),
     everyday(

@@ -161,6 +161,7 @@ def test_critics_expect_nothing_of_empty_responses_and_learn_nothing_from_them(o
     assert told["critic/loss"] == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "scorer",
     [

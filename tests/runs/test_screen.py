@@ -55,6 +55,7 @@ def finished(model, tmp_path_factory):
     return run_dir, screen_of(config)
 
 
+@pytest.mark.thorough
 def test_who_trains_what_is_said_in_six_lines(finished, model):
     run_dir, shown = finished
     lines = shown.splitlines()
@@ -94,6 +95,7 @@ def test_a_warmup_that_the_run_does_not_leave_is_noted(model, warmup, steps, min
     assert len(told) == bool(wanted) and all(wanted in sentence for sentence in told)
 
 
+@pytest.mark.thorough
 def test_defaults_of_a_method_of_ones_own_are_not_called_published(model, tmp_path):
     config = training_runs.settings(
         model,
@@ -355,6 +357,7 @@ def test_the_quickstart_begins_with_six_lines_and_ends_with_three_commands(tmp_p
         assert command.startswith("python -m experiments.")
 
 
+@pytest.mark.thorough
 def test_what_a_preset_sets_is_printed(tmp_path):
     """All settings of presets that may change a result, each against its default."""
     tables = (*presets._TASKS.values(), *presets._EVERYWHERE.values(), *presets._METHODS.values())

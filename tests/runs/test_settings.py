@@ -85,6 +85,7 @@ def test_groups_of_one_are_refused_where_a_method_compares_within_them(method, r
     check_group_size(config.replace(samples_per_prompt=2), recipe)
 
 
+@pytest.mark.thorough
 def test_the_shown_settings_say_what_zeros_came_to(model, tmp_path):
     config = training_runs.settings(model, tmp_path / "run", evaluate_every=0, steps=1, **PLAIN)
     training_runs.quietly(config)

@@ -50,6 +50,7 @@ def test_prompts_over_the_budget_are_left_out_and_counted(model, path):
         resolve(config_of(model, path, "--drop-long-prompts"))
 
 
+@pytest.mark.thorough
 def test_a_run_learns_from_a_file_and_says_how_it_was_read(model, path, tmp_path, capsys):
     settings = training_runs.settings(model, tmp_path / "run", task=f"jsonl:{path}", steps=1)
     line = ["--columns", "prompt=ask,answer=sum", "--task-options", "instruction=", "held_out=0.4"]
@@ -77,6 +78,7 @@ def test_a_comparison_hands_them_to_every_run():
         compare._settings(options, "grpo:columns=x", 0)
 
 
+@pytest.mark.thorough
 def test_texts_of_one_token_end_responses(model, tmp_path):
     run = training_runs.prepared(training_runs.settings(model, tmp_path / "run", stop=("3", "+")))
     batch = collect(run, run.initial_state(), 0).batch

@@ -38,6 +38,7 @@ def divergences(run, steps=2):
     return found, state
 
 
+@pytest.mark.thorough
 def test_the_policy_that_sampled_is_no_distance_away(model):
     found, _ = divergences(run_with(model, None))
     np.testing.assert_allclose(found, 0, atol=1e-6)
@@ -79,6 +80,7 @@ def test_an_average_is_sharded_as_the_weights_are(model):
     assert spread > 0
 
 
+@pytest.mark.thorough
 def test_an_average_is_saved_and_a_run_goes_on_in_the_same_bytes(model, tmp_path):
     changes = dict(method="opd", hyperparameters=(f"teacher=average:{DECAY}",))
     changes |= dict(steps=4, checkpoint_every=2)
@@ -104,6 +106,7 @@ def test_an_average_without_a_decay_is_refused(model):
         run_with(model, "average:2")
 
 
+@pytest.mark.thorough
 def test_a_teacher_reads_the_second_prompt_of_rows_that_have_one():
     """Its divergences, entropy and log-probs, against arrays over the whole vocabulary."""
     config = policy.named_config("tiny", VOCABULARY, max_positions=32)
@@ -164,6 +167,7 @@ def other_words(folder):
     return path
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("make", "said"),
     [

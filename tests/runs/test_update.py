@@ -106,6 +106,7 @@ def composed_program(name):
     return jax.jit(jax.value_and_grad(loss))
 
 
+@pytest.mark.thorough
 @training_runs.every_trainable_method("clip_cov")
 @freshness
 def test_gradient_is_that_of_the_composed_function(name, fresh):
@@ -115,6 +116,7 @@ def test_gradient_is_that_of_the_composed_function(name, fresh):
 
 
 # One without and one with statistics over the batch; the latter also draws at random.
+@pytest.mark.thorough
 @training_runs.every_trainable_method("grpo", "clip_cov")
 @freshness
 @pytest.mark.parametrize("dtype", everyday(ROUNDING, "float64"))
@@ -125,6 +127,7 @@ def test_micro_batches_change_nothing(name, fresh, micro_batches, dtype):
     assert_same_gradient(gradient(name, fresh, micro_batches, dtype), whole)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("micro_batches", everyday([1, 2], 2))
 def test_a_prompt_computed_once_for_its_rows_changes_nothing(micro_batches):
     model, params = tiny()
@@ -147,6 +150,7 @@ def test_a_prompt_computed_once_for_its_rows_changes_nothing(micro_batches):
     assert_same_gradient(found(4, micro_batches), found(1, 1))
 
 
+@pytest.mark.thorough
 @training_runs.every_trainable_method("clip_cov")
 def test_rows_on_eight_devices_give_the_gradient_of_one(name):
     mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
@@ -238,6 +242,7 @@ def with_reward(reward):
     return batch("float32").replace(reward=jnp.asarray(reward, jnp.float32))
 
 
+@pytest.mark.thorough
 def test_an_update_moves_the_policy():
     assert as_bytes(moved().params) != as_bytes(start().params)
     assert moved().updates == 1
@@ -289,6 +294,7 @@ def test_a_stale_policy_is_compared_with_the_given_old_log_probs():
     np.testing.assert_allclose(np.asarray(record["ratio"])[mask], expected[mask], rtol=1e-6)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("fresh", [True, False], ids=["fresh", "stale"])
 def test_what_is_needed_of_the_old_policy_is_measured_or_read(fresh):
     own = methods.recipe("ucas").objective
@@ -365,6 +371,7 @@ def test_curves_of_no_token_are_missing():
         assert np.isnan(metrics[name]), name
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("micro_batches", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_no_array_over_tokens_and_vocabulary_is_made(micro_batches):
     # More than two tiles of the vocabulary, more than one of the tokens.

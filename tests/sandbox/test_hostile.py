@@ -77,6 +77,7 @@ def test_there_are_three_programs_of_each_kind_and_each_names_its_layers():
         assert set(program.layers) <= LAYERS.keys() | suite.WIDE.keys()
 
 
+@pytest.mark.thorough
 def test_no_first_of_its_kind_gets_out():
     assert suite.escapes(suite.FIRST, set()) == []
 

@@ -64,6 +64,7 @@ def told(*refused):
     return json.loads(done.stdout)
 
 
+@pytest.mark.thorough
 def test_containers_refuse_namespaces():
     missing, failed, out = told(NO_NAMESPACES)
     assert missing.keys() >= NAMESPACES.keys()
@@ -79,6 +80,7 @@ def rooted():
         needs_root_of_its_own(box)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("rooted")
 def test_some_systems_refuse_what_a_user_namespace_is_for():
     missing, failed, out = told(NO_MOUNTS)
@@ -88,6 +90,7 @@ def test_some_systems_refuse_what_a_user_namespace_is_for():
     assert out == []
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("rooted")
 def test_old_kernels_have_no_landlock():
     missing, failed, out = told(NO_LANDLOCK)

@@ -104,6 +104,7 @@ def run():
     return training_runs.prepared(config)
 
 
+@pytest.mark.thorough
 def test_the_base_asks_now_and_then_and_is_told_what_is_not_trained(run):
     batch = collect(run, run.initial_state(), 0).batch
     told = batch.rollouts.records["origin"] == 2

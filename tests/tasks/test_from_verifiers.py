@@ -194,6 +194,7 @@ def task():
     return from_verifiers(sums(number=16), 0.25, response_tokens=6)
 
 
+@pytest.mark.thorough
 def test_a_run_trains_on_it(tmp_path):
     policy = training_runs.write_policy(tmp_path / "policy")
     config = training_runs.settings(policy, tmp_path / "run", task=f"{__name__}:task")

@@ -150,6 +150,7 @@ def hard():
 
 
 # Bounds lie far from what was measured on all held-out prompts (DEVLOG, "Base models of brackets").
+@pytest.mark.thorough
 def test_the_policy_follows_a_hint(tokenizer, hard):
     rates = []
     for words in (0, 3, 8):

@@ -58,6 +58,7 @@ def user_module(tmp_path, monkeypatch):
 ELSEWHERE = {"gsm8k", "gsm_symbolic", "humaneval", "ifbench", "lean", "optimisation", "verilog"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(set(names()) - ELSEWHERE))
 def test_built_in_tasks_load_under_their_name(name):
     assert load(name).name == name
@@ -71,6 +72,7 @@ def test_questions_of_arithmetic_are_named_after_the_colon():
         load("arithmetic:soft")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "same", "options"),
     (
@@ -293,6 +295,7 @@ def test_a_missing_package_is_named_with_its_command(name, module, package, monk
         load(name)
 
 
+@pytest.mark.thorough
 def test_the_room_does_not_import_what_tasks_need():
     heavy = ("jax", "sympy", "tensorflow_datasets", "reasoning_gym")
     code = f"import sys, rlvr_jax.tasks; print([m for m in {heavy} if m in sys.modules])"

@@ -16,6 +16,7 @@ TRAIN = [("row 1", Prompt("8?", r"\int_0^1 8 dx"))]  # a worker has to read it
 TEST = [("row 2", Prompt("9?", "9"))]
 
 
+@pytest.mark.thorough
 def test_a_gold_that_is_read_late_is_tried_again_with_more_time(monkeypatch):
     warned = pytest.warns(UserWarning, match=r"1 of 1 questions were dropped.*row 1")
     with warned, pytest.raises(ValueError, match="split 'train' must have gradable questions"):
@@ -33,6 +34,7 @@ def kill_serving() -> None:
                 os.kill(server.process.pid, signal.SIGKILL)
 
 
+@pytest.mark.thorough
 def test_golds_whose_processes_die_stop_the_task_and_are_not_dropped():
     lost = pytest.raises(RuntimeError, match=r"lost: row 1: the verifier's processes must be able")
     with lost, again_and_again(kill_serving):

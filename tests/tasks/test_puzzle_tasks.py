@@ -51,6 +51,7 @@ def test_another_prompts_gold_is_wrong(name):
     assert sum(grade.outcome for grade in grades) <= len(pairs) / 4  # some moves are often best
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", TASKS)
 def test_prompts_follow_from_the_seed(name):
     task = made(name)

@@ -264,6 +264,7 @@ def test_no_scorer_pays_for_what_is_not_the_answer():
             assert outcomes(task, prompt, attacks) == [0] * len(attacks), (name, gold)
 
 
+@pytest.mark.thorough
 def test_the_own_scorer_decides_where_several_answers_are_right(graph_color):
     prompt = graph_color.train[0]
     puzzle = prompt.answer["metadata"]["puzzle"]

@@ -34,6 +34,7 @@ def test_what_is_written_is_right_and_read_as_solutions(file):
         assert [len(text.split()) for text in texts] == sorted(len(t.split()) for t in texts)
 
 
+@pytest.mark.thorough
 def test_a_method_learns_from_the_traces_of_a_policy(file, tmp_path):
     steps = training_runs.on_brackets(
         "luffy_mixed", tmp_path, f"traces:{file}", prompts_per_step=4, samples_per_prompt=4

@@ -66,6 +66,7 @@ def said(*calls):
     return texts
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("code", "shown"), ENDS)
 def test_a_call_that_ends_leaves_its_names_and_silences_nothing(code, shown):
     assert said(code, "print(x)", "x + 1") == [shown, "5", "6"]
@@ -86,6 +87,7 @@ def test_a_call_that_passes_a_limit_has_not_been():
     assert tool.run({"code": "x"}, state)[1] == "5"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("code", REPEATS)
 def test_a_call_that_is_run_again_reads_what_it_read(code):
     sleep = "import time; time.sleep(.1)"

@@ -67,6 +67,7 @@ def gradient(own, rows, **how):
     return exact_gradient(bigrams, own, params, rows, state, key, **how).grads
 
 
+@pytest.mark.thorough
 def test_a_loss_reads_the_record_in_micro_batches():
     own = clipped_objective(transforms=[weigh_by_difficulty()])
     wanted = gradient(own, rollouts())

@@ -79,6 +79,7 @@ def assert_same(found, wanted):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("micro_batches", [1, 2, 4])
 def test_training_measures_it_in_micro_batches(micro_batches):
     wanted = exact_gradient(brute_force, *arguments(), fresh=True)

@@ -80,6 +80,7 @@ def test_any_text_gets_a_grade(name, wrap):
             assert graded(name, wrap.format(text, text)).outcome in (0.0, 1.0, None)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "part", ["(", "```", "|\n", r"\conclusion{", r"\ids{", " ", "9^", "1=", "Ann "]
 )
@@ -92,6 +93,7 @@ def test_a_megabyte_takes_no_time(name, part, wrap):
     assert spent[0] < SECONDS
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", PUZZLES)
 def test_any_block_gets_a_grade(name):
     instance = PUZZLES[name].generate(random.Random(0), 1).instance

@@ -89,6 +89,7 @@ def test_a_right_answer_stays_right_when_a_server_is_killed():
     assert (verdict.outcome, verdict.stage) == (1.0, "digits")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("response", [rf"\boxed{{{HARD}}}", ""], ids=["answer", "gold"])
 def test_what_is_lost_twice_has_no_verdict(response):
     gold = r"\sqrt{2}" if response else HARD
@@ -124,6 +125,7 @@ print(pool.map(["'parent'"])[0].value, pool.counters["restarts"])
 """
 
 
+@pytest.mark.thorough
 def test_a_fork_of_the_caller_has_a_pool_of_its_own():
     run = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=90)
     assert run.stdout.splitlines() == ["['child', 42]", "parent 0"], run.stderr

@@ -12,7 +12,8 @@ import pytest
 
 from rlvr_jax.verifiers.pool import Result, WorkerPool
 
-WALL = 0.3  # seconds a job may take here
+WALL = 0.3  # seconds of a job that is to be given up
+PATIENT = 60.0  # and of one that is not, however busy the machine is
 
 
 def python(*lines: str) -> str:
@@ -62,6 +63,13 @@ def open_files() -> int:
 
 @pytest.fixture(scope="module")
 def pool():
+    with WorkerPool("builtins:eval", wall_seconds=PATIENT, memory_mb=256) as shared:
+        shared.map(["0"])
+        yield shared
+
+
+@pytest.fixture(scope="module")
+def hasty():
     with WorkerPool("builtins:eval", wall_seconds=WALL, memory_mb=256) as shared:
         shared.map(["0"])
         yield shared
@@ -131,15 +139,15 @@ FAILING = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("attack", ENDLESS)
-def test_an_endless_job_times_out_and_the_next_is_graded(pool, attack):
-    start = time.monotonic()
-    hostile, after = pool.map([ENDLESS[attack], f"len({attack!r})"])
+def test_an_endless_job_times_out_and_the_next_is_graded(hasty, attack):
+    hostile, after = hasty.map([ENDLESS[attack], f"len({attack!r})"])
     assert hostile.timed_out and hostile.value is None
     assert after == Result(value=len(attack))
-    assert time.monotonic() - start < WALL + 10
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("attack", FAILING)
 def test_a_failing_job_is_an_error_and_the_next_is_graded(pool, attack):
     hostile, after = pool.map([FAILING[attack], f"len({attack!r})"])
@@ -170,6 +178,7 @@ def test_a_second_reply_written_ahead_is_not_taken_for_the_next_one(pool):
     assert pool.map([forged, "40 + 2"])[1] == Result(value=42)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("wait", ["while True: pass", ""], ids=["timeout", "return"])
 @pytest.mark.parametrize("leave", ["0", "os.setsid()", "(os.setsid(), os.fork() and os._exit(0))"])
 def test_children_die_with_the_job(leave, wait):
@@ -182,13 +191,15 @@ def test_children_die_with_the_job(leave, wait):
         "time.sleep(0.1)",
         wait,
     )
-    with WorkerPool("builtins:eval", wall_seconds=WALL, processes=4) as pool:
+    seconds = WALL if wait else PATIENT
+    with WorkerPool("builtins:eval", wall_seconds=seconds, processes=4) as pool:
         result, after = pool.map([code, "5"])
         assert result.timed_out == bool(wait) and result.error in (None, "wall limit")
         assert after == Result(value=5)
         assert not marked(mark)
 
 
+@pytest.mark.thorough
 def test_a_fork_bomb_is_put_out():
     bomb = python("import os", "while True:", "  try: os.fork()", "  except OSError: pass")
     mine = processes()
@@ -206,7 +217,7 @@ def test_a_thread_left_behind_does_not_reach_the_next_job():
         "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()",
         "builtins.left = 1",
     )
-    with WorkerPool("builtins:eval", wall_seconds=WALL, processes=2) as pool:
+    with WorkerPool("builtins:eval", wall_seconds=PATIENT, processes=2) as pool:
         assert pool.map([code, "hasattr(__builtins__, 'left')"])[1] != Result(value=True)
 
 
@@ -219,9 +230,10 @@ def test_jobs_share_nothing_if_each_has_its_own_worker():
         assert pool.map([code, look])[1] == Result(value=True)
 
 
+@pytest.mark.thorough
 def test_a_job_does_not_pay_for_the_one_before():
     poison = python("import resource", "resource.setrlimit(resource.RLIMIT_AS, (2**27, 2**27))")
-    with WorkerPool("builtins:eval", wall_seconds=WALL) as pool:
+    with WorkerPool("builtins:eval", wall_seconds=PATIENT) as pool:
         dying = "__import__('os')._exit(int('left' in vars(__import__('builtins'))) + 4)"
         results = pool.map([poison, python("import builtins", "builtins.left = 1"), dying])
         assert results[2].error == "worker exited with status 4"
@@ -246,6 +258,7 @@ def test_other_processes_cannot_be_signalled_or_read_where_namespaces_are_grante
         assert "PermissionError" in pool.map([job])[0].error
 
 
+@pytest.mark.thorough
 def test_without_namespaces_the_tree_of_a_job_still_dies():
     """In a user namespace that allows no further ones, the server is refused its own."""
     mark = f"mark-{os.getpid()}"
@@ -263,17 +276,19 @@ from rlvr_jax.verifiers.pool import WorkerPool
 if ctypes.CDLL(None).unshare(0x10000000): sys.exit("refused")
 try: pathlib.Path("/proc/sys/user/max_user_namespaces").write_text("0")
 except OSError: sys.exit("refused")
-with WorkerPool("builtins:eval", wall_seconds=0.3, processes=4) as pool:
-    results = pool.map([{leave!r}, "__import__('os')._exit(3)", "6 * 7"])
-    print([r.value if r.error is None else r.error for r in results], pool.counters["restarts"])
-    print(sorted(pool.isolation))
+for seconds, jobs in (0.3, [{leave!r}]), (60, ["__import__('os')._exit(3)", "6 * 7"]):
+    with WorkerPool("builtins:eval", wall_seconds=seconds, processes=4) as pool:
+        results = pool.map(jobs)
+        print([r.value if r.error is None else r.error for r in results], pool.counters["restarts"])
+print(sorted(pool.isolation))
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     if ended.stderr.startswith("refused"):
         pytest.skip("this system grants no user namespace to begin with")
-    first, second = ended.stdout.splitlines()
-    assert first == "['wall limit', 'worker exited with status 3', 42] 0"
-    assert "'tree'" in second and "'net'" not in second and "'pid'" not in second
+    hasty, patient, isolation = ended.stdout.splitlines()
+    assert hasty == "['wall limit'] 0"
+    assert patient == "['worker exited with status 3', 42] 0"
+    assert "'tree'" in isolation and "'net'" not in isolation and "'pid'" not in isolation
     assert not marked(mark)
 
 
@@ -283,6 +298,7 @@ def test_a_worker_sees_no_secret_of_the_environment(monkeypatch):
         assert pool.map(["'SOME_TOKEN' in __import__('os').environ"]) == [Result(value=False)]
 
 
+@pytest.mark.thorough
 def test_results_keep_the_order_of_the_jobs():
     jobs = [f"__import__('time').sleep({(7 * i) % 5 / 200}) or {i}" for i in range(40)]
     with WorkerPool("builtins:eval", workers=3) as pool:
@@ -291,7 +307,7 @@ def test_results_keep_the_order_of_the_jobs():
 
 def test_a_result_is_remembered():
     clock = "__import__('time').monotonic_ns()"
-    with WorkerPool("builtins:eval", cache_size=2, wall_seconds=WALL) as pool:
+    with WorkerPool("builtins:eval", cache_size=2, wall_seconds=PATIENT) as pool:
         first, again = pool.map([clock, clock])
         assert first == again == pool.map([clock])[0]
         assert pool.counters == {
@@ -301,11 +317,11 @@ def test_a_result_is_remembered():
         assert pool.map([clock])[0] != first
 
 
-def test_time_outs_and_errors_are_counted(pool):
-    before = pool.counters
-    pool.map(["__import__('time').sleep(61)", "1/0", "7"])
-    assert pool.counters["timed_out"] == before["timed_out"] + 1
-    assert pool.counters["errors"] == before["errors"] + 1
+def test_time_outs_and_errors_are_counted(hasty):
+    before = hasty.counters
+    hasty.map(["__import__('time').sleep(61)", "1/0", "7"])
+    assert hasty.counters["timed_out"] == before["timed_out"] + 1
+    assert hasty.counters["errors"] == before["errors"] + 1
 
 
 def test_a_job_over_the_size_cap_is_not_run():
@@ -322,11 +338,11 @@ def test_any_text_goes_through(pool):
 @pytest.mark.slow  # the system counts whole seconds
 def test_the_cpu_limit_ends_a_job():
     with WorkerPool("builtins:eval", wall_seconds=20, cpu_seconds=0.1) as pool:
-        start = time.monotonic()
         result = pool.map([python("while True: pass")])[0]
-    assert result.timed_out and time.monotonic() - start < 10
+    assert result.timed_out and result.error != "wall limit"
 
 
+@pytest.mark.thorough
 def test_threads_may_share_a_pool(pool):
     seen = {}
 
@@ -352,6 +368,7 @@ def test_a_pool_outlives_the_thread_that_started_it():
     pool.close()
 
 
+@pytest.mark.thorough
 def test_closing_while_a_job_runs_ends_both():
     pool = WorkerPool("builtins:eval", wall_seconds=60)
     pool.map(["1"])
@@ -366,10 +383,9 @@ def test_closing_while_a_job_runs_ends_both():
     thread = threading.Thread(target=work)
     thread.start()
     time.sleep(0.1)
-    start = time.monotonic()
     pool.close()
-    thread.join(timeout=5)
-    assert time.monotonic() - start < 10
+    thread.join(timeout=PATIENT / 2)
+    assert not thread.is_alive()
     assert raised and "close()" in raised[0]
     with pytest.raises(RuntimeError, match=r"must be open, got a call after close"):
         pool.map(["1"])
@@ -414,6 +430,7 @@ def vanish(pids: set[int], seconds: float = 3.0) -> bool:
     return False
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_no_worker_outlives_its_caller(end):
     process, workers = caller("pool.map(['all(iter(lambda: 1, 0))', '9**9**9**9'])")
@@ -424,6 +441,7 @@ def test_no_worker_outlives_its_caller(end):
     assert vanish(workers)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("then", ["pool.close()", "sys.exit(3)", "del pool; time.sleep(9)"])
 def test_no_worker_outlives_its_pool(then):
     process, workers = caller(then)
@@ -432,6 +450,7 @@ def test_no_worker_outlives_its_pool(then):
         process.kill()
 
 
+@pytest.mark.thorough
 def test_a_fork_of_the_caller_leaves_the_workers_alone():
     fork = "os.fork() or sys.exit(0); os.wait(); print(pool.map(['41 + 1']), pool.counters)"
     process, _ = caller(fork)
@@ -440,6 +459,7 @@ def test_a_fork_of_the_caller_leaves_the_workers_alone():
     assert "value=42" in out and "'restarts': 0" in out
 
 
+@pytest.mark.thorough
 def test_an_interrupted_map_leaves_a_usable_pool():
     # The caller interrupts itself: from here, one could not know whether it maps already.
     code = """
@@ -454,6 +474,7 @@ except KeyboardInterrupt: print(len(pool._servers), pool.map(["6 * 7"]))
     assert out.startswith("0 ") and "value=42" in out, (out, err)
 
 
+@pytest.mark.thorough
 def test_nothing_is_left_after_an_attack():
     files = open_files()
     with WorkerPool("builtins:eval", wall_seconds=0.1, workers=2, memory_mb=256) as pool:
@@ -466,6 +487,7 @@ def test_nothing_is_left_after_an_attack():
     assert open_files() == files
 
 
+@pytest.mark.thorough
 def test_nothing_is_left_of_a_closed_pool():
     before = processes()
     with WorkerPool("builtins:eval", workers=2) as pool:

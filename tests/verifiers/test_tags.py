@@ -49,9 +49,9 @@ def test_no_text_is_ok_or_raises_by_accident(text):
 
 
 def test_long_hostile_text_takes_no_time():
-    start = time.monotonic()
+    start = time.process_time()
     tags("<think>" * 10**5 + "<answer>" * 10**5)
-    assert time.monotonic() - start < 10  # and not by the square of its length
+    assert time.process_time() - start < 10  # and not by the square of its length
 
 
 @pytest.mark.parametrize(

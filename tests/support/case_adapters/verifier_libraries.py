@@ -1,9 +1,11 @@
 import dataclasses
 import functools
 
-import reasoning_gym
+import pytest
 
 from rlvr_jax.tasks import Response, load
+
+reasoning_gym = pytest.importorskip("reasoning_gym", reason="pip install -e .[tasks]")
 
 SEEDS = 200  # looked through for a question with this answer
 

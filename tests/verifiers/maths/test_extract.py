@@ -8,6 +8,7 @@ from rlvr_jax.verifiers.maths.extract import boxes, final_answer, spellings
 N = 10**6  # characters: work that grows with the square of them takes hours
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("text", "options", "answer"),
     [

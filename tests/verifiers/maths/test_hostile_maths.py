@@ -54,6 +54,7 @@ LATE = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("text", [*LONG.values(), *SHORT], ids=lambda text: ascii(text[:20]))
 def test_a_hostile_answer_is_wrong_at_once(verifier, text):
     response = text if text in LONG.values() else rf"\boxed{{{text}}}"
@@ -68,6 +69,7 @@ def test_a_hostile_gold_is_a_verdict_or_none(verifier, text):
     assert verifier.grade([text], [r"\boxed{7}"])[0].outcome in (False, None)
 
 
+@pytest.mark.thorough
 def test_what_takes_a_worker_too_long_is_late_and_wrong():
     with MathVerifier(workers=1, wall_seconds=0.3) as hasty:
         hasty.grade([r"\int_0^1 x dx"], [r"\boxed{1/2}"])

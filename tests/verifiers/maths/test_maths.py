@@ -178,6 +178,7 @@ TOKENS = [
 ]
 
 
+@pytest.mark.thorough
 def test_nothing_that_can_be_written_raises():
     seeds = random.Random(0)
     texts = ["".join(seeds.choices(TOKENS, k=seeds.randint(1, 12))) for _ in range(3000)]
@@ -233,6 +234,7 @@ def test_the_extracted_answer_is_reported():
     assert verify_math("3", "four") == Grade(0.0, stage="no answer")
 
 
+@pytest.mark.thorough
 def test_a_comparison_that_takes_too_long_is_counted(hasty):
     hard = r"\int_0^1 \frac{\sin(x^7)\ln(1+x^3)}{\sqrt{1+x^5}} dx"
     responses = [rf"\boxed{{{hard}}}", r"\boxed{2\sqrt{2}}"]
@@ -249,6 +251,7 @@ def test_simple_answers_need_no_worker():
         assert verifier.pool.counters["jobs"] == 0
 
 
+@pytest.mark.thorough
 def test_simple_answers_are_compared_here(monkeypatch):
     with MathVerifier() as verifier:
         monkeypatch.setattr(verifier.pool, "map", lambda jobs: pytest.fail(f"asked {jobs}"))
@@ -258,6 +261,7 @@ def test_simple_answers_are_compared_here(monkeypatch):
         assert not verifier.grade(["2"], [r"\boxed{3}"])[0].outcome
 
 
+@pytest.mark.thorough
 def test_a_long_response_meets_no_timeout(verifier):
     for text in (r"\boxed{" * 10**5, r"\boxed{1}" * 10**4, "1 " * 10**5, "{" * 10**5):
         assert not verifier.grade(["2"], [text])[0].timed_out

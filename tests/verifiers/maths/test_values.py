@@ -82,6 +82,7 @@ WRONG = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("gold", "answer"), RIGHT)
 def test_equal_values_are_equal(judge, gold, answer):
     assert judge(gold, answer) == 1

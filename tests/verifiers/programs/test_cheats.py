@@ -228,6 +228,7 @@ def test_an_honest_program_is_paid():
     assert words(HONEST, *PASSES) == (1.0, "passed")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", CHEATS)
 def test_a_cheat_is_not_paid(name):
     assert words(CHEATS[name], *PASSES)[0] == 0.0

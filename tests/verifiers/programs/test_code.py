@@ -161,6 +161,7 @@ def test_a_program_that_prints_must_end_well(words, program, word):
     assert words(program, [prints("3")]) == [word]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "program",
     [
@@ -180,6 +181,7 @@ def test_a_program_reads_and_writes_its_streams_by_name(words, program):
     assert words(program, [prints("7", "3\n4\n")]) == [PASSED]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("end", ["exit()", "quit()", "import sys; sys.exit(0)", "raise SystemExit"])
 def test_what_a_program_has_defined_before_it_ends_well_is_there(words, end):
     tests = [*asserts("assert add(1, 2) == 3"), call("add", [1, 2], 3)]
@@ -189,12 +191,14 @@ def test_what_a_program_has_defined_before_it_ends_well_is_there(words, end):
     assert PASSED not in words(f"{end}\n{ADD}", tests)
 
 
+@pytest.mark.thorough
 def test_a_loop_without_end_is_stopped(words):
     given = Limits(wall_seconds=3.0, cpu_seconds=0.1), 3.0
     assert words("while True: pass", [prints("3")], *given)[0] in ("cpu", "time")
     assert words(f"{ADD}\nwhile True: pass", asserts("assert add(1, 2) == 3"), *given) != [PASSED]
 
 
+@pytest.mark.thorough
 def test_one_test_that_is_stopped_costs_only_itself(words):
     program = "def f(x):\n    import os, time\n    if x == 2: time.sleep(60)\n"
     program += "    if x == 3: os.kill(-1, 9)\n    return x"
@@ -466,6 +470,7 @@ def test_without_a_sandbox_nothing_runs_and_a_sentence_says_so():
         assert run_tests(opened, ADD, tests, LIMITS) == [PASSED]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["_judged", "alone"])
 def test_a_program_that_loops_is_not_waited_for_in_every_test(words, monkeypatch, name):
     plain, run = getattr(trial._Trial, name), []
@@ -482,6 +487,7 @@ def test_a_program_that_loops_is_not_waited_for_in_every_test(words, monkeypatch
     assert 2 <= len(run) <= 4  # two, and once more what the wall limit stopped
 
 
+@pytest.mark.thorough
 def test_two_slow_tests_apart_stop_nothing(words):
     program = "import time\ndef f(x):\n    if x in (1, 3): time.sleep(60)\n    return x"
     limits = Limits(wall_seconds=0.7, cpu_seconds=1.0)

@@ -86,6 +86,7 @@ def passes(program, tests):
     return check(program, tests, cpu_seconds=1.0, wall_seconds=6.0, total_seconds=6.0).outcome
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", OURS)
 def test_a_reference_passes_and_every_mutant_fails(name):
     source, code = OURS[name]

@@ -35,6 +35,7 @@ def word():
         yield run
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("program", "holds"), LIBRARY)
 def test_a_value_of_the_standard_library_crosses(word, program, holds):
     assert word(program, f"assert {holds}") == PASSED
@@ -51,16 +52,19 @@ def test_it_crosses_as_an_argument_too(word, value):
     assert word("def f(x): return x", code) == PASSED
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("program", "code"), OBJECTS)
 def test_an_object_of_the_program_is_asked(word, program, code):
     assert word(program, code) == PASSED
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("setup", "program", "code"), PROMPTS)
 def test_an_object_of_the_prompts_class_crosses_as_a_copy(word, setup, program, code):
     assert word(program, code, setup) == PASSED
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("cheat", CHEATS)
 def test_an_object_that_claims_to_be_equal_earns_nothing(cheat):
     tests = [{"kind": "assert", "code": code} for code in CLAIMS]
@@ -70,6 +74,7 @@ def test_an_object_that_claims_to_be_equal_earns_nothing(cheat):
     assert paid == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("program", "code"), OWN_CLASSES)
 def test_objects_that_are_equal_to_all_of_their_class_earn_nothing(word, program, code):
     assert word(program, code) != PASSED
@@ -90,6 +95,7 @@ def test_a_copy_has_the_methods_and_equality_of_the_prompt(word):
 BIG = 10**5000 + 7
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("program", "args", "value", "paid"),
     [

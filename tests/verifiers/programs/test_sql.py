@@ -53,6 +53,7 @@ def test_the_engines_differ_as_their_page_says(sql, in_sqlite, in_duckdb):
         assert stage(sql, gold, engine=engine) == wanted
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "sql",
     (
@@ -92,6 +93,7 @@ def test_what_is_nested_deeply_is_wrong(engine):
     assert stage("select " + "(" * 3000 + "1" + ")" * 3000, engine=engine) in wrong
 
 
+@pytest.mark.thorough
 def test_one_instruction_that_takes_minutes_is_stopped_by_the_worker():
     # Looks for half a million letters in a million: every place matches up to the last letter.
     sql = (
@@ -105,6 +107,7 @@ def test_one_instruction_that_takes_minutes_is_stopped_by_the_worker():
     assert result.timed_out
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("sql", "wanted"),
     (

@@ -73,14 +73,14 @@ def visited(
     Args:
       rates: number of the prompt and pass rate of each group.
     """
-    visits, last, mean, latest = (array.copy() for array in history)
+    num_groups, last, mean, latest = (array.copy() for array in history)
     for number, rate in rates:
         if not math.isnan(rate):
             latest[number] = rate
             mean[number] = decay * mean[number] + (1 - decay) * rate
-        visits[number] += 1
+        num_groups[number] += 1
         last[number] = step
-    return History(visits, last, mean, latest)
+    return History(num_groups, last, mean, latest)
 
 
 def visits_of(seen: Sequence[Batch], prompts: int, undecided: bool = False) -> list[Visit]:

@@ -163,11 +163,11 @@ class RunActor(Actor):
         if not own:
             return [None] * len(requests)
         sampled = writer.draw(own, key, how)
-        told = (
+        written = (
             Written(response.text, int(length))
             for response, length in zip(sampled.responses, sampled.rollouts.length, strict=True)
         )
-        return [next(told) if there else None for there in fits]
+        return [next(written) if there else None for there in fits]
 
     def _free(self, chat: Sequence[Mapping[str, str]], attempt: int) -> SampleRequest:
         """A request for a reply to a chat, whose hash is its number."""

@@ -165,20 +165,20 @@ class Experience(Part):
             turn = StepContext(step, _key(setting, f"observe/{name}", step), setting, _no_more)
             with names_own(f"{one.label}: observe"):
                 answer = one.observe(state.get(name, ()), turn, collected.seen, learned)
-            new, told = answer_of(f"{one.label}: observe", answer, ("state", "metrics"))
+            new, new_metrics = answer_of(f"{one.label}: observe", answer, ("state", "metrics"))
             keep_state(state, name, one.label, new)
-            _add(metrics, told, name)
+            _add(metrics, new_metrics, name)
         return state, metrics
 
     def at_evaluation(self, state: Mapping[str, Any], found: Mapping[str, float]) -> dict[str, Any]:
         """The state after the held-out metrics `found`."""
-        told = dict(state)
+        new_state = dict(state)
         for name, one in self.curricula.items():
-            if one.at_evaluation is not None and name in told:
+            if one.at_evaluation is not None and name in new_state:
                 with names_own(f"{one.label}: at_evaluation"):
-                    new = one.at_evaluation(told[name], found)
-                told[name] = like(one.label, told[name], new)
-        return told
+                    new = one.at_evaluation(new_state[name], found)
+                new_state[name] = like(one.label, new_state[name], new)
+        return new_state
 
 
 @part
@@ -261,11 +261,11 @@ class _Step:
         """The batch that a draw makes of requests, or a stage of a batch."""
         with names_own(f"{one.label}: apply"):
             answer = one.apply(given, actor, self.state.get(name, ()), turn)
-        batch, state, told = answer_of(f"{one.label}: apply", answer, OF_APPLY)
+        batch, state, new_metrics = answer_of(f"{one.label}: apply", answer, OF_APPLY)
         check_batch(one.label, batch, graded=isinstance(one, Stage))
         keep_state(self.state, name, one.label, state)
         # Draws and stages at grading act several times in a step.
-        _add(self.metrics, told, name, sums=isinstance(one, Draw) or one.at_grading)
+        _add(self.metrics, new_metrics, name, sums=isinstance(one, Draw) or one.at_grading)
         return batch
 
     def _propose(self) -> list[SampleRequest]:
@@ -322,8 +322,8 @@ def _no_more(count: int) -> list[SampleRequest]:
     raise ValueError(f"more: only stages may request further prompts, got {count}")
 
 
-def _add(metrics: dict[str, float], told: Mapping[str, float], name: str, sums: bool = False):
-    for metric, value in told.items():
+def _add(metrics: dict[str, float], new: Mapping[str, float], name: str, sums: bool = False):
+    for metric, value in new.items():
         if sums:
             metrics[metric] = metrics.get(metric, 0.0) + float(value)
         else:

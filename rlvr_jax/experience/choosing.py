@@ -93,11 +93,11 @@ class Recorder:
     def answered(self) -> Answered:
         """All recorded responses, prompts by number."""
         table = [
-            [told for first in sorted(own) for told in own[first]]
+            [record for first in sorted(own) for record in own[first]]
             for _, own in sorted(self._known.items())
         ]
         correct, texts, score = (
-            np.array([[told[part] for told in row] for row in table], kind)
+            np.array([[record[part] for record in row] for row in table], kind)
             for part, kind in enumerate((bool, object, float))
         )
         answer = np.full(correct.shape, -1, np.int32)
@@ -181,11 +181,11 @@ def by_judge(asked: Judge, actor: Actor, key: jax.Array, sampling: Mapping[str, 
 
     def score(batch):
         everything = np.arange(len(batch))
-        told = asked_about(asked, batch, everything, JudgingPolicy(actor, 0, key, sampling))
-        there = ~np.isnan(told.numbers)
-        total = np.where(there, told.numbers, 0).sum(axis=1)
+        judged = asked_about(asked, batch, everything, JudgingPolicy(actor, 0, key, sampling))
+        there = ~np.isnan(judged.numbers)
+        total = np.where(there, judged.numbers, 0).sum(axis=1)
         mean = total / np.maximum(there.sum(axis=1), 1)
-        return np.where(there.any(axis=1), mean, np.nan), told.metrics["judge_tokens"]
+        return np.where(there.any(axis=1), mean, np.nan), judged.metrics["judge_tokens"]
 
     return score
 
@@ -202,11 +202,11 @@ def by_verdict(
       answers: yes and no, texts of one token each.
     Source: RL^V, https://arxiv.org/abs/2505.04842.
     """
-    said = _program(verdicts, model)
+    verdict_logp = _program(verdicts, model)
 
     def score(batch):
         rows = asked_rows(batch, actor, answers, question).rollouts
-        logp = run_in_chunks(lambda part: said(params, part), rows).astype(float)
+        logp = run_in_chunks(lambda part: verdict_logp(params, part), rows).astype(float)
         odds = 1 / (1 + np.exp(logp[:, 1] - logp[:, 0]))
         tokens = _context_tokens(rows) + float(rows.records["asked_length"].sum())
         return np.where(rows.truncated, 0, odds), tokens

@@ -66,7 +66,9 @@ def held_out_indices(task: Task, count: int) -> np.ndarray:
     members: dict[str, list[int]] = {}
     for index, prompt in enumerate(task.test):
         members.setdefault(prompt.kind, []).append(index)
-    fractions = _shares([prompt.kind for prompt in task.test], task.mixture, f"task {task.name!r}")
+    fractions = _fractions(
+        [prompt.kind for prompt in task.test], task.mixture, f"task {task.name!r}"
+    )
     chosen, before = [], 0.0
     for number, (kind, rows) in enumerate(members.items()):
         order = np.random.default_rng([0, number]).permutation(rows)
@@ -77,7 +79,7 @@ def held_out_indices(task: Task, count: int) -> np.ndarray:
     return np.sort(np.array(chosen, int))
 
 
-def _shares(kinds: Sequence[str], mixture: Mapping[str, float], place: str) -> dict[str, float]:
+def _fractions(kinds: Sequence[str], mixture: Mapping[str, float], place: str) -> dict[str, float]:
     """Fractions of the kinds of test prompts: of the mixture, otherwise of these prompts."""
     counts = Counter(kinds)
     weights = {kind: mixture.get(kind, 0.0) for kind in counts} if mixture else counts
@@ -275,7 +277,7 @@ def _splits(kinds: np.ndarray, mixture: Mapping[str, float]) -> Iterator[tuple[s
 
     In the whole set, kinds have the fractions of the mixture.
     """
-    fractions = _shares(sorted(kinds.tolist()), mixture, "evaluate")
+    fractions = _fractions(sorted(kinds.tolist()), mixture, "evaluate")
     rates = {name: (kinds == name) / np.sum(kinds == name) for name in fractions}
     yield "held_out", np.array(list(fractions.values())) @ np.stack(list(rates.values()))
     if len(rates) > 1:

@@ -31,7 +31,7 @@ def grade(task: Task, batch: Batch) -> Batch:
     grades = grades_of(task, asked, texts)
     _check_numbers(task, asked, texts, grades)
     own = {int(row): vars(one) for row, one in zip(rows, grades, strict=True)}
-    known = {int(row): told for part in gather(own) for row, told in part.items()}
+    known = {int(row): fields for part in gather(own) for row, fields in part.items()}
     grades = [Grade(**known[row]) for row in range(len(prompts))]
     return replace(batch.graded(grades), verify_seconds=time.perf_counter() - started)
 
@@ -49,9 +49,9 @@ def grade_answers(verify: Callable[[Batch], Batch], batch: Batch) -> Batch:
         return verify(batch)
     last = batch.last_of_trace
     ends = np.unique(last)
-    told = verify(batch.take(ends))
-    grades = [told.grades[row] for row in np.searchsorted(ends, last)]
-    return replace(batch.graded(grades), verify_seconds=told.verify_seconds)
+    graded = verify(batch.take(ends))
+    grades = [graded.grades[row] for row in np.searchsorted(ends, last)]
+    return replace(batch.graded(grades), verify_seconds=graded.verify_seconds)
 
 
 def _with_brought(verify: Callable[[Batch], Batch], batch: Batch) -> Batch:
@@ -60,10 +60,10 @@ def _with_brought(verify: Callable[[Batch], Batch], batch: Batch) -> Batch:
     plain = replace(batch, brought=())
     missing = np.array([grade is None for grade in grades])
     if missing.any():
-        told = grade_answers(verify, plain.take(np.flatnonzero(missing)))
-        for row, grade in zip(np.flatnonzero(missing), told.grades, strict=True):
+        graded = grade_answers(verify, plain.take(np.flatnonzero(missing)))
+        for row, grade in zip(np.flatnonzero(missing), graded.grades, strict=True):
             grades[row] = grade
-        seconds = told.verify_seconds
+        seconds = graded.verify_seconds
     return replace(plain.graded(grades), verify_seconds=seconds)
 
 

@@ -32,15 +32,15 @@ class Heard(NamedTuple):
 
 def with_heard(batch: Batch, heard: Sequence[Heard]) -> Batch:
     """The batch with the first comparisons of each response, shortened, in `Grade.compared`."""
-    said = [one for one in heard if one.words]
-    if not said:
+    with_words = [one for one in heard if one.words]
+    if not with_words:
         return batch
-    met = sorted({row for one in said for row in one.rows})
+    met = sorted({row for one in with_words for row in one.rows})
     taken = batch.take(np.array(met)).responses
     texts = {row: response.text for row, response in zip(met, taken, strict=True)}
     names = np.asarray(batch.rollouts.rollout_id)
     grades = list(batch.grades)
-    for one in said:
+    for one in with_words:
         for place, row in enumerate(one.rows):
             if len(grades[row].compared) >= MOST:
                 continue

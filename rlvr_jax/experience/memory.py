@@ -46,9 +46,9 @@ class Insights:
           KeyError: an unknown number, or none.
         """
         self._check(numbers)
-        kept = {n: old for n, old in self.texts.items() if n not in numbers}
-        kept[min(numbers)] = text
-        return replace(self, texts=dict(sorted(kept.items())))
+        remaining = {n: old for n, old in self.texts.items() if n not in numbers}
+        remaining[min(numbers)] = text
+        return replace(self, texts=dict(sorted(remaining.items())))
 
     def delete(self, number: int) -> Insights:
         """The record without a text.

@@ -182,19 +182,19 @@ def _encoded(
 
 def _warn_of_reasoning(messages: Sequence[Sequence[Mapping[str, Any]]], shown: Sequence[str]):
     """Counts prompts whose template omits reasoning of earlier turns, as many templates do."""
-    told = [
+    reasoning = [
         [turn[name] for turn in own for name in _REASONING if turn.get(name)] for own in messages
     ]
     lost = [
         number
-        for number, (texts, chat) in enumerate(zip(told, shown, strict=True))
+        for number, (texts, chat) in enumerate(zip(reasoning, shown, strict=True))
         if any(text.strip() not in chat for text in texts)
     ]
     if lost:
         warnings.warn(
-            f"{len(lost)} of {sum(map(bool, told))} prompts with reasoning in earlier messages are"
-            f" shown without some of it, as the tokenizer's chat template leaves it out; the first:"
-            f" {shown[lost[0]][:80]!r}",
+            f"{len(lost)} of {sum(map(bool, reasoning))} prompts with reasoning in earlier messages"
+            f" are shown without some of it, as the tokenizer's chat template leaves it out; the"
+            f" first: {shown[lost[0]][:80]!r}",
             stacklevel=4,
         )
 
@@ -218,12 +218,12 @@ def _by_template(tokenizer: Any, text: str, messages: Sequence[Mapping[str, Any]
     prompt = Prompt(text, messages=messages)
     chat = prompt.chat[:-1] if prompt.prefill else prompt.chat
     for turn in prompt.chat:
-        told = turn["content"] + "".join(map(str, turn.get("tool_calls", ())))
+        content = turn["content"] + "".join(map(str, turn.get("tool_calls", ())))
         for token in tokenizer.all_special_tokens:
-            if token in told:
+            if token in content:
                 raise ValueError(
                     "prompts must have no special token of the tokenizer in them, where a chat"
-                    f" template puts them, got {token!r} in {told[:80]!r}"
+                    f" template puts them, got {token!r} in {content[:80]!r}"
                 )
     of_tools = _of_tools(tokenizer, chat)
     # Some templates shorten messages of the assistant.
@@ -270,15 +270,15 @@ def continued(prompt: Prompt, response: Response) -> Response:
 def _of_tools(tokenizer: Any, chat: Sequence[Mapping[str, Any]]) -> str:
     """A chat as text in which the template explains the tools; "" if it does not explain them, or
     explains another form of calls."""
-    told = next((turn for turn in chat if "tools" in turn), None)
-    if told is None:
+    described = next((turn for turn in chat if "tools" in turn), None)
+    if described is None:
         return ""
-    others = [turn for turn in chat if turn is not told]
+    others = [turn for turn in chat if turn is not described]
     try:
-        shown = _rendered(tokenizer, others, told["tools"])
+        shown = _rendered(tokenizer, others, described["tools"])
     except ValueError:
         return ""
-    wanted = [*told["marks"], *(tool["function"]["name"] for tool in told["tools"])]
+    wanted = [*described["marks"], *(tool["function"]["name"] for tool in described["tools"])]
     return shown if all(text in shown for text in wanted) else ""
 
 

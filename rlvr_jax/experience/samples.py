@@ -26,7 +26,7 @@ def sample_rows(
     goes_on = batch.last_of_trace != np.arange(len(batch))
     shown = batch.rollouts.replace(truncated=batch.rollouts.truncated | goes_on)
     texts = responses(batch.tokenizer, jax.tree.map(lambda x: x[rows], shown))
-    kept = []
+    found = []
     for row, response in zip(rows.tolist(), texts, strict=True):
         length = int(batch.rollouts.length[row])
         per_token = {
@@ -40,8 +40,8 @@ def sample_rows(
             name: records[name][row, :length].astype(int).tolist() for name in ("chosen", "clipped")
         }
         own = sample_row(batch, row, response, batch.tokenizer)
-        kept.append({"step": step, **own, **per_token, **marks})
-    return kept
+        found.append({"step": step, **own, **per_token, **marks})
+    return found
 
 
 def _known_records(batch: Batch, records: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -54,10 +54,10 @@ def _known_records(batch: Batch, records: Mapping[str, np.ndarray]) -> dict[str,
         sampled = rollouts.records["origin"] == 0
     if "off_policy" in rollouts.records:
         sampled = sampled & ~rollouts.records["off_policy"][:, None]
-    told = {"entropy": rollouts.entropy, "logp": rollouts.behaviour_logp}
+    recorded = {"entropy": rollouts.entropy, "logp": rollouts.behaviour_logp}
     return dict(records) | {
         name: np.where(rollouts.mask, records[name], np.where(sampled, value, np.nan))
-        for name, value in told.items()
+        for name, value in recorded.items()
     }
 
 

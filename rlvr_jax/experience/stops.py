@@ -73,8 +73,8 @@ def _decoder(tokenizer: Any) -> set[str]:
     decoder = getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", None)
     if decoder is None:
         return set()
-    told = json.loads(decoder.__getstate__())
-    return {step["type"] for step in (told, *told.get("decoders", ()))}
+    described = json.loads(decoder.__getstate__())
+    return {step["type"] for step in (described, *described.get("decoders", ()))}
 
 
 def _byte_level() -> dict[str, bytes]:

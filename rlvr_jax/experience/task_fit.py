@@ -36,8 +36,10 @@ def with_environment(task: Task, environment: World | Literal["task"] | None) ->
     if world is None:
         return task
 
-    def told(prompt):
+    def with_messages(prompt):
         _, messages = world.start(prompt)
         return replace(prompt, messages=(*messages, *prompt.messages)) if messages else prompt
 
-    return replace(task, train=list(map(told, task.train)), test=list(map(told, task.test)))
+    return replace(
+        task, train=list(map(with_messages, task.train)), test=list(map(with_messages, task.test))
+    )

@@ -21,7 +21,7 @@ UNTRAINED = {
     "empirical_mcts": Untrained(
         "Empirical-MCTS: Continuous Agent Evolution via Dual-Experience Monte Carlo Tree Search",
         "`search_answers` (`experience.draws.trees`), and `Insights` (`experience.memory`) that are"
-        " kept across problems",
+        " stored across problems",
         "prompts are edited, nothing is trained",
     ),
     "hierarchical_temporal": Untrained(

@@ -26,10 +26,12 @@ def main(arguments: Sequence[str]) -> None:
         for one in _generated() if name == _PACKAGE else [name]:
             print(entry(one, load, module_of(one)), flush=True)
     if not arguments:
-        told = ", ".join(one.partition(":")[2] for one in _generated())
+        listed = ", ".join(one.partition(":")[2] for one in _generated())
         command = needs_of("rlvr_jax.tasks.gym.reasoning_gym")["reasoning-gym"]
-        told = f"{_PACKAGE}:NAME, of {told or f'the package, which is not installed: {command}'}"
-        print(textwrap.fill(told, 100, subsequent_indent="  "))
+        listed = (
+            f"{_PACKAGE}:NAME, of {listed or f'the package, which is not installed: {command}'}"
+        )
+        print(textwrap.fill(listed, 100, subsequent_indent="  "))
 
 
 def _generated() -> list[str]:

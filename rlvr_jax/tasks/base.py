@@ -154,7 +154,7 @@ class Task:
         the task has none.
       derived: fields of the prompts that follow from text, answer and kind, such as a solution that
         the task works out; the fingerprint leaves them out.
-      notes: sentences about where the prompts come from, said once when a run begins.
+      notes: sentences about where the prompts come from, printed once when a run begins.
       environment: answers in the middle of a response if the run samples in turns; None: the
         task has none.
     Raises:

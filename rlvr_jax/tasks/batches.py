@@ -55,10 +55,10 @@ class Batches:
             members.setdefault(prompt.kind, []).append(index)
         self.prompts_per_step = prompts_per_step
         self.seed = seed
-        self.shares: dict[str, Fraction] = _shares(members, task.mixture)
+        self.shares: dict[str, Fraction] = _fractions(members, task.mixture)
         self._members = [np.asarray(members[kind]) for kind in self.shares]
-        self._period = math.lcm(*(share.denominator for share in self.shares.values()))
-        self._quotas = [int(share * self._period) for share in self.shares.values()]
+        self._period = math.lcm(*(fraction.denominator for fraction in self.shares.values()))
+        self._quotas = [int(fraction * self._period) for fraction in self.shares.values()]
         self._places = np.empty(0, np.int64)
         self._shuffled = functools.lru_cache(maxsize=2 * len(members))(self._shuffle)
 
@@ -132,7 +132,9 @@ class Batches:
         self._places = np.concatenate([self._places, np.asarray(chosen, np.int64)])
 
 
-def _shares(members: Mapping[str, list[int]], mixture: Mapping[str, float]) -> dict[str, Fraction]:
+def _fractions(
+    members: Mapping[str, list[int]], mixture: Mapping[str, float]
+) -> dict[str, Fraction]:
     """Share of each kind, summing to exactly 1."""
     if not mixture:
         mixture = {kind: len(indices) for kind, indices in members.items()}

@@ -41,10 +41,12 @@ def equation_scores(prompt: Prompt, text: str) -> list[StepScore]:
             # An equation with a bracket of anything but one number is incorrect.
             stack[-1].append(inner[0] if len(inner) == 1 else "")
         elif word == "=":
-            said, end = words[place] if place < len(words) else ("", end)
-            place += said.isdigit()
-            steps.append(StepScore(end, float(said.isdigit() and _value(stack[-1]) == int(said))))
-            stack[-1] = [said]
+            result, end = words[place] if place < len(words) else ("", end)
+            place += result.isdigit()
+            steps.append(
+                StepScore(end, float(result.isdigit() and _value(stack[-1]) == int(result)))
+            )
+            stack[-1] = [result]
         else:
             stack[-1].append(word)
     return steps

@@ -40,7 +40,7 @@ class _Need(NamedTuple):
         return PACKAGES.get(self.modules[0], self.modules[0])
 
     @property
-    def said(self) -> str:
+    def label(self) -> str:
         return self.words or self.command.split()[-1]
 
     def is_there(self) -> bool:
@@ -150,8 +150,8 @@ def needs_of(module: str) -> dict[str, str]:
     needs = [_Need((name,)) for name in found]
     needs += [_OWN_WORDS[name] for name in reached & _OWN_WORDS.keys()]
     return {
-        need.said: "" if need.is_there() else f"pip install {need.command}"
-        for need in sorted(needs, key=lambda need: need.said)
+        need.label: "" if need.is_there() else f"pip install {need.command}"
+        for need in sorted(needs, key=lambda need: need.label)
     }
 
 

@@ -125,13 +125,13 @@ def _marked(task: Any, mark: str) -> list[Callable[..., Any]]:
 
 
 def _prompt(task: Any, number: int) -> Prompt:
-    data, told = task.data, []
+    data, chat = task.data, []
     if getattr(data, "system_prompt", None):
-        told.append({"role": "system", "content": data.system_prompt})
+        chat.append({"role": "system", "content": data.system_prompt})
     asked = data.prompt
     messages = [{"role": "user", "content": asked}] if isinstance(asked, str) else asked
-    told += [{"role": _of(m, "role"), "content": _text(_of(m, "content"))} for m in messages]
-    *before, last = told
+    chat += [{"role": _of(m, "role"), "content": _text(_of(m, "content"))} for m in messages]
+    *before, last = chat
     if last["role"] != "user":
         raise ValueError(
             f"from_verifiers: task {type(task).__name__} must have a prompt that ends with a"
@@ -189,9 +189,9 @@ class _Trace:
 
 async def _grade(task: Any, response: Response) -> Grade:
     asked = _prompt(task, 0)
-    told = asked.chat
-    told.append({"role": "assistant", "content": response.text})
-    messages = [SimpleNamespace(**message, tool_calls=None) for message in told]
+    chat = asked.chat
+    chat.append({"role": "assistant", "content": response.text})
+    messages = [SimpleNamespace(**message, tool_calls=None) for message in chat]
     about = SimpleNamespace(data=task.data, type=type(task).__name__)
     trace = _Trace(about, messages, response.text.strip(), response.truncated)
     given = dict(zip(_GIVEN, (task.data, trace), strict=True))

@@ -99,16 +99,16 @@ def _blame(
     task: Task, prompts: Sequence[Prompt], responses: Sequence[Response], error: BaseException
 ) -> str:
     """A sentence about the exception, and for which response."""
-    told = f"for one of {len(responses)} responses"
+    where = f"for one of {len(responses)} responses"
     for prompt, response in zip(prompts, responses, strict=True):
         try:
             list(task.verify([prompt], [response]))
         except (Exception, SystemExit) as alone:
             error = alone
-            told = f"for prompt {shortened(prompt.text)} and response {shortened(response.text)}"
+            where = f"for prompt {shortened(prompt.text)} and response {shortened(response.text)}"
             break
     place = own_place(error) or traceback.extract_tb(error.__traceback__)[-1]
     return (
-        f"task {task.name!r}: verify raised {where_raised(error, place)} {told};"
+        f"task {task.name!r}: verify raised {where_raised(error, place)} {where};"
         " --failed-grades no_verdict (no_verdict_on_error(verify)) counts it as ungraded"
     )

@@ -100,10 +100,10 @@ def load_as_written(name: str, options: Sequence[str] = (), columns: Sequence[st
     if columns and (prefix in _BUILT_IN or not colon):
         raise ValueError(f"--columns must be given for files (jsonl:, csv:, …), got task {name!r}")
     if prefix in _BUILT_IN:
-        told = ",".join([*filter(None, [rest]), *options])
+        joined = ",".join([*filter(None, [rest]), *options])
         raise ValueError(
             f"--task-options: options of a built-in task must be in its name, --task"
-            f" {prefix}:{told}, got them apart from {name!r}"
+            f" {prefix}:{joined}, got them apart from {name!r}"
         )
     if not (prefix and rest):
         return _load(name, {})  # names its fault
@@ -140,8 +140,8 @@ def without_options(name: str) -> str:
     prefix, colon, rest = name.partition(":")
     if prefix not in _BUILT_IN or not colon:
         return name
-    kept = [part for part in parts_of(rest) if "=" not in part]
-    return ":".join([prefix, ",".join(kept)]) if kept else prefix
+    remaining = [part for part in parts_of(rest) if "=" not in part]
+    return ":".join([prefix, ",".join(remaining)]) if remaining else prefix
 
 
 def _load_with_options(name: str, task: str, rest: str, options: dict) -> Task:

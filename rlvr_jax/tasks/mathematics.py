@@ -184,7 +184,7 @@ class _Checked:
         golds = [self._golds(prompt) for _, prompt in rows]
         flat = [(row[1], gold) for row, own in zip(rows, golds, strict=True) for gold in own]
         grades = iter(self._grade(flat))
-        kept, dropped = [], []
+        accepted, dropped = [], []
         for (place, prompt), own in zip(rows, golds, strict=True):
             each = [(gold, next(grades)) for gold in own]
             gold, grade = next((pair for pair in each if pair[1].outcome), each[0])
@@ -195,7 +195,7 @@ class _Checked:
                     " again"
                 )
             if grade.outcome:
-                kept.append((place, replace(prompt, gold=gold)))
+                accepted.append((place, replace(prompt, gold=gold)))
             elif prompt.gold is None or grade.outcome is None or grade.timed_out:
                 dropped.append(f"{prompt.answer!r} ({place})")
             else:
@@ -211,7 +211,7 @@ class _Checked:
                 f" answers cannot be graded: {', '.join(dropped[:_NAMED])}{more}",
                 stacklevel=3,
             )
-        return kept
+        return accepted
 
     def _golds(self, prompt: Prompt) -> list[str]:
         """The gold of a prompt, or one made of each of its answers."""

@@ -37,12 +37,12 @@ def blanks_reward(right: int, total: int, form: str) -> float:
     """
     if not 0 <= right <= total or not total:
         raise ValueError(f"blanks_reward: right must be in 0 .. total {total} > 0, got {right}")
-    share = right / total
+    fraction = right / total
     forms = {
         "binary": float(right == total),
-        "share": share,
+        "share": fraction,
         "signed_binary": 2.0 * (right == total) - 1,
-        "signed_share": 2 * (share - 0.5),
+        "signed_share": 2 * (fraction - 0.5),
     }
     if form not in forms:
         raise ValueError(f"blanks_reward: form must be one of {', '.join(forms)}, got {form!r}")
@@ -105,9 +105,11 @@ def from_trl(
 
     def verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
         columns = _columns(prompts, responses, conversational)
-        told = [_trl_rewards(function, columns, prompts, responses) for function in functions]
+        by_function = [
+            _trl_rewards(function, columns, prompts, responses) for function in functions
+        ]
         grades = []
-        for rewards in zip(*told, strict=True):
+        for rewards in zip(*by_function, strict=True):
             paid = [w * x for w, x in zip(factors, rewards, strict=True) if x is not None]
             info = {n: math.nan if x is None else x for n, x in zip(names, rewards, strict=True)}
             grades.append(_grade(sum(paid) if paid else None, info if several else None))
@@ -196,7 +198,7 @@ def from_verl(compute_score: Callable[..., float | Mapping[str, Any]]) -> Verify
 
     @one_by_one
     def verify(prompt: Prompt, response: Response) -> Grade:
-        told = _called(
+        returned = _called(
             compute_score,
             {
                 "data_source": prompt.meta.get("data_source", prompt.kind),
@@ -205,24 +207,24 @@ def from_verl(compute_score: Callable[..., float | Mapping[str, Any]]) -> Verify
                 "extra_info": prompt.meta.get("extra_info") or {},
             },
         )
-        if not isinstance(told, Mapping):
-            return _grade(_finite(compute_score, told, prompt, response))
-        if "score" not in told:
+        if not isinstance(returned, Mapping):
+            return _grade(_finite(compute_score, returned, prompt, response))
+        if "score" not in returned:
             raise GradingError(
                 f'{_name(compute_score)}: a dictionary must have the reward as "score", got'
-                f" {', '.join(map(str, told)) or 'no key'}"
+                f" {', '.join(map(str, returned)) or 'no key'}"
             )
-        score = _finite(compute_score, told["score"], prompt, response)
+        score = _finite(compute_score, returned["score"], prompt, response)
         info = {
             name: float(value)
-            for name, value in told.items()
+            for name, value in returned.items()
             if name not in ("score", "acc") and isinstance(value, (bool, int, float))
         }
-        answer = told.get("pred")
+        answer = returned.get("pred")
         found = _grade(score, info, None if answer is None else str(answer))
-        if score is None or told.get("acc") is None:
+        if score is None or returned.get("acc") is None:
             return found
-        outcome = _finite(compute_score, told["acc"], prompt, response)
+        outcome = _finite(compute_score, returned["acc"], prompt, response)
         return Grade(outcome, score, info=info, answer=found.answer)
 
     verify.verifier = _name(compute_score)

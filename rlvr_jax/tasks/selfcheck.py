@@ -76,9 +76,9 @@ class SelfCheck:
         ]
         for row in self.kinds:
             means = (row.gold, row.truncated, row.empty, row.wrong)
-            told = " ".join(f"{'-' if value is None else f'{value:.2f}':>6}" for value in means)
+            columns = " ".join(f"{'-' if value is None else f'{value:.2f}':>6}" for value in means)
             lines.append(
-                f"  {row.kind or '(all)':<16} {row.num_prompts:>7} {told}"
+                f"  {row.kind or '(all)':<16} {row.num_prompts:>7} {columns}"
                 f" {1000 * row.seconds_per_grade:>9.3f}"
             )
         without = [row.kind or "(all)" for row in self.kinds if not row.num_golds]
@@ -113,8 +113,8 @@ def self_check(task: Task, prompts_per_kind: int | None = None, seconds: float =
         batches = _batches(prompts, prompts_per_kind, seconds / len(members))
         report, found = _check_kind(task, kind, batches)
         reports.append(report)
-        cases = {case: [said for own, said in found if own == case] for case, _ in found}
-        problems += [said for own in cases.values() for said in own[:_NAMED]]
+        cases = {case: [sentence for own, sentence in found if own == case] for case, _ in found}
+        problems += [sentence for own in cases.values() for sentence in own[:_NAMED]]
         more = sum(max(0, len(own) - _NAMED) for own in cases.values())
         problems += [f"kind {kind!r}: and {more} more like these."] if more else []
     return SelfCheck(task.name, tuple(reports), tuple(problems))

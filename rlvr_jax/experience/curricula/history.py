@@ -1,4 +1,4 @@
-"""Groups of train prompts (visits), and the history of them that several curricula store."""
+"""Groups of train prompts (`Visit`), and the history of them that several curricula store."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -73,14 +73,14 @@ def visited(
     Args:
       rates: number of the prompt and pass rate of each group.
     """
-    visits, last, mean, latest = (array.copy() for array in history)
+    num_groups, last, mean, latest = (array.copy() for array in history)
     for number, rate in rates:
         if not math.isnan(rate):
             latest[number] = rate
             mean[number] = decay * mean[number] + (1 - decay) * rate
-        visits[number] += 1
+        num_groups[number] += 1
         last[number] = step
-    return History(visits, last, mean, latest)
+    return History(num_groups, last, mean, latest)
 
 
 def visits_of(seen: Sequence[Batch], prompts: int, undecided: bool = False) -> list[Visit]:
@@ -96,8 +96,8 @@ def visits_of(seen: Sequence[Batch], prompts: int, undecided: bool = False) -> l
     found, known = [], set()
     for batch in seen:
         requests = [batch.requests[rows[0]] for rows in batch.groups]
-        for request, rows, told in zip(requests, batch.groups, batch.outcomes(), strict=True):
-            outcomes = told[~np.isnan(told)]
+        for request, rows, graded in zip(requests, batch.groups, batch.outcomes(), strict=True):
+            outcomes = graded[~np.isnan(graded)]
             if (
                 request.number < prompts
                 and _asked(request) not in known
@@ -112,10 +112,10 @@ def rated_rates(seen: Sequence[Batch], prompts: int) -> dict[int, float]:
     """Pass rates by number of those of the first `prompts` prompts that a step rated and graded."""
     found = {}
     for batch in seen:
-        for rows, told in zip(batch.groups, batch.outcomes(), strict=True):
+        for rows, outcomes in zip(batch.groups, batch.outcomes(), strict=True):
             request = batch.requests[rows[0]]
-            if request.rating and request.number < prompts and not np.isnan(told).all():
-                found[request.number] = float(np.nanmean(told))
+            if request.rating and request.number < prompts and not np.isnan(outcomes).all():
+                found[request.number] = float(np.nanmean(outcomes))
     return found
 
 

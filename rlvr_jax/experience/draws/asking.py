@@ -96,12 +96,14 @@ class Driver:
           keys: names of the replies, in the order of the result.
           waiting: return those of this process.
         """
-        told = {}
+        records = {}
         for row, wait in waiting.items():
             reply = wait()
             fields = ("text", "done", "reward", "outcome", "role", "lost")
-            told[row] = {name: getattr(reply, name) for name in fields} | {"info": {**reply.info}}
-        new = {int(row): each for part in gather(told) for row, each in part.items()}
+            records[row] = {name: getattr(reply, name) for name in fields} | {
+                "info": {**reply.info}
+            }
+        new = {int(row): each for part in gather(records) for row, each in part.items()}
         known = {row: self.name + key for row, key in keys.items()}
         self.reply_log.store(self.turn.step, {known[row]: each for row, each in new.items()})
         return {row: Reply(None, **self.reply_log.find(key)) for row, key in known.items()}
@@ -109,7 +111,7 @@ class Driver:
     def _reply(self, episode: Episode, text: Any) -> Any:
         """The environment's next reply in an episode; lost if it takes longer than `seconds`."""
 
-        def said() -> Any:
+        def next_reply() -> Any:
             state = episode.state
             if episode.behind:  # the replies are recorded, the state is not
                 state = self.world.start(episode.prompt)[0]
@@ -119,7 +121,7 @@ class Driver:
 
         try:
             with names_own(f"{self.world.label}: reply"):
-                reply = in_time(said, self.seconds, self.world.label)
+                reply = in_time(next_reply, self.seconds, self.world.label)
         except TimeoutError:
             reply = Reply(episode.state, done=True, lost=True, info={"late_replies": 1.0})
             if players := getattr(self.world, "players", 0):
@@ -161,18 +163,18 @@ class Driver:
                 rollouts.truncated[row], rollouts.length[row] = False, end + 1
             return None
         last = int(rollouts.tokens[row, end - 1])
-        told = self.tokens_of(reply, batch.tokenizer, paused, last)
+        reply_tokens = self.tokens_of(reply, batch.tokenizer, paused, last)
         room = rollouts.tokens.shape[1] - end - (1 if spare is None else spare)
-        if len(told) > room:
+        if len(reply_tokens) > room:
             self.counts["cut_replies"] += 1
             if spare is None:
                 rollouts.truncated[row] = True
                 return None
-            told = self.tokens_of(reply, batch.tokenizer, paused, last, most=room)
-        self.counts["tool_tokens"] += len(told)
-        if unknown := unknown_words(batch.tokenizer, told):
+            reply_tokens = self.tokens_of(reply, batch.tokenizer, paused, last, most=room)
+        self.counts["tool_tokens"] += len(reply_tokens)
+        if unknown := unknown_words(batch.tokenizer, reply_tokens):
             self.counts["unknown_words"] += unknown
-        return told
+        return reply_tokens
 
     def unended(self, batch: Batch, row: int, begin: int) -> bool:
         """Whether a row whose last turn is from `begin` on was truncated inside an action."""

@@ -109,12 +109,15 @@ class Half:
         rollouts, again, requests = self.batch.rollouts, [], []
         asked, waiting = self.waiting
         for row, reply in self.how.replies({row: self._key(row) for row in asked}, waiting).items():
-            told = self.how.take(reply, self.episodes[row], self.batch, row)
-            if told is None:
+            reply_tokens = self.how.take(reply, self.episodes[row], self.batch, row)
+            if reply_tokens is None:
                 continue
             begin = int(rollouts.length[row])
-            end = begin + len(told)
-            rollouts.tokens[row, begin:end], rollouts.records["origin"][row, begin:end] = told, TOOL
+            end = begin + len(reply_tokens)
+            rollouts.tokens[row, begin:end], rollouts.records["origin"][row, begin:end] = (
+                reply_tokens,
+                TOOL,
+            )
             rollouts.records["turn"][row, begin:end] = 2 * self.replies[row] + 1
             rollouts.length[row] = end
             if reply.text is not None:

@@ -35,8 +35,8 @@ def plain(
     own = {} if processor is None else {"processor": processor}
 
     def apply(requests, actor, state, turn):
-        told = constants(turn) if constants is not None else None
-        batch = actor.draw(requests, turn.key, own, told)
+        values = constants(turn) if constants is not None else None
+        batch = actor.draw(requests, turn.key, own, values)
         if scored_as_sampled:
             batch = batch.with_rollouts(
                 temperature=batch.rollouts.records.get("sampled_temperature")

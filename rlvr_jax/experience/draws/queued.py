@@ -113,7 +113,7 @@ def queued(
         waiting = [group for group in groups if not group.complete]
         batch, stale = _trained(segments, ready)
         lost = [row for g in ready for row in g.rows if row not in g.done]
-        told = {
+        metrics = {
             "groups": len(ready),
             "waiting_groups": len(waiting),
             "dropped_rows": len(lost),
@@ -122,7 +122,7 @@ def queued(
         }
         if first:
             state = _stored(state, segments, waiting, turn.step)
-        return batch, state, {name: float(value) for name, value in told.items()}
+        return batch, state, {name: float(value) for name, value in metrics.items()}
 
     most, gives = 1.0 + staleness, frozenset({"version"})
     return Draw(apply, init, most=most, writes=gives, fewer=True)
@@ -185,8 +185,8 @@ def _trained(segments: Segments, groups: Sequence[_Group]) -> tuple[Batch, int]:
     missing = [(g, row) for g, own in zip(groups, ended, strict=True) for row in own if row.tip < 0]
     if missing:
         # Rows that ended in an earlier step have no segment in this one.
-        told = segments.write([g.request for g, _ in missing], [row.before for _, row in missing])
-        for (_, row), tip in zip(missing, told, strict=True):
+        tips = segments.write([g.request for g, _ in missing], [row.before for _, row in missing])
+        for (_, row), tip in zip(missing, tips, strict=True):
             row.tip = int(tip)
     batch = segments.responses([row.tip for row in rows], requests)
     rollouts = batch.rollouts

@@ -112,10 +112,10 @@ def resume(case: Case) -> None:
         # The state goes through a file in between: numpy arrays and nothing else. It is the same
         # after the next step, so all further steps are the same.
         state = jax.tree.map(lambda x: np.array(x), whole[stop - 1][2])
-        ((two, told_again, after_again),) = case.walk(case.make(), first=stop, state=state)
-        one, told, after = whole[stop]
+        ((two, metrics_again, after_again),) = case.walk(case.make(), first=stop, state=state)
+        one, metrics, after = whole[stop]
         require_same(one, two)
-        require(told == told_again, "the metrics of observe differ")
+        require(metrics == metrics_again, "the metrics of observe differ")
         _require_equal("the state after observe", after, after_again)
 
 
@@ -155,9 +155,9 @@ def outcome(case: Case) -> None:
     """The outcome is the verifier's."""
     for collected, _, _ in case.steps:
         batch = collected.batch
-        told = np.asarray([grade.outcome or 0.0 for grade in batch.grades], np.float32)
-        same = np.array_equal(batch.rollouts.outcome, told)
-        require(same, f"outcomes are {batch.rollouts.outcome}, the grades are {told}")
+        outcomes = np.asarray([grade.outcome or 0.0 for grade in batch.grades], np.float32)
+        same = np.array_equal(batch.rollouts.outcome, outcomes)
+        require(same, f"outcomes are {batch.rollouts.outcome}, the grades are {outcomes}")
 
 
 def counted_tokens(case: Case) -> None:
@@ -171,11 +171,11 @@ def seed(case: Case) -> None:
     """Another seed gives another batch."""
     one, two = case.steps[0][0], case.walk(case.make(), seed=1)[0][0]
     # A batch of stored solutions, which are all alike here, differs by its prompts.
-    told = [
+    batches = [
         ([request.number for request in found.batch.requests], found.batch.rollouts.tokens.tolist())
         for found in (one, two)
     ]
-    require(told[0] != told[1], "two seeds give the same prompts and tokens")
+    require(batches[0] != batches[1], "two seeds give the same prompts and tokens")
 
 
 LAWS = laws_of(resume, state, rows, outcome, counted_tokens, seed)

@@ -222,13 +222,13 @@ class NumpyActor(Actor):
         known["mean_hidden"] = (counted / number).astype(np.float32)
         known["max_id"] = (rollouts.tokens + policy) % WORDS
         if "verdict_ids" in rollouts.records:
-            said = (
+            total = (
                 (rollouts.tokens * rollouts.mask).sum(axis=1)
                 + rollouts.records["asked_length"]
                 + policy
             )
             known["verdict_logp"] = -0.1 - 0.3 * (
-                (said[:, None] + rollouts.records["verdict_ids"]) % 7
+                (total[:, None] + rollouts.records["verdict_ids"]) % 7
             )
             known["verdict_logp"] = known["verdict_logp"].astype(np.float32)
         return {name: known[name] for name in needs}
@@ -297,8 +297,8 @@ def walk(
         collected = chain.collect(actor, state, step, own)
         batch = collected.batch
         trained = batch.with_rollouts(old_logp=actor.score(batch, ["logp"])["logp"])
-        state, told = chain.observe(collected, trained, step, own)
+        state, metrics = chain.observe(collected, trained, step, own)
         if step % 2:
             state = chain.at_evaluation(state, {"held_out/pass@1": 0.5})
-        found.append((collected, told, state))
+        found.append((collected, metrics, state))
     return found

@@ -99,7 +99,7 @@ def arpo(
 
     Args:
       round_tokens: tokens of a round, without tools.
-      share, weight, base, top, window: as for `branch_rounds`.
+      fraction, weight, base, top, window: as for `branch_rounds`.
       hard: shared tokens get the mean advantage of their rows.
     """
     branches = dict(weight=weight, base=base, fraction=fraction, top=top, window=window)

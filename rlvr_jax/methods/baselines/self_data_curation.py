@@ -55,25 +55,25 @@ def screen(rounds: Count = 1) -> Stage:
     """
 
     def apply(batch, actor, state, turn):
-        wanted, screened, kept = turn.setting.prompts, 0, []
+        wanted, screened, selected = turn.setting.prompts, 0, []
         first = batch
         for number in range(rounds):
             outcomes = batch.outcomes()
             screened += len(outcomes)
-            kept += batch.requests_of(~(np.nan_to_num(outcomes) >= 1).any(axis=1))
-            more = turn.more(wanted - len(kept)) if number + 1 < rounds > 1 else []
-            if len(kept) >= wanted or not more:
+            selected += batch.requests_of(~(np.nan_to_num(outcomes) >= 1).any(axis=1))
+            more = turn.more(wanted - len(selected)) if number + 1 < rounds > 1 else []
+            if len(selected) >= wanted or not more:
                 break
             batch = actor.grade(actor.draw(more, turn.setting.sampler_key(turn.step)))
         metrics = {
             "screened_prompts": float(screened),
-            "solved_greedily": 1 - len(kept) / screened,
+            "solved_greedily": 1 - len(selected) / screened,
         }
-        if not kept:
+        if not selected:
             return first.without(np.ones(len(first), bool)), state, metrics
         samples = turn.setting.samples
         requests = [
-            replace(request, samples=samples, temperature=None) for request in kept[:wanted]
+            replace(request, samples=samples, temperature=None) for request in selected[:wanted]
         ]
         return actor.grade(actor.draw(requests, turn.key)), state, metrics
 

@@ -20,7 +20,7 @@ form are ours.
 Reports: Qwen2.5-Math-7B, one pair: AIME25 pass@8 16.8 to 22.2 over a pair by variance, AMC23
 pass@64 94.0 to 97.0, near a pool of 1209
 Traps: divided by the group's std λ changes nothing; pooled over the pair rare events count less;
-the hard prompt is said to be of AIME 2025, which is then not a test; once both prompts are solved
+the hard prompt is reportedly of AIME 2025, which is then not a test; once both prompts are solved
 nothing is trained
 """
 

@@ -117,8 +117,8 @@ def _next_chunk(
     tokens = rollouts.tokens[row, : rollouts.length[row]].tolist()
     # The view's opening is added again by the view, and stays whole.
     opening = int(given_tokens(rollouts)[row]) - len(batch.requests[row].given)
-    kept = carried_over(tokens, carry, max(min(head, carry // 2), opening))
-    return replace(request, samples=1, first_sample=sample, given=kept[opening:])
+    carried = carried_over(tokens, carry, max(min(head, carry // 2), opening))
+    return replace(request, samples=1, first_sample=sample, given=carried[opening:])
 
 
 def carried_over(tokens: Sequence[int], carry: int, head: int) -> list[int]:

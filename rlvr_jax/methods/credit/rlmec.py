@@ -92,8 +92,8 @@ def edited_places(original: Sequence[Any], rewrite: Sequence[Any]) -> list[int]:
     table[:, 0], table[0] = np.arange(len(original) + 1), np.arange(len(rewrite) + 1)
     for i, old in enumerate(original, 1):
         for j, new in enumerate(rewrite, 1):
-            kept = table[i - 1, j - 1] + (old != new)
-            table[i, j] = min(kept, table[i - 1, j] + 1, table[i, j - 1] + 1)
+            replaced = table[i - 1, j - 1] + (old != new)
+            table[i, j] = min(replaced, table[i - 1, j] + 1, table[i, j - 1] + 1)
     marked = set()
     i, j = len(original), len(rewrite)
     while i and j:

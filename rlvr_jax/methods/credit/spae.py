@@ -71,8 +71,8 @@ def probe_steps(separator: str = ".\n\n", opening: str = "\n\n**Final Answer** \
             stopped = int(not rollouts.truncated[row])
             for end in own:
                 last = end - stopped * (end == rollouts.length[row])
-                kept = rollouts.tokens[row, : min(last, room - len(begin) - len(answer))]
-                rows.append([*kept.tolist(), *begin, *answer])
+                prefix = rollouts.tokens[row, : min(last, room - len(begin) - len(answer))]
+                rows.append([*prefix.tolist(), *begin, *answer])
                 owners.append(row)
                 counts.append(len(answer))
         requests = [replace(batch.requests[row], samples=1, given=()) for row in owners]

@@ -142,10 +142,10 @@ def climbed(
     Up is the next available form, and its window starts empty. A prompt never goes down. `numbers`
     and `rewards` are the prompt and the mean reward of each group.
     """
-    level, window, count, visits = (array.copy() for array in state)
+    level, window, count, times_sampled = (array.copy() for array in state)
     width = window.shape[1]
     for number, reward in zip(numbers, rewards, strict=True):
-        visits[number] += 1
+        times_sampled[number] += 1
         window[number] = [*window[number, 1:], reward]
         count[number] = min(count[number] + 1, width)
         above = np.flatnonzero(available[number, level[number] + 1 :])
@@ -153,7 +153,7 @@ def climbed(
         if len(above) and mean > threshold + ROUNDING:
             level[number] += 1 + above[0]
             window[number], count[number] = 0, 0
-    return Climb(level, window, count, visits)
+    return Climb(level, window, count, times_sampled)
 
 
 @arguments_of(

@@ -115,15 +115,15 @@ def mastery_pool(mastered: Unit, pending: Unit, discard: Unit, samples: Count = 
             for number, rate in rated_rates(seen, len(difficulty)).items():
                 difficulty[number] = rate
             return _with_metrics(first_set(difficulty, turn.setting.prompts), 0)
-        total, visits = state.total.copy(), state.visits.copy()
+        total, times_sampled = state.total.copy(), state.visits.copy()
         # Ungraded groups also count as sampled; otherwise the epoch would never end.
         for visit in visits_of(seen, len(total), undecided=True):
             total[visit.number] += np.nan_to_num(visit.rate)
-            visits[visit.number] += 1
-        state = state._replace(total=total, visits=visits)
-        if not (visits[state.active] > 0).all():
+            times_sampled[visit.number] += 1
+        state = state._replace(total=total, visits=times_sampled)
+        if not (times_sampled[state.active] > 0).all():
             return _with_metrics(state, 0)
-        accuracy = total / np.maximum(visits, 1)
+        accuracy = total / np.maximum(times_sampled, 1)
         after, waiting = exchanged(
             state.active, state.waiting, accuracy, state.difficulty, mastered
         )

@@ -125,10 +125,10 @@ def adaptive_refill(when: GroupTest, rounds: Count) -> Stage:
     def apply(batch, actor, state, turn):
         rate = Fraction(*map(int, state))
 
-        def pool(missing, kept, sampled):
+        def pool(missing, selected, sampled):
             nonlocal rate
             # No group that stayed counts as one.
-            rate = min(rate, Fraction(max(kept, 1), sampled))
+            rate = min(rate, Fraction(max(selected, 1), sampled))
             return math.ceil(missing / rate)
 
         batch, metrics = refilled(batch, actor, turn, when, rounds, pool)

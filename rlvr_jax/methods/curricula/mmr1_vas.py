@@ -186,8 +186,8 @@ def variance_promotion(
         score, last = state.score.copy(), state.last.copy()
         for visit in visits_of(seen, len(score), undecided=True):
             last[visit.number] = turn.step
-        visits = visits_of(seen, len(score))
-        for visit in visits:
+        groups = visits_of(seen, len(score))
+        for visit in groups:
             rollouts = visit.batch.rollouts
             distinct = diversity(rollouts.tokens[visit.rows], rollouts.mask[visit.rows])
             score[visit.number] = promotion(visit.rate, distinct, outcome_weight, diversity_weight)
@@ -195,7 +195,7 @@ def variance_promotion(
         if turn.step % refresh == 0:
             weight = refreshed(weight, score, scale, momentum)
         known = ~np.isnan(score)
-        rated_now = sum(visit.batch.requests[visit.rows[0]].rating for visit in visits)
+        rated_now = sum(visit.batch.requests[visit.rows[0]].rating for visit in groups)
         metrics = {"scored_fraction": float(known.mean()), "rated": float(rated_now)}
         if known.any():
             metrics["score"] = float(score[known].mean())

@@ -62,9 +62,9 @@ def heat_solved(base: Positive, rise: NonNegative, highest: Positive) -> Curricu
 
     def observe(state, turn, seen, learned):
         trained = [batch for batch in seen if not batch.requests[0].rating]
-        visits = visits_of(trained, len(state))
-        numbers = np.array([visit.number for visit in visits], int)
-        correct = np.array([all_correct(visit.outcomes[None])[0] for visit in visits], bool)
+        groups = visits_of(trained, len(state))
+        numbers = np.array([visit.number for visit in groups], int)
+        correct = np.array([all_correct(visit.outcomes[None])[0] for visit in groups], bool)
         temperatures = heat(state[numbers], base, rise, highest)
         metrics = {}
         if len(numbers):

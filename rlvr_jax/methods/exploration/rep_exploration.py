@@ -79,9 +79,9 @@ def leverage(
       where: rows that count; the others have 0. None: all.
     """
     counted = jnp.ones(group.shape, bool) if where is None else where
-    kept = jnp.where(counted[:, None], features, 0)
+    counted_features = jnp.where(counted[:, None], features, 0)
     number = jnp.maximum(group_count(group, counted), 1).astype(features.dtype)
-    mean = jax.vmap(group_sum, (1, None), 1)(kept, group) / number[:, None]
+    mean = jax.vmap(group_sum, (1, None), 1)(counted_features, group) / number[:, None]
     own = jnp.where(counted[:, None], features - mean, 0)
     # (λ + K)⁻¹ K of the Gram matrix K of a group has the same diagonal and the size of the rows.
     # Eigenvalues, because float32 loses a λ that is small relative to K; those at rounding are 0.

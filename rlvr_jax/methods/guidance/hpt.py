@@ -73,12 +73,12 @@ def demonstrate(when: GroupTest) -> Stage:
             return batch, state, trace_metrics(traces, fit)
         shown = wanted.copy()
         shown[wanted] = fit
-        kept = [
+        remaining = [
             rows[: max(1, len(rows) - there)]
             for rows, there in zip(batch.groups, shown.astype(int), strict=True)
         ]
-        places = np.repeat(np.arange(len(kept), dtype=np.int32), list(map(len, kept)))
-        rest = batch.take(np.concatenate(kept)).with_rollouts(group=places)
+        places = np.repeat(np.arange(len(remaining), dtype=np.int32), list(map(len, remaining)))
+        rest = batch.take(np.concatenate(remaining)).with_rollouts(group=places)
         return rest.with_groups(shown, traces, "append"), state, trace_metrics(traces, fit)
 
     return apply

@@ -69,14 +69,16 @@ def imitate_interventions(proposer: View, below: Finite, continuations: Count) -
         tests = requests_after(batch, *zip(*targets, strict=True), PLAIN, continuations)
         tested = actor.grade(actor.draw(tests, jax.random.fold_in(turn.key, 1)))
         useful = is_correct(np.nan_to_num(tested.outcomes())).any(axis=1)
-        kept = [target for target, there in zip(targets, useful, strict=True) if there]
-        metrics["accepted_interventions"] = len(kept) / len(batch)
-        if not kept:
+        accepted = [target for target, there in zip(targets, useful, strict=True) if there]
+        metrics["accepted_interventions"] = len(accepted) / len(batch)
+        if not accepted:
             return nothing, state, metrics
-        plain = [replace(batch.requests[row], view=PLAIN, samples=1, given=()) for row, _ in kept]
-        rows = actor.written(plain, [ids for _, ids in kept])
+        plain = [
+            replace(batch.requests[row], view=PLAIN, samples=1, given=()) for row, _ in accepted
+        ]
+        rows = actor.written(plain, [ids for _, ids in accepted])
         # The beginning of a response has no grade.
-        rows = replace(rows.graded([Grade(None)] * len(kept)), tokenizer=batch.tokenizer)
+        rows = replace(rows.graded([Grade(None)] * len(accepted)), tokenizer=batch.tokenizer)
         return to_imitate(rows, True), state, metrics
 
     return Stage(apply, views=(proposer,))

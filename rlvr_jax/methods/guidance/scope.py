@@ -81,15 +81,15 @@ def salvage(teacher: View, below: Finite) -> Stage:
 
 def _spared(batch: Batch, rows: np.ndarray) -> np.ndarray:
     """Incorrect rows that may be replaced while one stays in each group, bool [n]."""
-    kept = np.ones(len(rows), bool)
+    replaceable = np.ones(len(rows), bool)
     group = batch.rollouts.group
     # An ungraded row is not incorrect: it leaves its group.
     failed = batch.decided & ~is_correct(batch.rollouts.outcome)
     for number in np.unique(group[rows]):
         num_failed = np.sum((group == number) & failed)
         own = np.flatnonzero(group[rows] == number)
-        kept[own[num_failed - 1 :]] = False
-    return kept
+        replaceable[own[num_failed - 1 :]] = False
+    return replaceable
 
 
 def _mended(before: Batch, continued: Batch, start: np.ndarray) -> Batch:

@@ -146,7 +146,7 @@ def _heard(sampled: Batch, compared) -> list[Heard]:
         for place, row in enumerate(rows)
     ]
     ratings.sort(key=lambda rating: rating[0])
-    return [Heard(pair, _ratings(said), said) for _, pair, said in ratings]
+    return [Heard(pair, _ratings(text), text) for _, pair, text in ratings]
 
 
 @part(reads={"cell", "batch_statistics"}, writes={"weight"})

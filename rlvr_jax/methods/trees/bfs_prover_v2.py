@@ -254,10 +254,10 @@ def prove_statements(
                 own.search(tactics, alpha, expansions, banned)
                 attempts.append(own)
         surprise = [-own.known[step][2] for own in attempts for step in own.proof]
-        kept = iter(tactic_filter(np.array(surprise), low, high).tolist())
+        selected = iter(tactic_filter(np.array(surprise), low, high).tolist())
         parts, trained, steps = [], 0, len(surprise)
         for number, own in enumerate(attempts):
-            chosen = [step for step in own.proof if next(kept)]
+            chosen = [step for step in own.proof if next(selected)]
             chosen = sorted(chosen, key=lambda step: own.known[step][2])[: own.request.samples]
             trained += len(chosen)
             parts.append(own.rows(chosen, number, how.unsaid))

@@ -97,7 +97,7 @@ def start_from_prefixes(
     def observe(state, turn, seen, learned):
         setting = turn.setting
         _, state = pop_oldest(state, len(asked(state, setting)))
-        random, kept, groups, new = turn.random(), 0, 0, 0
+        random, num_accepted, groups, new = turn.random(), 0, 0, 0
         for batch in seen:
             if not batch.requests[0].rating:
                 continue
@@ -109,12 +109,12 @@ def start_from_prefixes(
                 prefixes = [[]]
                 if outcomes[group, best[group]] >= accept:
                     prefixes += _beginnings(batch, row, setting, ratio, decay, random)
-                kept, new = kept + 1, new + len(prefixes) - 1
+                num_accepted, new = num_accepted + 1, new + len(prefixes) - 1
                 state = push(state, _rows(batch.requests[row].number, prefixes, setting), turn.step)
         given = [len(learned.requests[rows[0]].given) > 0 for rows in learned.groups]
         metrics = {
             "queue": float(state.held),
-            "accepted_prompts": kept / max(groups, 1),
+            "accepted_prompts": num_accepted / max(groups, 1),
             "new_prefixes": float(new),
             "asked_prefixes": float(sum(given)),
         }

@@ -93,11 +93,11 @@ def _tree(random: Random, leaves: Sequence[str]) -> _Tree:
     return _tree(random, leaves[:cut]), _tree(random, leaves[cut:])
 
 
-def _said(tree: _Tree, word: str, leaves: Mapping[str, str] | None = None) -> str:
+def _formula(tree: _Tree, word: str, leaves: Mapping[str, str] | None = None) -> str:
     """A tree in prefix notation, each leaf as `leaves` has it, else by its name."""
     if isinstance(tree, str):
         return tree if leaves is None else leaves[tree]
-    return f"{word} {' '.join(_argument(_said(part, word, leaves)) for part in tree)}"
+    return f"{word} {' '.join(_argument(_formula(part, word, leaves)) for part in tree)}"
 
 
 def _parts(tree: _Tree, proof: str) -> dict[str, str]:
@@ -111,8 +111,8 @@ def _conjunction(random: Random) -> _Theorem:
     names = random.sample(_ATOMS, random.randint(2, 4))
     tree = _tree(random, names)
     goal = _tree(random, random.sample(names, random.randint(2, len(names))))
-    given = f"{_propositions(names)} (h : {_said(tree, 'And')})"
-    return given, _said(goal, "And"), _said(goal, "And.intro", _parts(tree, "h"))
+    given = f"{_propositions(names)} (h : {_formula(tree, 'And')})"
+    return given, _formula(goal, "And"), _formula(goal, "And.intro", _parts(tree, "h"))
 
 
 def _disjunction(random: Random) -> _Theorem:
@@ -120,8 +120,8 @@ def _disjunction(random: Random) -> _Theorem:
     names = random.sample(_ATOMS, random.randint(2, 4))
     tree, goal = _tree(random, names), _tree(random, random.sample(names, len(names)))
     proofs = _injections(goal)
-    given = f"{_propositions(names)} (h : {_said(tree, 'Or')})"
-    return given, _said(goal, "Or"), _cases(tree, "h", proofs)
+    given = f"{_propositions(names)} (h : {_formula(tree, 'Or')})"
+    return given, _formula(goal, "Or"), _cases(tree, "h", proofs)
 
 
 def _injections(tree: _Tree) -> dict[str, str]:

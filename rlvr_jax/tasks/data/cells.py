@@ -65,7 +65,7 @@ def answers(value: Any) -> str | list[str] | None:
         value = _parsed(value, list)
     if not isinstance(value, (list, tuple)):
         return text(value)
-    found = [told for part in value if (told := text(part)) is not None]
+    found = [found_text for part in value if (found_text := text(part)) is not None]
     return found[0] if len(found) == 1 else found or None
 
 
@@ -123,7 +123,7 @@ def messages(value: Any) -> Chat:
         raise ValueError(f"{type(value).__name__}s")
     turns = [_turn(turn) for turn in value]
     unread = sorted(
-        {name for turn in value for name, told in turn.items() if name not in _READ and told}
+        {name for turn in value for name, content in turn.items() if name not in _READ and content}
     )
     users = [number for number, turn in enumerate(turns) if turn["role"] == "user"]
     if not users:
@@ -137,17 +137,17 @@ def steps(value: Any) -> tuple[str, ...]:
     only is part of them."""
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, (list, tuple)):
-        told = (part if isinstance(part, str) else text(part) for part in value)
-        return tuple(part for part in told if part)
+        texts = (part if isinstance(part, str) else text(part) for part in value)
+        return tuple(part for part in texts if part)
     return tuple((text(value) or "").splitlines(keepends=True))
 
 
 def level(value: Any) -> int | float | None:
     """How difficult a question is: a number, or the one in a text such as "Level 5"."""
-    told = text(value)
-    if told is None:
+    shown = text(value)
+    if shown is None:
         return None
-    digits = "".join(sign if sign.isdigit() or sign == "." else " " for sign in told).split()
+    digits = "".join(sign if sign.isdigit() or sign == "." else " " for sign in shown).split()
     try:
         (number,) = (float(part) for part in digits)
     except ValueError:

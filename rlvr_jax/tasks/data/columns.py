@@ -92,8 +92,8 @@ class Columns:
             raise ValueError("without a prompt")
         turns = self._turns(chat)
         meta = {}
-        if (told := self._cell(row, "level", cells.level)) is not None:
-            meta["level"] = told
+        if (level := self._cell(row, "level", cells.level)) is not None:
+            meta["level"] = level
         if not self.needs_answer:
             top = self.of["prompt"].partition(".")[0]
             meta |= {name: cells.plain(value) for name, value in row.items() if name != top}
@@ -109,7 +109,7 @@ class Columns:
             meta=meta,
         )
 
-    def said(self) -> str:
+    def note(self) -> str:
         """How the rows were read: the schema, the columns, and the counts; "" where our own columns
         are all."""
         renamed = any(name != column for name, column in self.of.items())
@@ -144,11 +144,11 @@ class Columns:
     def _answer(self, row: Mapping[str, Any]) -> Any:
         if not self.needs_answer:
             return cells.plain(_look_up(row, self.of["answer"])) if "answer" in self.of else None
-        told = self._cell(row, "answer", cells.answers)
-        if told is None:
+        answers = self._cell(row, "answer", cells.answers)
+        if answers is None:
             raise ValueError("without an answer")
         parts = []
-        for answer in [told] if isinstance(told, str) else told:
+        for answer in [answers] if isinstance(answers, str) else answers:
             part, how = cells.final_part(answer, self.answer_after)
             if part is None:
                 raise ValueError(f"without {self.answer_after!r} in the answer")

@@ -217,7 +217,7 @@ class _Reading:
             known = ways.setdefault(key, columns)
             if known is not columns:
                 known.add(columns)
-        return [said for columns in ways.values() if (said := columns.said())]
+        return [note for columns in ways.values() if (note := columns.note())]
 
     def files(self, files: Sequence[Path], name: str) -> list[Placed]:
         """The questions of some files."""

@@ -129,8 +129,8 @@ def _by_split(files: Sequence[Path], folder: Path) -> Files:
         return Files(tuple(files))
     rest = [f for name, own in splits.items() if name not in ("train", held_out) for f in own]
     within = folder if all(file.is_relative_to(folder) for file in files) else None
-    told = listed(splits[held_out], within)
-    notes = [f"the files' names define the splits: {held_out} is {told}"]
+    names = listed(splits[held_out], within)
+    notes = [f"the files' names define the splits: {held_out} is {names}"]
     if rest:
         notes.append(f"{len(rest)} files of neither split are not read: {listed(rest, within)}")
     return Files(tuple(splits["train"]), tuple(splits[held_out]), tuple(notes))

@@ -63,10 +63,10 @@ class Collected:
         """Takes a prompt, unless it is there with the same answer, letter for letter."""
         self.count += 1
         known = self._answers.setdefault(_key(prompt), [])
-        if told_of(prompt) in known:
+        if known_answer(prompt) in known:
             self._again.add(place)
             return
-        known.append(told_of(prompt))
+        known.append(known_answer(prompt))
         self.rows.append((place, prompt))
 
     def leave_out(self, place: str, reason: str) -> None:
@@ -103,7 +103,7 @@ def consistent(
     for row in rows:
         groups.setdefault(_key(row[1]), []).append(row)
     pairs = [(group[0], other) for group in groups.values() for other in group[1:]]
-    equal = same([(told_of(a), told_of(b)) for (_, a), (_, b) in pairs]) if pairs else []
+    equal = same([(known_answer(a), known_answer(b)) for (_, a), (_, b) in pairs]) if pairs else []
     again = _Count()
     for (_, other), held in zip(pairs, equal, strict=True):
         if held:
@@ -116,21 +116,23 @@ def consistent(
     _warn_again(name, again, "with their answers written otherwise ")
     if against:
         named = [
-            f"{told_of(first[1])!r} ({first[0]}) and {told_of(other[1])!r} ({other[0]})"
+            f"{known_answer(first[1])!r} ({first[0]}) and {known_answer(other[1])!r} ({other[0]})"
             for first, other in list(reversed(against.values()))[:_NAMED]
         ]
         more = ", …" if len(against) > _NAMED else ""
-        told = f"{len(against)} questions have two answers: {'; '.join(named)}{more}"
+        problem = f"{len(against)} questions have two answers: {'; '.join(named)}{more}"
         if not drop_contradictions:
             raise ValueError(
-                f"{name}: a question must have one answer, but {told};"
+                f"{name}: a question must have one answer, but {problem};"
                 " drop_contradictions=true leaves these questions out"
             )
-        warnings.warn(f"{name}: {told}; they were left out", stacklevel=_LEVEL)
+        warnings.warn(f"{name}: {problem}; they were left out", stacklevel=_LEVEL)
     return [group[0] for key, group in groups.items() if key not in against]
 
 
-def split_off(name: str, rows: Sequence[Placed], share: float) -> tuple[list[Placed], list[Placed]]:
+def split_off(
+    name: str, rows: Sequence[Placed], fraction: float
+) -> tuple[list[Placed], list[Placed]]:
     """Train and test: a question is held out by a hash of its words.
 
     It stays in its split when rows are added or moved. Where chance would leave a split empty,
@@ -139,15 +141,15 @@ def split_off(name: str, rows: Sequence[Placed], share: float) -> tuple[list[Pla
     Raises:
       ValueError: fewer than two questions, or a fraction outside (0, 1).
     """
-    if not 0 < share < 1:
-        raise ValueError(f"{name}: held_out must be in (0, 1), got {share}")
+    if not 0 < fraction < 1:
+        raise ValueError(f"{name}: held_out must be in (0, 1), got {fraction}")
     place = {text: _place(text) for text in (_lines(prompt.text) for _, prompt in rows)}
     if len(place) < 2:
         raise ValueError(
             f"{name}: there must be two questions at least, one to learn from and one to evaluate,"
             f" got {len(place)}; those to evaluate can come from elsewhere (test_path=…)"
         )
-    bound = min(max(share, math.nextafter(min(place.values()), 1)), max(place.values()))
+    bound = min(max(fraction, math.nextafter(min(place.values()), 1)), max(place.values()))
     parts: tuple[list[Placed], list[Placed]] = ([], [])
     for row in rows:
         parts[place[_lines(row[1].text)] < bound].append(row)
@@ -160,7 +162,7 @@ def without(rows: Sequence[Placed], others: Iterable[Placed]) -> list[Placed]:
     return [row for row in rows if _lines(row[1].text) not in known]
 
 
-def told_of(prompt: Prompt) -> Any:
+def known_answer(prompt: Prompt) -> Any:
     """The answer; of a prompt without one, that of its meta."""
     return dict(prompt.meta) if prompt.answer is None else prompt.answer
 

@@ -51,7 +51,7 @@ def critique_prompts(
       outcomes, critiques: of the candidates.
       candidate, request: texts before and after a candidate.
     """
-    kept = keep_critiques(critiques, outcomes)
+    agrees = keep_critiques(critiques, outcomes)
     return [
         Prompt(
             f"{problem}{candidate}{text}{request}",
@@ -60,7 +60,7 @@ def critique_prompts(
             solution=[critique],
         )
         for text, outcome, critique, there in zip(
-            candidates, outcomes, critiques, kept, strict=True
+            candidates, outcomes, critiques, agrees, strict=True
         )
         if there
     ]

@@ -22,8 +22,8 @@ def hint_ok(hint: str, answer: str) -> bool:
 
 
 def answer_texts(prompt: Prompt) -> list[str]:
-    """The texts that say the answer of a prompt, the shortest way first: the answer, where that is
-    a text, a number, or several texts of which each is correct; and the gold response."""
+    """The texts that state the answer of a prompt, the shortest form first: the answer, where
+    that is a text, a number, or several texts of which each is correct; and the gold response."""
     answer = prompt.answer
     several = list(answer) if isinstance(answer, list | tuple) else [answer]
     if isinstance(answer, list | tuple) and not all(isinstance(one, str) for one in several):
@@ -33,8 +33,8 @@ def answer_texts(prompt: Prompt) -> list[str]:
         for one in several
         if isinstance(one, str | int | float) and not isinstance(one, bool)
     ]
-    told = [*plain, *([] if prompt.gold is None else [prompt.gold])]
-    return [text for text in told if text.strip()]
+    texts = [*plain, *([] if prompt.gold is None else [prompt.gold])]
+    return [text for text in texts if text.strip()]
 
 
 def gives_away(text: str, prompt: Prompt) -> bool:
@@ -47,10 +47,13 @@ def leaks(guidance: str, solution: str, words: int = 8) -> bool:
 
     A solution of fewer words leaks as a whole.
     """
-    told, own = (text.lower().split() for text in (guidance, solution))
+    guidance_words, own = (text.lower().split() for text in (guidance, solution))
     length = min(words, len(own))
     pieces = {tuple(own[start : start + length]) for start in range(len(own) - length + 1)} - {()}
-    return any(tuple(told[start : start + length]) in pieces for start in range(len(told)))
+    return any(
+        tuple(guidance_words[start : start + length]) in pieces
+        for start in range(len(guidance_words))
+    )
 
 
 def augment(problem: str, generation: str, answer: str, fraction: float) -> str | None:

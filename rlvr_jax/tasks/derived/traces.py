@@ -36,8 +36,8 @@ def trace_row(name: str, task: Task, prompt: Prompt, texts: Sequence[str]) -> di
       texts: at least one, the one to be shown first.
     """
     solutions = [steps_of(task, prompt, text) for text in texts]
-    told = {"task": name, "prompt": prompt.text, "answer": prompt.answer, "kind": prompt.kind}
-    return told | {"solution": solutions[0], "solutions": solutions}
+    fields = {"task": name, "prompt": prompt.text, "answer": prompt.answer, "kind": prompt.kind}
+    return fields | {"solution": solutions[0], "solutions": solutions}
 
 
 def traces(path: str, response_tokens: int = 0) -> Task:
@@ -85,12 +85,12 @@ def traces(path: str, response_tokens: int = 0) -> Task:
             f"traces: the solutions of {path} must be correct, got an incorrect one for"
             f" {wrong[0].text[:80]!r}"
         )
-    kept = [name for name in task.derived if name not in ("solution", "meta")]
+    remaining = [name for name in task.derived if name not in ("solution", "meta")]
     return replace(
         task,
         name=f"traces:{path}",
         train=tuple(prompts),
-        derived=tuple(kept),
+        derived=tuple(remaining),
         mixture={k: v for k, v in task.mixture.items() if k in {p.kind for p in prompts}},
         response_tokens=response_tokens or task.response_tokens,
     )

@@ -72,17 +72,17 @@ def with_verdicts(
     ]
     mixture = task.mixture or Counter(prompt.kind for prompt in task.train)
     whole = sum(mixture.values())
-    shares = {kind: (1 - share) * weight / whole for kind, weight in mixture.items()}
+    fractions = {kind: (1 - share) * weight / whole for kind, weight in mixture.items()}
 
     def verify(asked: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
         found: dict[int, Grade] = {}
         for own, grade in ((True, _VERIFY), (False, task.verify)):
             rows = [row for row, prompt in enumerate(asked) if (prompt.kind == KIND) == own]
             if rows:
-                told = grade([asked[row] for row in rows], [responses[row] for row in rows])
+                grades = grade([asked[row] for row in rows], [responses[row] for row in rows])
                 # Rewards of the task do not apply to these prompts.
                 nan = {name: math.nan for name in task.rewards if own and name != "outcome"}
-                for row, one in zip(rows, told, strict=True):
+                for row, one in zip(rows, grades, strict=True):
                     found[row] = dataclasses.replace(one, info={**nan, **one.info})
         return [found[row] for row in range(len(asked))]
 
@@ -91,5 +91,5 @@ def with_verdicts(
         name=f"{task.name}+verdicts",
         train=[*task.train, *prompts],
         verify=verify,
-        mixture={**shares, KIND: share},
+        mixture={**fractions, KIND: share},
     )

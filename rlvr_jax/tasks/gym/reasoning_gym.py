@@ -231,13 +231,13 @@ def _shared(
             f"reasoning_gym: size and test_size must leave enough distinct questions of {name!r},"
             f" got {total} where {wanted} are requested"
         )
-    share = min(max(total * TEST_SIZE // (SIZE + TEST_SIZE), 1), len(test))
+    num_test = min(max(total * TEST_SIZE // (SIZE + TEST_SIZE), 1), len(test))
     warnings.warn(
         f"reasoning_gym: {name!r} has {total} distinct questions where {SIZE + TEST_SIZE} are"
-        f" requested: {total - share} train, {share} test",
+        f" requested: {total - num_test} train, {num_test} test",
         stacklevel=3,
     )
-    return [*train, *test[share:]], test[:share]
+    return [*train, *test[num_test:]], test[:num_test]
 
 
 def _bound_terms() -> None:

@@ -29,12 +29,12 @@ def knights(min_people: _People = 3, max_people: _People = 5) -> Generated:
             f" lies.\n\n{instance.text}\n\nWho is what? Say of each person “NAME is a knight” or"
             " “NAME is a knave”, between <answer> and </answer>."
         )
-        said = ", ".join(f"{name} is a {role}" for name, role in instance.roles.items())
+        answer = ", ".join(f"{name} is a {role}" for name, role in instance.roles.items())
         prompt = Prompt(
             text=text,
             answer=instance.roles,
             kind=f"{people}_people",
-            gold=f"<answer>{said}</answer>",
+            gold=f"<answer>{answer}</answer>",
             meta={"level": people - _LEAST + 1},
         )
         return repr(instance.statements), prompt

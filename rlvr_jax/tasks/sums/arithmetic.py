@@ -10,7 +10,7 @@ The questions are few on purpose (64 products, 361 sums); a fifth of the unorder
 out, so 7 times 8 and 8 times 7 are in the same split.
 
 `meta["level"]` of a prompt is how many digits its two numbers have, less one: 1 to 3. `solution`
-has two steps, the question said again and the answer.
+has two steps, the question repeated and the answer.
 """
 
 import itertools

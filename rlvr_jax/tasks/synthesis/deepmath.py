@@ -5,7 +5,7 @@
 Rows have `question`, `answers` (of independent solutions, null where one gives none), and where
 they are known `answer` (the source's) and `ratings` (1 to 10). Test rows have `question` and, if
 they like, `benchmark`. A row is stored if it passes every gate, in this order: not like a test
-question, rated 5 or more (by ratings of at least 1; others say nothing), answers that agree. Kept
+question, rated 5 or more (by ratings of at least 1; others say nothing), answers that agree. Stored
 rows have `answer`, `difficulty` (null: not rated) and `names_answer` (the question states it: look
 at those). Dropped rows are counted by gate. Embeddings and judge are ours: n-grams of
 characters, and of words.
@@ -175,12 +175,12 @@ def passed(row: dict[str, Any], place: int, path: Path, least: float) -> tuple[s
             return "difficulty", row
     answers = wanted_list(row, "answers", place, path, (str, int, float, NoneType))
     source = wanted({"answer": None} | row, "answer", place, path, (str, int, float, NoneType))
-    texts = [None if told is None else str(told) for told in (*answers, source)]
+    texts = [None if value is None else str(value) for value in (*answers, source)]
     keep, answer = agreement(texts[:-1], texts[-1])
     if not keep or answer is None:
         return "agreement", row
-    told = {"answer": answer, "difficulty": mean}
-    return "", row | told | {"names_answer": names_answer(row["question"], answer)}
+    fields = {"answer": answer, "difficulty": mean}
+    return "", row | fields | {"names_answer": names_answer(row["question"], answer)}
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -200,21 +200,21 @@ def main(arguments: Sequence[str]) -> None:
         k=given.neighbours,
         benchmarks=names,
     )
-    dropped, kept = Counter({"contamination": int((~found.keep).sum())}), []
+    dropped, stored = Counter({"contamination": int((~found.keep).sum())}), []
     for place, row in enumerate(rows):
         if found.keep[place]:
             gate, row = passed(row, place, given.questions, given.least_difficulty)
             if gate:
                 dropped[gate] += 1
             else:
-                kept.append(row)
-    write_lines(given.out, kept)
-    print(f"{len(kept)} of {len(rows)} rows stored in {given.out}")
+                stored.append(row)
+    write_lines(given.out, stored)
+    print(f"{len(stored)} of {len(rows)} rows stored in {given.out}")
     for gate in ("contamination", "difficulty", "agreement"):
         print(f"  {dropped[gate]} dropped by {gate}")
     if tests:
         print(f"  {contaminated_share(found, len(tests)):.1%} of the test questions were in it")
-    print(f"  {sum(row['names_answer'] for row in kept)} stored questions state their answer")
+    print(f"  {sum(row['names_answer'] for row in stored)} stored questions state their answer")
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ def mutual_verify(
     if not classes:
         return Agreement(False, 0.0, [], [], "share")
     (labels, size), *others = classes.most_common(2)
-    share = size / len(outputs)
+    fraction = size / len(outputs)
     reason = ""
     if size < math.ceil(theta * len(outputs) - 1e-9):  # 10 of 16 at 0.6
         reason = "share"
@@ -88,9 +88,9 @@ def mutual_verify(
     elif any(labels[place] != wanted for place, wanted in (examples or {}).items()):
         reason = "examples"
     if reason:
-        return Agreement(False, share, [], [], reason)
+        return Agreement(False, fraction, [], [], reason)
     members = [place for place, row in enumerate(outputs) if tuple(row) == labels]
-    return Agreement(True, share, list(labels), members)
+    return Agreement(True, fraction, list(labels), members)
 
 
 def labelled(row: dict[str, Any], place: int, path: Path, theta: float) -> Agreement:
@@ -126,19 +126,19 @@ def main(arguments: Sequence[str]) -> None:
     parser = command("rstar_coder", __doc__, "problems")
     parser.add_argument("--theta", type=float, default=0.6)
     given = parser.parse_args(list(arguments))
-    rows, kept, reasons = read_lines(given.problems), [], Counter()
+    rows, stored, reasons = read_lines(given.problems), [], Counter()
     for place, row in enumerate(rows):
         found = labelled(row, place, given.problems, given.theta)
         if not found.accepted:
             reasons[found.reason] += 1
             continue
         first = len(row.get("examples", []))
-        told = {"labels": found.labels[first:], "share": found.share, "theta": given.theta}
+        fields = {"labels": found.labels[first:], "share": found.share, "theta": given.theta}
         solutions = [row["programs"][member] for member in found.members]
-        kept.append({k: v for k, v in row.items() if k != "programs"} | told)
-        kept[-1]["solutions"] = solutions
-    write_lines(given.out, kept)
-    print(f"{len(kept)} of {len(rows)} problems labelled in {given.out}")
+        stored.append({k: v for k, v in row.items() if k != "programs"} | fields)
+        stored[-1]["solutions"] = solutions
+    write_lines(given.out, stored)
+    print(f"{len(stored)} of {len(rows)} problems labelled in {given.out}")
     for reason, number in sorted(reasons.items()):
         print(f"  {number} dropped: {reason}")
 

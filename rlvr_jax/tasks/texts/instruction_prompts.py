@@ -110,8 +110,8 @@ def compose(random: Random, count: int, amount: str = "") -> Composed:
     ]
     gold = draft.text()
     draft.miss(Random(gold))
-    said = " ".join([subject, *(words for words, _ in instructions)])
-    return Composed(said, checks, gold, draft.text())
+    text = " ".join([subject, *(words for words, _ in instructions)])
+    return Composed(text, checks, gold, draft.text())
 
 
 def _number_words(draft: _Draft) -> _Instruction:
@@ -129,14 +129,14 @@ def _number_sentences(draft: _Draft) -> _Instruction:
 
 def _number_paragraphs(draft: _Draft) -> _Instruction:
     draft.blocks = draft.random.randint(3, 6)
-    said = f"Write exactly {draft.blocks} paragraphs, with an empty line between two of them."
-    return said, ("exactly", draft.blocks)
+    text = f"Write exactly {draft.blocks} paragraphs, with an empty line between two of them."
+    return text, ("exactly", draft.blocks)
 
 
 def _bullets(draft: _Draft) -> _Instruction:
     draft.blocks, draft.mark, draft.between = draft.random.randint(3, 8), "* ", "\n"
-    said = f"Give exactly {draft.blocks} points, each on a line that begins with `* `."
-    return said, (draft.blocks,)
+    text = f"Give exactly {draft.blocks} points, each on a line that begins with `* `."
+    return text, (draft.blocks,)
 
 
 def _keywords(draft: _Draft) -> _Instruction:

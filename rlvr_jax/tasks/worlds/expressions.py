@@ -126,19 +126,19 @@ def _run(pairs: Sequence[tuple[str, Sequence[int]]]) -> list[list[int] | None]:
 def _shown(kind: str, triplet: Triplet) -> str:
     if kind == "induction":
         pairs = zip(triplet.inputs, triplet.outputs, strict=True)
-        told = " | ".join(f"{a} ; {b}" for a, b in pairs)
+        shown = " | ".join(f"{a} ; {b}" for a, b in pairs)
     else:
         value = (triplet.outputs if kind == "abduction" else triplet.inputs)[0]
-        told = f"{triplet.program} ; {value}"
-    return f"{MARKS[kind]} {told} >"
+        shown = f"{triplet.program} ; {value}"
+    return f"{MARKS[kind]} {shown} >"
 
 
 def _asked(kind: str, references: Sequence[Triplet]) -> str:
     number = None if kind == "induction" else 1
-    told = " | ".join(
+    shown = " | ".join(
         f"{known.program} ; {' '.join(map(str, known.inputs[:number]))}" for known in references
     )
-    return f"new {MARKS[kind]} {told} >"
+    return f"new {MARKS[kind]} {shown} >"
 
 
 EXPRESSIONS = World(

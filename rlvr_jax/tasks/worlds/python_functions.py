@@ -115,9 +115,9 @@ def python_functions(response_tokens: ResponseTokens = 512) -> Task:
     Raises:
       ValueError: a machine without a sandbox for programs.
     """
-    told = run_functions(list(PROGRAMS.items()))
-    runs = [outputs for outputs in told if outputs is not None]
-    if len(runs) < len(told):
+    results = run_functions(list(PROGRAMS.items()))
+    runs = [outputs for outputs in results if outputs is not None]
+    if len(runs) < len(results):
         raise ValueError(
             "python_functions: programs must run in this machine's sandbox (see python -m"
             " rlvr_jax.sandbox), got no outputs of those of the task"

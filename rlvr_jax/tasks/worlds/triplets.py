@@ -149,9 +149,9 @@ def verify_in(world: World) -> Verify:
         cut = [responses[k].truncated for k in asked]
         found = proposal_in(world, [prompts[k] for k in asked], texts)
         for place, triplet, short in zip(asked, found, cut, strict=True):
-            told = None if triplet is None or short else triplet.text()
-            valid = told is not None
-            grades[place] = Grade(float(valid), info={"readable": float(valid)}, answer=told)
+            text = None if triplet is None or short else triplet.text()
+            valid = text is not None
+            grades[place] = Grade(float(valid), info={"readable": float(valid)}, answer=text)
         waiting: list[tuple[int, str, Sequence[Any], Triplet]] = []
         for place, (prompt, response) in enumerate(zip(prompts, responses, strict=True)):
             if place in grades:

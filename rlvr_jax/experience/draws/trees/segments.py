@@ -68,11 +68,14 @@ class Segments:
                 request,
                 samples=1,
                 first_sample=int(number),
-                given=[*(request.given if before < 0 else self._kept(before, place)), *told],
+                given=[
+                    *(request.given if before < 0 else self._prefix(before, place)),
+                    *injected_tokens,
+                ],
                 unanswered=int(own),
                 limit=limit,
             )
-            for request, number, before, place, told, own in zip(
+            for request, number, before, place, injected_tokens, own in zip(
                 requests, sample, parent, cut, inject, unanswered, strict=True
             )
         ]
@@ -80,13 +83,13 @@ class Segments:
         # Of the given tokens only the opening of a view may be trained.
         end, injected = given_tokens(sampled.rollouts)[:, None], np.array(list(map(len, inject)))
         places = np.arange(sampled.rollouts.tokens.shape[1])[None]
-        told = (places >= end - injected[:, None]) & (places < end)
-        number = self._added(sampled.with_rollouts(mask=sampled.rollouts.mask & ~told))
+        is_injected = (places >= end - injected[:, None]) & (places < end)
+        number = self._added(sampled.with_rollouts(mask=sampled.rollouts.mask & ~is_injected))
         width = sampled.rollouts.tokens.shape[1]
         behind = parent >= 0
         if behind.any():
-            kept = behind[:, None] & (np.arange(width) < cut[:, None])
-            self.source[number] = np.where(kept, self.source[parent], self.source[number])
+            inherited = behind[:, None] & (np.arange(width) < cut[:, None])
+            self.source[number] = np.where(inherited, self.source[parent], self.source[number])
         prefill = given_tokens(sampled.rollouts) - [len(request.given) for request in own]
         self._opening[number] = np.where(behind, self._opening[parent], prefill)
         return number
@@ -135,7 +138,7 @@ class Segments:
         known.pop("temperature", None)
         self.batch = self.batch.with_rollouts(**known, length=length, truncated=truncated)
 
-    def _kept(self, segment: int, cut: int) -> list[int]:
+    def _prefix(self, segment: int, cut: int) -> list[int]:
         """The prefix of a segment after the opening of its view, which the actor adds again."""
         return self.batch.rollouts.tokens[segment, self._opening[segment] : cut].tolist()
 

@@ -58,7 +58,7 @@ def draw_turn(
       requests, limit, until: as for `advance`.
       behind: tokens that are given after the reply of a row.
     """
-    kept, tips = np.array([row.cut for row in rows]), [row.tip for row in rows]
+    cuts, tips = np.array([row.cut for row in rows]), [row.tip for row in rows]
     sampled = advance(
         segments,
         requests,
@@ -74,14 +74,16 @@ def draw_turn(
     rollouts = segments.batch.rollouts
     length = rollouts.length[sampled]
     places = np.arange(rollouts.tokens.shape[1])[None]
-    end = kept + [len(row.inject) for row in rows]
+    end = cuts + [len(row.inject) for row in rows]
     number = np.array([row.turn for row in rows])[:, None]
-    told = (places >= kept[:, None]) & (places < end[:, None])
+    of_reply = (places >= cuts[:, None]) & (places < end[:, None])
     written = (places >= end[:, None]) & (places < length[:, None])
     # If several rows continue after one reply, its source is the first row.
     first: dict[int, int] = {}
     owner = [first.setdefault(tip, number) for tip, number in zip(tips, sampled, strict=True)]
-    segments.source[sampled] = np.where(told, np.array(owner)[:, None], segments.source[sampled])
+    segments.source[sampled] = np.where(
+        of_reply, np.array(owner)[:, None], segments.source[sampled]
+    )
     shape = rollouts.tokens.shape
     new = {
         "turn": np.full(shape, -1, np.int32),
@@ -91,8 +93,8 @@ def draw_turn(
     # Copies: replies change them in place.
     known = {name: rollouts.get(name) for name in (*new, "tokens", "length", "truncated")}
     known = {name: new[name] if own is None else own.copy() for name, own in known.items()}
-    known["turn"][sampled] = np.where(written, 2 * number, np.where(told, 2 * number - 1, -1))
-    known["origin"][sampled] = np.where(told, TOOL, known["origin"][sampled])
+    known["turn"][sampled] = np.where(written, 2 * number, np.where(of_reply, 2 * number - 1, -1))
+    known["origin"][sampled] = np.where(of_reply, TOOL, known["origin"][sampled])
     segments.batch = segments.batch.with_rollouts(**known)
     return sampled
 
@@ -116,10 +118,10 @@ def answer_turns(
     ]
     # Given tokens and the end of a response are not part of its text.
     places = np.arange(budget)
-    said = rollouts.records["origin"][segments.source[tips], places] == 0
-    said &= places >= np.array([row.answered for row in rows])[:, None]
-    said &= places < (rollouts.length[tips] - ~paused)[:, None]
-    written = [rollouts.tokens[tips[place]][said[place]] for place in asked]
+    sampled = rollouts.records["origin"][segments.source[tips], places] == 0
+    sampled &= places >= np.array([row.answered for row in rows])[:, None]
+    sampled &= places < (rollouts.length[tips] - ~paused)[:, None]
+    written = [rollouts.tokens[tips[place]][sampled[place]] for place in asked]
     texts = row_texts(segments.batch.tokenizer, written)
     keys, waiting = {}, {}
     for place, text in zip(asked, texts, strict=True):
@@ -133,12 +135,12 @@ def answer_turns(
             waiting[place] = future
     for place, reply in how.replies(keys, waiting).items():
         row = rows[place]
-        told = how.take(reply, row.episode, segments.batch, row.tip, row.spare)
-        if told is None:
+        reply_tokens = how.take(reply, row.episode, segments.batch, row.tip, row.spare)
+        if reply_tokens is None:
             continue
-        row.active, row.inject = True, told
+        row.active, row.inject = True, reply_tokens
         if reply.text is not None:
-            row.turn, row.answered = row.turn + 1, row.cut + len(told)
+            row.turn, row.answered = row.turn + 1, row.cut + len(reply_tokens)
 
 
 @part

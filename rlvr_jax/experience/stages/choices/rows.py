@@ -29,13 +29,13 @@ def select_rows(
         wanted = turn.setting.samples
         taken, cleared = [], []
         for rows in batch.groups:
-            kept = np.asarray(choose(batch, rows, wanted, turn), int)
-            if len(kept) not in (0, wanted):
+            selected = np.asarray(choose(batch, rows, wanted, turn), int)
+            if len(selected) not in (0, wanted):
                 raise ValueError(
-                    f"select_rows: choose must select {wanted} rows or none, got {len(kept)}"
+                    f"select_rows: choose must select {wanted} rows or none, got {len(selected)}"
                 )
-            taken.append(kept if len(kept) else rows[:wanted])
-            cleared += [not len(kept)] * len(taken[-1])
+            taken.append(selected if len(selected) else rows[:wanted])
+            cleared += [not len(selected)] * len(taken[-1])
         chosen = batch.take(np.concatenate(taken)).without(np.array(cleared)).renumbered()
         metrics = {
             "selected_rows": float(len(chosen) / len(batch)),

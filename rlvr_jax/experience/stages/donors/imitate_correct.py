@@ -9,13 +9,13 @@ from rlvr_jax.types import is_correct
 def first_of_correct(batch: Batch) -> np.ndarray:
     """Correct rows that are the first with their tokens in their group, bool [B]."""
     rollouts, known = batch.rollouts, set()
-    kept = np.zeros(len(batch), bool)
+    is_first = np.zeros(len(batch), bool)
     texts = np.where(rollouts.mask, rollouts.tokens, -1)
     for row in np.flatnonzero(is_correct(rollouts.outcome)).tolist():
         text = int(rollouts.group[row]), texts[row].tobytes()
-        kept[row] = text not in known
+        is_first[row] = text not in known
         known.add(text)
-    return kept
+    return is_first
 
 
 def to_imitate(batch: Batch, rows: np.ndarray | bool) -> Batch:

@@ -41,9 +41,9 @@ def judge(asked: Judge, sampling: Mapping[str, Any] | None = None) -> Stage:
         numbers, words, counts = asked_about(asked, batch, rows, policy)
         info = [dict.fromkeys(asked.names, np.nan) for _ in batch.grades]
         grades = list(batch.grades)
-        for row, own, said in zip(rows.tolist(), numbers.tolist(), words, strict=True):
+        for row, own, text in zip(rows.tolist(), numbers.tolist(), words, strict=True):
             info[row] = dict(zip(asked.names, own, strict=True))
-            grades[row] = replace(grades[row], said=said)
+            grades[row] = replace(grades[row], said=text)
         return with_info(replace(batch, grades=grades), info), state, counts
 
     return Stage(apply, rewards=tuple(asked.names))
@@ -81,8 +81,8 @@ def compare_with(
         policy = JudgingPolicy(actor, turn.step, turn.key, sampling)
         numbers, words, counts = _asked(asked, texts, policy)
         heard = [
-            Heard(tuple(rows), None if np.isnan(own).any() else tuple(own), said)
-            for rows, own, said in zip(np.concatenate(shown).tolist(), numbers, words, strict=True)
+            Heard(tuple(rows), None if np.isnan(own).any() else tuple(own), text)
+            for rows, own, text in zip(np.concatenate(shown).tolist(), numbers, words, strict=True)
         ]
         if not both_orders:
             return np.where(swapped[:, None], numbers[:, ::-1], numbers), counts, heard

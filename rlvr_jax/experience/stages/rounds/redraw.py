@@ -165,23 +165,25 @@ def refilled(
     batch = changed(batch)
     sampled = [batch]
     key = turn.setting.sampler_key(turn.step)
-    kept, spare = _sorted(batch, 0, when)
-    while len(kept) < wanted and len(sampled) < rounds:
-        requests = turn.more(pool(wanted - len(kept), len(kept), len(kept) + len(spare)))
+    selected, spare = _sorted(batch, 0, when)
+    while len(selected) < wanted and len(sampled) < rounds:
+        requests = turn.more(
+            pool(wanted - len(selected), len(selected), len(selected) + len(spare))
+        )
         if not requests:
             break
         sampled.append(changed(actor.grade(actor.draw(requests, key))))
         more = _sorted(sampled[-1], len(sampled) - 1, when)
-        kept, spare = kept + more[0], spare + more[1]
+        selected, spare = selected + more[0], spare + more[1]
     metrics = {
         "refill/rounds": len(sampled),
-        "refill/accepted_fraction": len(kept) / (len(kept) + len(spare)),
-        "refill/filled_with_dropped": max(0, wanted - len(kept)),
+        "refill/accepted_fraction": len(selected) / (len(selected) + len(spare)),
+        "refill/filled_with_dropped": max(0, wanted - len(selected)),
     }
     if len(sampled) == 1 and len(batch.groups) <= wanted:
         dropped = [row for _, rows in spare for row in rows]
         return batch.without(np.isin(np.arange(len(batch)), dropped)), metrics
-    parts = [sampled[number].take(rows) for number, rows in kept[:wanted]]
+    parts = [sampled[number].take(rows) for number, rows in selected[:wanted]]
     for number, rows in spare[: wanted - len(parts)]:
         dropped = sampled[number].take(rows)
         parts.append(dropped.without(np.ones(len(dropped), bool)))
@@ -193,5 +195,5 @@ def _sorted(batch: Batch, number: int, when: GroupTest):
     outcomes = batch.outcomes()
     dropped = np.asarray(when(outcomes)) | np.isnan(outcomes).all(axis=1)
     places = [(number, rows) for rows in batch.groups]
-    kept = [place for place, out in zip(places, dropped, strict=True) if not out]
-    return kept, [place for place, out in zip(places, dropped, strict=True) if out]
+    selected = [place for place, out in zip(places, dropped, strict=True) if not out]
+    return selected, [place for place, out in zip(places, dropped, strict=True) if out]

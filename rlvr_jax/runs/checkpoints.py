@@ -98,7 +98,7 @@ class Checkpoints:
             self._write(step, state)
 
     def _write(self, step: int, state: RunState) -> None:
-        with self._told():
+        with self._disk_errors():
             self._manager.save(step, args=ocp.args.StandardSave(_named(state)))
             if not has_accelerator():
                 self._manager.wait_until_finished()
@@ -144,7 +144,7 @@ class Checkpoints:
         return jax.tree.unflatten(jax.tree.structure(like), leaves)
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _disk_errors(self) -> Iterator[None]:
         """Tells a full disk from other errors of orbax, which has one kind for all."""
         try:
             yield
@@ -159,7 +159,7 @@ class Checkpoints:
         Raises:
           OSError: it has filled the disk.
         """
-        with self._told():
+        with self._disk_errors():
             self._manager.wait_until_finished()
         self._manager.close()
 

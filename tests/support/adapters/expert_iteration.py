@@ -4,9 +4,9 @@ import golden_vectors as golden
 import jax
 import jax.numpy as jnp
 import numpy as np
-from rlvr_jax.experience.stages.donors.imitate_correct import first_of_correct, to_imitate
 
 from rlvr_jax.analysis import best_of_k, majority_answer, pass_at_k
+from rlvr_jax.experience.stages.donors.imitate_correct import first_of_correct, to_imitate
 from rlvr_jax.methods import recipe
 from rlvr_jax.types import Recipe
 

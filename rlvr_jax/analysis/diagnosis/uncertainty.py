@@ -21,7 +21,7 @@ from rlvr_jax.analysis.law_section import law_section
 from rlvr_jax.analysis.run_directory import Run
 
 _TENTH = 0.1
-_COLLAPSED, _KEPT = 0.2, 0.8  # of the first entropy that is left; the words for it are ours
+_COLLAPSED, _UNSPENT = 0.2, 0.8  # of the first entropy that is left; the words for it are ours
 _MOST_POINTS = 300
 _FEWEST_STEPS = 10
 
@@ -57,12 +57,12 @@ def _spent(topic: Topic, steps: np.ndarray, entropy: np.ndarray) -> None:
     first, last = entropy[:window], entropy[-window:]
     some = first.mean() > 0
     left = last.mean() / first.mean() if some else np.inf if last.mean() > 0 else 1.0
-    word = "kept" if left >= _KEPT else "mostly spent" if left <= _COLLAPSED else "partly spent"
-    word = "grown" if left > 1 / _KEPT else word
+    word = "kept" if left >= _UNSPENT else "mostly spent" if left <= _COLLAPSED else "partly spent"
+    word = "grown" if left > 1 / _UNSPENT else word
     drop = first.mean() - last.mean()
     early = entropy[: max(1, round(FIRST_FRACTION * len(steps)))][-window:].mean()
     # A fraction of a tiny drop can have any value.
-    fraction = (first.mean() - early) / drop if left < _KEPT else None
+    fraction = (first.mean() - early) / drop if left < _UNSPENT else None
     topic.numbers |= {
         "first": float(first.mean()),
         "last": float(last.mean()),

@@ -9,7 +9,7 @@ The pieces of work are the first steps of the quickstart and of SmolLM2, and som
 (`experiments.bench_work`). A step is the training loop's own, verification and metrics
 included; times are medians of warm steps. The floor is the time that the matrix products take at
 the rate of a large one in the work's own dtype, or the weights at the speed of memory where that is
-slower, both measured in the same run; `mfu` is the share of that rate. It counts the tokens that
+slower, both measured in the same run; `mfu` is the fraction of that rate. It counts the tokens that
 were drawn and no padding; the prompt of every rollout in the update and once per group in the
 sampler; and no pass for old log-probs. `least_s` counts the
 prompt once per group in the update too, what all prompts begin with once for all, and no pass for
@@ -248,7 +248,7 @@ def _floor(
     prefill = heads / machine.rate
     token = 2 * (layers + unembedding) + attention(np.mean(asked + responses / 2))
     drawing = [np.sum(responses > place) for place in range(rollouts.length.max())]
-    # They are read as what they are multiplied in, and updated as they are kept, in float32.
+    # They are read in the dtype of the products, and updated as they are stored, in float32.
     least = jnp.dtype(config.compute_dtype).itemsize * weights / machine.bandwidth
     decode = sum(max(rows * token / machine.rate, least) for rows in drawing[int(shared) :])
     if shared:

@@ -24,8 +24,8 @@ import tyro
 from rlvr_jax import policy
 from rlvr_jax.analysis.diagnosis import diagnose_answers, write_page
 from rlvr_jax.analysis.weights.checkpoints import compare_folders
-from rlvr_jax.diagnosis.kept_pair import load_answers
 from rlvr_jax.diagnosis.policy_pair import score_answers, score_branching
+from rlvr_jax.diagnosis.stored_pair import load_answers
 from rlvr_jax.policy.scoring import CHUNK
 from rlvr_jax.rollout import load_rollouts, named_key, save_rollouts
 from rlvr_jax.runs import described, guarded

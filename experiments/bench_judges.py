@@ -38,7 +38,7 @@ class Config:
     milliseconds: float = 100.0
     """Until the server answers."""
     repeats: int = 3
-    """Measurements, of which the median is told."""
+    """Measurements, of which the median is printed."""
     serve: bool = False
     """Be the server: prints its address and ends with its input."""
 

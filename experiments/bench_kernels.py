@@ -15,11 +15,11 @@ results. `xla nucleus` is the entropy of the nucleus, which naive does not have.
 `processor_to_naive` compares the processor time of all threads, which other programs on the machine
 move less; it means nothing on an accelerator.
 
-A second table says what share of the time remains if only some tokens count. Where `libtpu` is
-installed, a third one has the TPU kernel compiled ahead of time: temporary memory, share of the
-matrix units' slots in use by the static schedule, and milliseconds at the chip's peak and at that
-share (`tpu_schedule`); no TPU is needed, and none of it is a measurement. With `--programs` neither
-is made, unless `--chips` asks for the third.
+A second table has the fraction of the time that remains if only some tokens count. Where `libtpu`
+is installed, a third one has the TPU kernel compiled ahead of time: temporary memory, fraction of
+the matrix units' slots in use by the static schedule, and milliseconds at the chip's peak and at
+that fraction (`tpu_schedule`); no TPU is needed, and none of it is a measurement. With
+`--programs` neither is made, unless `--chips` asks for the third.
 """
 
 import argparse
@@ -47,7 +47,7 @@ _SHAPES = ("4096x256x512", "4096x512x8192", "2048x896x151936")
 _LITE = ("logp", "entropy")
 _FULL = (*_LITE, "p_squared", "p_squared_logp")
 WALL, PROCESSOR = 0, 1
-SHARES = (1.0, 0.5, 0.2, 0.1)
+FRACTIONS = (1.0, 0.5, 0.2, 0.1)
 _CHIPS = ("v5e", "v5p", "v6e")
 _TPU_SHAPES = ((8192, 3584, 152064), (8192, 896, 151936))  # of Qwen2.5 7B and 0.5B
 
@@ -230,18 +230,18 @@ def measure(
 
 
 def selection(shape: tuple[int, int, int], dtype: DTypeLike, repeats: int) -> list[dict[str, Any]]:
-    """Rows of the second table: time at each share of selected tokens over that of all."""
+    """Rows of the second table: time at each fraction of selected tokens over that of all."""
     inputs = _make_inputs(shape, dtype)
     chosen = jax.random.permutation(jax.random.key(1), shape[0])
     function = ours("xla", _LITE)
     forward, backward = {}, {}
-    for share in SHARES:
-        mask = chosen < round(share * shape[0])
-        forward[f"{share}"] = jax.jit(ours("xla", _LITE, mask=mask))
+    for fraction in FRACTIONS:
+        mask = chosen < round(fraction * shape[0])
+        forward[f"{fraction}"] = jax.jit(ours("xla", _LITE, mask=mask))
         weight = mask.astype(jnp.float32)
         # With linearization outside the timed call, only the backward pass is timed.
         pullback = jax.jit(jax.vjp(lambda h, w: function(h, w, inputs[2]), *inputs[:2])[1])
-        backward[f"{share}"] = lambda *_, pull=pullback, c=weight: pull((c, c))
+        backward[f"{fraction}"] = lambda *_, pull=pullback, c=weight: pull((c, c))
     rows = []
     for title, programs in (("masked forward", forward), ("backward alone", backward)):
         rounds = timed_rounds(programs, inputs, repeats)
@@ -250,11 +250,11 @@ def selection(shape: tuple[int, int, int], dtype: DTypeLike, repeats: int) -> li
                 "shape": "x".join(map(str, shape)),
                 "dtype": jnp.dtype(dtype).name,
                 "pass": title,
-                "selected": float(share),
-                "to_all": ratio(rounds, share, "1.0"),
-                "processor_to_all": ratio(rounds, share, "1.0", PROCESSOR),
+                "selected": float(fraction),
+                "to_all": ratio(rounds, fraction, "1.0"),
+                "processor_to_all": ratio(rounds, fraction, "1.0", PROCESSOR),
             }
-            for share in programs
+            for fraction in programs
         ]
     return rows
 

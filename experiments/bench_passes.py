@@ -13,8 +13,8 @@ A probe asks a question behind every response and reads one token. Without a cac
 over prompt, response and question (`verdicts`), beside a forward pass over as many tokens; with the
 rows' cache still held (`rollout.probe`) it is beside feeding the question alone (`prefill`).
 
-A store is pushed to and read from as a method with replay does in a step; its share is of the time
-of a step of GRPO on the same piece of work.
+A store is pushed to and read from as a method with replay does in a step; its fraction is of the
+time of a step of GRPO on the same piece of work.
 """
 
 import tempfile
@@ -53,7 +53,7 @@ class Config:
     size: str = "S"
     """Piece of work, as in experiments.bench."""
     repeats: int = 7
-    """Times that each is called, in turns; the least is told."""
+    """Times that each is called, in turns; the least is printed."""
     store: int = 100_000
     """Rows of the store; 0: none is timed."""
 
@@ -109,8 +109,8 @@ def _teachers(config: Config, model: Model, params: Params, batch: Rollouts) -> 
         return lambda: whole((hidden, embedded), (beside, embedded_beside), batch)
 
     def at_ids(states, unembedding, batch, ids):
-        told = score_hidden(model, states, unembedding, batch, {"entropy", "logsumexp"})
-        return told, logits_of_ids(model, states, unembedding, batch, ids)
+        stats = score_hidden(model, states, unembedding, batch, {"entropy", "logsumexp"})
+        return stats, logits_of_ids(model, states, unembedding, batch, ids)
 
     def sampled(states, unembedding, batch):
         return score_hidden(model, states, unembedding, batch, {"logp"}).logp
@@ -131,26 +131,26 @@ def _teachers(config: Config, model: Model, params: Params, batch: Rollouts) -> 
         "likeliest": update({*likeliest[0], "teacher_topk_logp"}, likeliest[1]),
         "likeliest, product": lambda: at_ids(beside, embedded_beside, batch, ids),
     }
-    told = _least(config.repeats, timed)
+    seconds = _least(config.repeats, timed)
     table = Table("asked of the teacher", "cost, s", "forward, s", "product, s", "of forward")
     for name, cost, own in (
-        ("log-probs of the sampled tokens", told["sampled"], told["sampled, product"]),
+        ("log-probs of the sampled tokens", seconds["sampled"], seconds["sampled, product"]),
         *(
             (
                 f"{each} over the vocabulary, in an update",
-                told[each] - told["none"],
-                told[f"{each}, product"] - told["none, product"],
+                seconds[each] - seconds["none"],
+                seconds[f"{each}, product"] - seconds["none, product"],
             )
             for each in ("kl", "js")
         ),
         (
             f"log-probs of the policy's {TOP_K} likeliest, in an update",
-            told["likeliest"] - told["likeliest, none"],
-            told["likeliest, product"],
+            seconds["likeliest"] - seconds["likeliest, none"],
+            seconds["likeliest, product"],
         ),
     ):
-        ratio = (cost - own) / told["forward"]
-        numbers = (f"{x:.4f}" for x in (cost, told["forward"], own))
+        ratio = (cost - own) / seconds["forward"]
+        numbers = (f"{x:.4f}" for x in (cost, seconds["forward"], own))
         table.add_row(name, *numbers, f"{ratio:.2f}")
     return table
 
@@ -173,7 +173,7 @@ def _probes(config: Config, model: Model, params: Params, batch: Rollouts) -> Ta
     feed, ask = (jax.jit(partial(f, model)) for f in (prefill, probe))
     pool = feed(params, pool, whole, jnp.full(rows, whole.shape[1], jnp.int32))
     read, verdict = (jax.jit(partial(f, model)) for f in (policy.hidden_states, verdicts))
-    told = _least(
+    seconds = _least(
         config.repeats,
         {
             "read": lambda: read(params, wider),
@@ -186,8 +186,8 @@ def _probes(config: Config, model: Model, params: Params, batch: Rollouts) -> Ta
         f"probe of {ASKED} tokens behind {whole.shape[1]}", "cost, s", "floor, s", "ratio"
     )
     for name, cost, floor in (
-        ("without a cache: a pass over each row", told["verdict"], told["read"]),
-        ("with the cache held: the question alone", told["probe"], told["fed"]),
+        ("without a cache: a pass over each row", seconds["verdict"], seconds["read"]),
+        ("with the cache held: the question alone", seconds["probe"], seconds["fed"]),
     ):
         table.add_row(name, f"{cost:.4f}", f"{floor:.4f}", f"{cost / floor:.2f}")
     return table

@@ -1,4 +1,4 @@
-"""What a redraw costs against the share of the groups that are drawn again.
+"""The cost of a redraw against the fraction of the groups that are sampled again.
 
     python -m experiments.bench_redraw
 
@@ -44,11 +44,11 @@ def main(arguments: Sequence[str]) -> None:
     size, samples = len(requests), requests[0].samples
     key = jax.random.key(1)
     table = Table("groups", "program", "again, s", "program, s", "again / program", "/ batch")
-    shares = sorted({1, *(max(1, size * part // 16) for part in (1, 2, 3, 4, 6, 8, 12, 16))})
+    numbers = sorted({1, *(max(1, size * part // 16) for part in (1, 2, 3, 4, 6, 8, 12, 16))})
     whole = _seconds(
         [lambda: actor.draw([replace(a, view=requests[0].view) for a in requests], key)], 3
     )[0]
-    for number in shares:
+    for number in numbers:
         own = requests[:number]
         # In calls of whole programs: so many prompts each.
         programs = [size for _, _, size in calls_of(number, samples, actor.sampler)]

@@ -3,10 +3,10 @@
     python -m experiments.bench_rollouts
 
 `plain`: tokens per second of whole responses. `turns`: responses with a tool that takes 50 ms,
-half of the prompts being drawn while the other half is answered, beside lockstep, where all wait;
-idle is the share of the time in which nothing is drawn. `tail`: one prompt in eight is answered at
-ten times the length of the others; decode steps in lockstep and where a row that ends makes
-room, by the lengths that were drawn, and the seconds of both. `fork`: half of the rows become
+half of the prompts being sampled while the other half is answered, next to lockstep, where all
+wait; idle is the fraction of the time in which nothing is sampled. `tail`: one prompt in eight is
+answered at ten times the length of the others; decode steps in lockstep and where a row that ends
+makes room, by the lengths that were drawn, and the seconds of both. `fork`: half of the rows become
 copies of the others. `tree`: what its pieces are on the host. A policy with random weights writes;
 it says nothing.
 """
@@ -166,22 +166,22 @@ def _turns(config: Config, run: Run):
     for name, prompts in (("turns, two halves", 2), ("turns, lockstep", 1)):
         actor, requests = _actor(run), _requests(run, prompts, config.rows)
         turn = StepContext(0, jax.random.key(1), run.setting, lambda count: [])
-        shares = []
+        times = []
 
-        def sampled(actor=actor, requests=requests, turn=turn, shares=shares):
+        def sampled(actor=actor, requests=requests, turn=turn, times=times):
             actor.seconds.clear()
             started = time.perf_counter()
-            _, _, told = draw.apply(requests, actor, (), turn)
-            shares.append((sum(actor.seconds), time.perf_counter() - started))
-            return told
+            _, _, metrics = draw.apply(requests, actor, (), turn)
+            times.append((sum(actor.seconds), time.perf_counter() - started))
+            return metrics
 
-        seconds, told = _timed(sampled, config.rounds)
-        idle = np.median([1 - busy / wall for busy, wall in shares[1:]])
-        turn_seconds = np.median([busy for busy, _ in shares[1:]]) / (config.replies + 1)
+        seconds, metrics = _timed(sampled, config.rounds)
+        idle = np.median([1 - busy / wall for busy, wall in times[1:]])
+        turn_seconds = np.median([busy for busy, _ in times[1:]]) / (config.replies + 1)
         yield (
             name,
             (
-                f"{seconds:.2f} s for {told['turns']:.0f} turns, a turn of all rows computes"
+                f"{seconds:.2f} s for {metrics['turns']:.0f} turns, a turn of all rows computes"
                 f" {1000 * turn_seconds:.0f} ms; tool {1000 * config.tool_seconds:.0f} ms; idle"
                 f" {idle:.0%}"
             ),

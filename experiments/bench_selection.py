@@ -28,7 +28,7 @@ from rich.console import Console
 from rlvr_jax.experiments.bench_kernels import PROCESSOR, WALL, filled, ratio, timed_rounds
 from rlvr_jax.kernels import selection
 
-_SHARE = 0.002
+_FRACTION = 0.002
 _FRACTION = 0.8
 
 Values = Float[Array, "B T"]
@@ -102,7 +102,7 @@ def random_inputs(rows: int, tokens: int) -> _Inputs:
     mask = np.arange(tokens) < length[:, None]
     advantage = np.repeat(random.normal(size=(rows, 1)), tokens, axis=1).astype(np.float32)
     logp = -random.exponential(size=mask.shape).astype(np.float32)
-    k = np.int32(max(_SHARE * mask.sum(), 1))
+    k = np.int32(max(_FRACTION * mask.sum(), 1))
     arrays = advantage, logp, mask, k, np.arange(rows, dtype=np.int32)
     return _Inputs(*map(jnp.asarray, arrays), jax.random.key(0))
 

@@ -187,9 +187,9 @@ def main(arguments: Sequence[str]) -> None:
             continue
         seconds = rate(task, config.rows)
         worst, what = hostile(task)
-        told = f"{1 / seconds:,.0f}", f"{1000 * seconds:.3f}", f"{worst:.2f}", what
+        cells = f"{1 / seconds:,.0f}", f"{1000 * seconds:.3f}", f"{worst:.2f}", what
         known = any(prompt.gold for prompt in task.train)
-        table.add_row(name if known else f"{name}, of no answer", *told)
+        table.add_row(name if known else f"{name}, of no answer", *cells)
     console = Console()
     console.print(table)
     for line in left_out:

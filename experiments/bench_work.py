@@ -2,9 +2,9 @@
 
 `quickstart` and `SmolLM2` are the first steps of those programs, with GRPO. S, M and L are fixed:
 a random policy of Qwen2's shape in float32, prompts of 32 tokens, exactly 64 new ones (there is no
-stop token), temperature 1, reward the share of even token ids, GRPO, Adam, one update on the whole
-batch. `Qwen2.5-0.5B` is one more of that kind, made for an accelerator: products in bfloat16, 256
-new tokens.
+stop token), temperature 1, reward the fraction of even token ids, GRPO, Adam, one update on the
+whole batch. `Qwen2.5-0.5B` is one more of that kind, made for an accelerator: products in bfloat16,
+256 new tokens.
 """
 
 import dataclasses
@@ -130,12 +130,12 @@ def _task(work: Work) -> Task:
     numbers = random.integers(0, work.model.vocab_size, (work.prompts * 16, PROMPT_TOKENS))
     prompts = [Prompt(" ".join(map(_word, row))) for row in numbers.tolist()]
 
-    def share_of_even_ids(prompt, response):
+    def fraction_of_even_ids(prompt, response):
         del prompt
         ids = [int(word[1:]) for word in response.text.split()]
         return sum(number % 2 == 0 for number in ids) / len(ids)
 
-    verify = graded_one_by_one(share_of_even_ids)
+    verify = graded_one_by_one(fraction_of_even_ids)
     return Task("bench", prompts[:-1], prompts[-1:], verify, work.new_tokens)
 
 

@@ -4,7 +4,7 @@
     python -m experiments.compare --methods grpo grpo:learning_rate=1e-4,clip_high=0.28
 
 Runs go on side by side, one core each, all on one host. Every run is a run directory of its own
-below `run_dir`; finished ones are kept, so an interrupted comparison goes on with `--resume`, and
+below `run_dir`; finished ones stay, so an interrupted comparison goes on with `--resume`, and
 methods or seeds can be added later.
 """
 
@@ -84,10 +84,10 @@ def main(arguments: Sequence[str]) -> None:
         # The page tells of all others, and how far these came.
         failed = error
     page = config.run_dir / "comparison"
-    # Of a run that failed before its first evaluation there is nothing to tell.
-    untold = {path for path in (failed.failures if failed else ()) if not _is_evaluated(path)}
+    # A run that failed before its first evaluation has no results.
+    unfinished = {path for path in (failed.failures if failed else ()) if not _is_evaluated(path)}
     runs = {
-        entry: [each.run_dir for each in own if each.run_dir not in untold]
+        entry: [each.run_dir for each in own if each.run_dir not in unfinished]
         for entry, own in settings.items()
     }
     runs = {entry: directories for entry, directories in runs.items() if directories}

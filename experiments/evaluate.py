@@ -228,10 +228,10 @@ def _print_choices(config: Config, found: Answered, result: Evaluation) -> None:
     print(f"chosen by {config.scorer}: {found.tokens:.0f} tokens, {found.unscored} without a score")
     curves = chosen_rates(found, rules, config.strength)
     for n in sizes_up_to(found.correct.shape[1]):
-        told = pass_at_k(
+        pass_rates = pass_at_k(
             np.full(len(found.correct), found.correct.shape[1]), found.correct.sum(axis=1), n
         )
-        rows = {"pass": told} | {name: curve[n] for name, curve in curves.items()}
+        rows = {"pass": pass_rates} | {name: curve[n] for name, curve in curves.items()}
         for name, values in rows.items():
             interval = bootstrap_mean(values[None], result.weights)
             print(f"{f'choice/{name}@{n}':<40} {interval}")

@@ -152,7 +152,7 @@ def write_pages(out: Path) -> None:
         own = [row for row in rows if row["board"] == name]
         if not own:
             continue
-        most = f"draw {_told(board.sampled_tokens)} tokens"
+        most = f"draw {_tokens_text(board.sampled_tokens)} tokens"
         most = most if board.sampled_tokens else f"take {board.steps} steps"
         model = ", SmolLM2-135M-Instruct" * (board.model == "smollm2")
         budget = f"Task `{board.task}`{model}, its presets; each run may {most}."
@@ -177,7 +177,7 @@ def write_pages(out: Path) -> None:
     readme.write_text(_README + "\n".join(links) + "\n")
 
 
-def _told(tokens: float) -> str:
+def _tokens_text(tokens: float) -> str:
     """A number of tokens in words: 1.34 million, 48,000."""
     return f"{tokens / 1e6:.3g} million" if tokens >= 1e6 else f"{tokens:,.0f}"
 
@@ -195,7 +195,7 @@ def _notes(board: Board, ended: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         if min(sampled) < board.sampled_tokens:
             short = sum(each < board.sampled_tokens for each in sampled)
             note = f"{short} of {len(sampled)} runs took all their steps before they had drawn the"
-            note += f" budget: {_told(np.mean(sampled))} tokens in the mean"
+            note += f" budget: {_tokens_text(np.mean(sampled))} tokens in the mean"
             add(entry, note)
     if board.chooses:
         for method, entry in chosen_entries(ended, board.main).items():

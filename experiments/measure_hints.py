@@ -4,7 +4,7 @@
 
 Held-out prompts, plain, with the first words of their gold as a hint, and with another answer: the
 gold, or a legal attempt of a form that misses the target. A line each: pass@1 and pass@32 of easy
-and hard prompts, the share of last attempts that are of the right form, and the share of responses
+and hard prompts, the fraction of last attempts of the right form, and the fraction of responses
 that are the shown answer.
 """
 
@@ -48,12 +48,12 @@ class Config:
 Shown = Callable[[Prompt, np.random.Generator], tuple[str, str]]
 
 
-def hint(share: float) -> Shown:
+def hint(fraction: float) -> Shown:
     """The first words of the gold."""
 
     def shown(prompt, random):
         del random
-        words = prompt.solution[: round(share * len(prompt.solution))]
+        words = prompt.solution[: round(fraction * len(prompt.solution))]
         return with_hint(prompt, "".join(words)), ""
 
     return shown
@@ -79,7 +79,7 @@ def wrong_answer(form: str) -> Shown:
 
 SHOWN: dict[str, Shown] = {
     "plain": lambda prompt, random: (prompt.text, ""),
-    **{f"hint {share:.0%}": hint(share) for share in (0.25, 0.5, 0.75)},
+    **{f"hint {fraction:.0%}": hint(fraction) for fraction in (0.25, 0.5, 0.75)},
     "right answer": right_answer,
     "wrong answer, left": wrong_answer("left"),
     "wrong answer, right": wrong_answer("right"),

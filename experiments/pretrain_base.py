@@ -100,7 +100,7 @@ class Rows(NamedTuple):
     tokens: np.ndarray
     length: np.ndarray
     prompt_length: np.ndarray
-    told: np.ndarray
+    by_tool: np.ndarray
 
 
 def trace(prompt: Prompt, config: Config, random: np.random.Generator) -> str:
@@ -256,7 +256,7 @@ def calculation_rows(config: Config, ids: dict[str, int]) -> Rows:
     rows = padded_rows(traces, ids)
     places = np.arange(rows.tokens.shape[1])[None]
     begin, end = np.array(replies).T[:, :, None]
-    return rows._replace(told=(places >= begin) & (places < end))
+    return rows._replace(by_tool=(places >= begin) & (places < end))
 
 
 def number_features(width: int) -> np.ndarray:
@@ -321,7 +321,7 @@ def main(config: Config) -> None:
             hidden = model.hidden(params, batch.tokens[:, :-1])
             positions = jnp.arange(1, batch.tokens.shape[1])[None]
             mask = positions >= batch.prompt_length[:, None]
-            mask &= (positions < batch.length[:, None]) & ~batch.told[:, 1:]
+            mask &= (positions < batch.length[:, None]) & ~batch.by_tool[:, 1:]
             stats = token_stats(
                 hidden.reshape(-1, shape.width),
                 model.unembedding(params),

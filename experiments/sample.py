@@ -87,8 +87,8 @@ def main(arguments: Sequence[str]) -> None:
             _, answers = ask(prompt)
             whole = [continued(prompt, answer) for answer in answers]
             grades = tasks.grades_of(task, [prompt] * len(whole), whole)
-            told = ", ".join(str(grade.outcome) for grade in grades)
-            console.print(f"graded {told}", style="dim", highlight=False)
+            outcomes = ", ".join(str(grade.outcome) for grade in grades)
+            console.print(f"graded {outcomes}", style="dim", highlight=False)
     elif config.prompt:
         ask(Prompt(config.prompt))
     else:
@@ -146,29 +146,29 @@ def _talk(ask: Ask, console: Console, remembered: bool) -> None:
     """Asks what is typed until the input ends.
 
     Args:
-      remembered: behind what was said before, for which a chat template is needed.
+      remembered: with the messages before it, for which a chat template is needed.
     """
-    told = "each line is asked by itself, as there is no chat template"
+    note = "each line is asked by itself, as there is no chat template"
     if remembered:
-        told = "each line is asked behind those before; an empty one begins anew"
-    console.print(f"{told}; Ctrl-D ends", style="dim", highlight=False)
-    said: list[dict[str, str]] = []
+        note = "each line is asked behind those before; an empty one begins anew"
+    console.print(f"{note}; Ctrl-D ends", style="dim", highlight=False)
+    messages: list[dict[str, str]] = []
     while True:
         try:
             text = console.input("[bold]> [/]")
         except (EOFError, KeyboardInterrupt):
             return
         if not text.strip():
-            said = []
+            messages = []
             continue
         try:
-            _, (answer, *_) = ask(Prompt(text, messages=said))
+            _, (answer, *_) = ask(Prompt(text, messages=messages))
         except ValueError as error:
             console.print(Text(f"error: {error}", style="red"))
-            said = []
+            messages = []
             continue
         if remembered:
-            said += [
+            messages += [
                 {"role": "user", "content": text},
                 {"role": "assistant", "content": answer.text},
             ]
@@ -185,13 +185,13 @@ def _coloured(tokenizer, sampled: Rollouts, row: int) -> Text:
         text.append(piece, Style(color=_colour(float(nats))))
     cut = ", cut" if sampled.truncated[row] else ""
     nats = float(entropy.mean()) if length else 0.0
-    told = f"{length} token{'s' * (length != 1)}{cut}, entropy {nats:.3f} nats"
-    return text.append(f"  [{told}]", "dim")
+    summary = f"{length} token{'s' * (length != 1)}{cut}, entropy {nats:.3f} nats"
+    return text.append(f"  [{summary}]", "dim")
 
 
 def _colour(nats: float) -> str:
-    share = min(max(nats, 0.0) / SCALE, 1.0)
-    mixed = (round(cold + share * (warm - cold)) for cold, warm in zip(COLD, WARM, strict=True))
+    fraction = min(max(nats, 0.0) / SCALE, 1.0)
+    mixed = (round(cold + fraction * (warm - cold)) for cold, warm in zip(COLD, WARM, strict=True))
     return "#{:02x}{:02x}{:02x}".format(*mixed)
 
 

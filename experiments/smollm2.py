@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from rlvr_jax.policy import shipped_weights
 from rlvr_jax.runs import describe_end, guarded, parse_config, train
 
-# Of the answers of GRPO, which is told of the number alone, some run on until they are cut.
+# Some responses of GRPO, whose grade is of the number alone, continue until they are truncated.
 TASKS = {"easy": ("arithmetic", "gdpo"), "hard": ("arithmetic:hard", "grpo")}
 
 

@@ -62,7 +62,7 @@ def questions(calls: float = 0.5, train: int = 400, test: int = 64, seed: int = 
     """Sums and products of two- and three-digit numbers, a quarter each.
 
     Args:
-      calls: share of the worked solutions that call the calculator; the others are the answer
+      calls: fraction of the worked solutions that call the calculator; the others are the answer
         alone. With all of them SmolLM2 calls it always, and there is nothing left to be learned.
       train, test: prompts of the splits, of all kinds together.
       seed: of the numbers.
@@ -91,14 +91,13 @@ def questions(calls: float = 0.5, train: int = 400, test: int = 64, seed: int = 
 
 
 def verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
-    """Right if the last number is that stands behind what the calculator said, which ends its
-    line."""
+    """Correct if the last number is the one after the calculator's reply, which ends its line."""
     grades = []
     for prompt, response in zip(prompts, responses, strict=True):
         number = last_number(response.text.rpartition("\n")[2])
-        told = {"calls": float(response.text.count(END)), "ended": float(not response.truncated)}
+        info = {"calls": float(response.text.count(END)), "ended": float(not response.truncated)}
         answer = None if number is None else str(number)
-        grades.append(Grade(float(number == prompt.answer), info=told, answer=answer))
+        grades.append(Grade(float(number == prompt.answer), info=info, answer=answer))
     return grades
 
 

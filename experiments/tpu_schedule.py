@@ -2,10 +2,10 @@
 
     python -m experiments.tpu_schedule v5e --width 3584 --vocabulary 152064
 
-The compiler of PyPI's `libtpu` writes down which units each instruction bundle uses. The share is
-that of the matrix units' slots in use in the bundles of one step of the grid; branches that a step
-in the middle does not take are left out. It is an estimate and no measurement: a schedule does not
-wait for memory.
+The compiler of PyPI's `libtpu` records the units that each instruction bundle uses. The result is
+the fraction of the matrix units' slots in use in the bundles of one step of the grid; branches that
+a step in the middle does not take are left out. It is an estimate and no measurement: a schedule
+does not wait for memory.
 """
 
 import argparse
@@ -37,7 +37,7 @@ class Schedule(NamedTuple):
 
     Fields:
       bundles: instruction bundles that a step of the grid runs through.
-      matrix_fraction: share of the matrix units' slots in use in them.
+      matrix_fraction: fraction of the matrix units' slots in use in them.
     """
 
     bundles: int

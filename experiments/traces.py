@@ -3,9 +3,10 @@
     python -m experiments.traces --model runs/long/policy --task brackets --out teacher.jsonl
     python -m experiments.train --method luffy_mixed --task traces:teacher.jsonl --run-dir runs/own
 
-The policy answers train prompts some times each; what the task's verifier grades as right is kept,
-different answers alone. `solution` of a row is the shortest of them, in tokens, or the first one;
-`solutions` are all. A line says how many prompts have a trace, and how many answers were right.
+The policy answers train prompts some times each; those that the verifier grades as correct are
+stored, only different answers. `solution` of a row is the shortest of them, in tokens, or the first
+one; `solutions` are all. A line says how many prompts have a trace, and how many answers were
+right.
 """
 
 from collections.abc import Sequence
@@ -46,7 +47,7 @@ class Config:
     samples: int = 8
     """Answers to each."""
     per_prompt: int = 4
-    """Right answers that are kept of a prompt, at most."""
+    """Right answers that are stored of a prompt, at most."""
     shown: Literal["shortest", "first"] = "shortest"
     """Which of them is the solution."""
     temperature: float = 1.0

@@ -278,7 +278,7 @@ def merge_shards(sums: Sums, axis_name: str) -> Sums:
 
 
 def finish(sums: Sums, vocabulary_size: int | Int[Array, ""]) -> Statistics:
-    """The statistics that the sums determine, kept inside their mathematical bounds.
+    """The statistics that the sums determine, clipped to their mathematical bounds.
 
     Rounding can carry a statistic an ulp across its bound (a positive log-prob, an entropy below
     0); clamps undo that and nothing else.
@@ -446,11 +446,15 @@ def _relative_to(largest, sums: Sums) -> Sums:
 
 def _add(left: Sums, right: Sums) -> Sums:
     """Adds sums that are measured from the same logit; `max_id` stays the right one's."""
-    kept = {"largest": right.largest, "max_id": right.max_id, "second_ratio": right.second_ratio}
-    nothing = dict.fromkeys(kept)
+    of_right = {
+        "largest": right.largest,
+        "max_id": right.max_id,
+        "second_ratio": right.second_ratio,
+    }
+    nothing = dict.fromkeys(of_right)
     total = jax.tree.map(jnp.add, left._replace(**nothing), right._replace(**nothing))
     if total.spread is not None:
-        share = left.s0 / jnp.where(total.s0 > 0, total.s0, 1)
-        between = share * right.s0 * jnp.square(_mean(left) - _mean(right))
+        fraction = left.s0 / jnp.where(total.s0 > 0, total.s0, 1)
+        between = fraction * right.s0 * jnp.square(_mean(left) - _mean(right))
         total = total._replace(spread=total.spread + between)
-    return total._replace(**kept)
+    return total._replace(**of_right)

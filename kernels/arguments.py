@@ -129,9 +129,9 @@ def check_numbers(
     is_integer = isinstance(top_k, Integral) and not isinstance(top_k, bool)
     if not (is_integer and 0 <= top_k <= most):
         raise ValueError(f"token_stats: top_k must be an integer from 0 to {most}, got {top_k}")
-    for name, share in (("top_p", top_p), ("min_p", min_p)):
-        if share is not None and not (isinstance(share, Real) and 0 < share <= 1):
-            raise ValueError(f"token_stats: {name} must be in (0, 1] or None, got {share}")
+    for name, fraction in (("top_p", top_p), ("min_p", min_p)):
+        if fraction is not None and not (isinstance(fraction, Real) and 0 < fraction <= 1):
+            raise ValueError(f"token_stats: {name} must be in (0, 1] or None, got {fraction}")
 
 
 def _check_matrices(left_name, left, right_name, right, letter):

@@ -256,7 +256,7 @@ def _over_mesh(plan, function, other, num_more: int, out_specs):
 def _where(active, tree):
     """The tree of [N, ...] arrays with 0 for inactive tokens."""
 
-    def kept(x):
+    def where_active(x):
         return jnp.where(active.reshape(-1, *(1,) * (x.ndim - 1)), x, 0)
 
-    return jax.tree.map(kept, tree)
+    return jax.tree.map(where_active, tree)

@@ -26,7 +26,7 @@ TOKENS = 128
 TILES = {jnp.dtype(jnp.bfloat16): (128, 64), jnp.dtype(jnp.float32): (64, 32)}
 _NUM_WARPS, _NUM_STAGES = 8, 3
 # So many that a thousand tokens already occupy a GPU of 132 multiprocessors.
-MOST_SHARES = 16
+MOST_PARTS = 16
 # Offsets into arrays are int32.
 _MOST_ELEMENTS = 2**31
 
@@ -60,8 +60,8 @@ def sums(plan: Plan, policy: Policy, tokens: Tokens) -> algebra.Sums:
     rows = tiles.active_first(tokens.active, size, TOKENS)
     if tokens.active is not None:  # else it may end inside a block: no copy to fill it up
         policy = policy._replace(hidden=tiles.take(rows, policy.hidden))
-    shares = _kernel_sums(plan, policy, tiles.take_tokens(rows, tokens), rows.num_tiles)
-    return tiles.put_back(rows, algebra.merge_parts(shares))
+    parts = _kernel_sums(plan, policy, tiles.take_tokens(rows, tokens), rows.num_tiles)
+    return tiles.put_back(rows, algebra.merge_parts(parts))
 
 
 def _kernel_sums(plan, policy, tokens, num_blocks):
@@ -74,9 +74,9 @@ def _kernel_sums(plan, policy, tokens, num_blocks):
     padded = tokens.targets.shape[0]
     tile, _ = TILES[policy.unembedding.dtype]
     num_tiles = pl.cdiv(policy.unembedding.shape[0], tile)
-    num_shares = 1
-    while 2 * num_shares <= min(MOST_SHARES, num_tiles):
-        num_shares *= 2
+    num_parts = 1
+    while 2 * num_parts <= min(MOST_PARTS, num_tiles):
+        num_parts *= 2
     inputs = {
         "hidden": policy.hidden,
         "unembedding": policy.unembedding,
@@ -88,22 +88,22 @@ def _kernel_sums(plan, policy, tokens, num_blocks):
     }
     inputs = {name: x for name, x in inputs.items() if x is not None}
     ratio = None if tokens.second_ratio is None else jnp.float32(1)
-    like = jax.eval_shape(partial(_start, plan, (num_shares, padded)), ratio)
+    like = jax.eval_shape(partial(_start, plan, (num_parts, padded)), ratio)
     out_shape, structure = jax.tree.flatten(like)
 
     def kernel(*refs):
         named = dict(zip(inputs, refs, strict=False))
         outputs = jax.tree.unflatten(structure, refs[len(inputs) :])
-        _share(plan, named, outputs, pl.cdiv(num_tiles, num_shares), num_tiles)
+        _part_sums(plan, named, outputs, pl.cdiv(num_tiles, num_parts), num_tiles)
 
-    shares = pl.pallas_call(
+    parts = pl.pallas_call(
         kernel,
-        grid=(num_shares, padded // TOKENS),
+        grid=(num_parts, padded // TOKENS),
         out_shape=out_shape,
         compiler_params=plgpu.CompilerParams(num_warps=_NUM_WARPS, num_stages=_NUM_STAGES),
         name="token_stats",
     )(*inputs.values())
-    return jax.tree.unflatten(structure, shares)
+    return jax.tree.unflatten(structure, parts)
 
 
 def _start(plan, shape, second_ratio):
@@ -113,16 +113,16 @@ def _start(plan, shape, second_ratio):
     return algebra.start(plan.needs, shape, jnp.float32, second_ratio)
 
 
-def _share(plan, inputs, outputs, tiles_per_share, num_tiles):
+def _part_sums(plan, inputs, outputs, tiles_per_part, num_tiles):
     """A program: the sums of a block of tokens over a part of the vocabulary."""
-    share, block = pl.program_id(0), pl.program_id(1)
+    part, block = pl.program_id(0), pl.program_id(1)
     rows = pl.ds(block * TOKENS, TOKENS)
     known = {
         name: inputs[name][rows] if name in inputs else None
         for name in ("target", "inverse_temperature", "second_ratio")
     }
-    first = share * tiles_per_share
-    last = jnp.minimum(first + tiles_per_share, num_tiles)
+    first = part * tiles_per_part
+    last = jnp.minimum(first + tiles_per_part, num_tiles)
     last = jnp.where(block < inputs["num_blocks"][0], last, first)
 
     def over_tiles(index, sums):
@@ -137,7 +137,7 @@ def _share(plan, inputs, outputs, tiles_per_share, num_tiles):
 
     empty = _start(plan, (TOKENS,), known["second_ratio"])
     full = jax.lax.fori_loop(first, last, over_tiles, empty)
-    jax.tree.map(partial(_store, share=share, rows=rows), outputs, full)
+    jax.tree.map(partial(_store, part=part, rows=rows), outputs, full)
 
 
 def _logits(plan, inputs, rows, start, inverse_temperature):
@@ -164,5 +164,5 @@ def _logits(plan, inputs, rows, start, inverse_temperature):
     return algebra.logits_and_slope(products, bias, plan.softcap, inverse_temperature)[0]
 
 
-def _store(ref, value, share, rows):
-    ref[share, rows] = value
+def _store(ref, value, part, rows):
+    ref[part, rows] = value

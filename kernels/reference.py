@@ -84,10 +84,10 @@ def statistics(plan: Plan, policy: Policy, other: OtherPolicy | None, tokens: To
     if tokens.active is None:
         return stats
 
-    def kept(value):
+    def where_active(value):
         return jnp.where(tokens.active.reshape(-1, *(1,) * (value.ndim - 1)), value, 0)
 
-    return jax.tree.map(kept, stats)
+    return jax.tree.map(where_active, stats)
 
 
 def _logits(plan, hidden, unembedding, bias, tokens) -> Float[Array, "N V"]:

@@ -177,7 +177,7 @@ def narrowed(tile: Array, view: Array) -> Array:
 def product(plan: Plan, left: Array, right: Array, contracted: tuple[int, int]) -> Array:
     """Matrix product over the two axes, accumulated in the plan's dtype.
 
-    Accelerators round float32 operands to fewer bits unless told not to.
+    Accelerators round float32 operands to fewer bits by default.
     """
     precision = None if left.dtype == jnp.bfloat16 else jax.lax.Precision.HIGHEST
     dimensions = (((contracted[0],), (contracted[1],)), ((), ()))

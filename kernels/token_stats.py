@@ -163,16 +163,16 @@ def _without_masked(policy, other, tokens):
     """The same with harmless numbers for masked tokens, whose own may be NaN."""
     mask = tokens.active
 
-    def kept(values, instead):
+    def where_active(values, instead):
         if values is None:
             return None
         return jnp.where(mask[:, None] if values.ndim == 2 else mask, values, instead)
 
     tokens = tokens._replace(
-        targets=kept(tokens.targets, 0),
-        inverse_temperature=kept(tokens.inverse_temperature, 1),
-        second_ratio=kept(tokens.second_ratio, 1),
+        targets=where_active(tokens.targets, 0),
+        inverse_temperature=where_active(tokens.inverse_temperature, 1),
+        second_ratio=where_active(tokens.second_ratio, 1),
     )
     if other is not None:
-        other = other._replace(hidden=kept(other.hidden, 0))
-    return policy._replace(hidden=kept(policy.hidden, 0)), other, tokens
+        other = other._replace(hidden=where_active(other.hidden, 0))
+    return policy._replace(hidden=where_active(policy.hidden, 0)), other, tokens

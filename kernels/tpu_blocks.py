@@ -79,7 +79,7 @@ def fit(device_kind: str, width: int, itemsize: int) -> Blocks | None:
 def _bytes(tokens: int, vocabulary: int, width: int, itemsize: int) -> int:
     """VMEM of a block of tokens and two tiles, all fetched ahead, and of two tiles of logits."""
     fetched = 2 * (tokens + 2 * vocabulary) * width * itemsize
-    # A product of float32 splits its operands into parts; those of an entry are kept, in 8 bytes
+    # A product of float32 splits its operands into parts; those of an entry are stored, in 8 bytes
     # for each of its numbers, if more tokens come than the matrix unit takes at a time.
     parts = 2 * vocabulary * width * 8 if itemsize == 4 and tokens > SMALLEST else 0
     return fetched + parts + 2 * tokens * vocabulary * 4

@@ -28,8 +28,8 @@ def own(caller: str, name: str, unknown: Callable[[str], str] | None = None) -> 
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise
         reason = f"no module {module!r} can be imported"
-        told = unknown(reason) if unknown else f"{caller}: {reason}, got {name!r}"
-        raise ValueError(told) from None
+        message = unknown(reason) if unknown else f"{caller}: {reason}, got {name!r}"
+        raise ValueError(message) from None
     finally:
         sys.path.remove(here)
     if not hasattr(found, attribute):

@@ -17,7 +17,7 @@ from rlvr_jax.analysis.seed_statistics import Interval, mean_interval
 
 _BESIDE = ((3, 2), "left"), ((-3, 2), "right"), ((3, -7), "left"), ((-3, -7), "right")
 _CROWD = 20  # methods, from which on a picture has a second panel
-# By whether pass@1 and pass@k rose (1), fell (-1), or neither can be told (0).
+# By whether pass@1 and pass@k rose (1), fell (-1), or neither is significant (0).
 _KINDS = {
     (1, 1): "boundary out",
     (1, 0): "sharpened",
@@ -144,9 +144,9 @@ def write_picture(
 def _look_at_the_middle(axes: Axes, dots: Sequence[tuple[float, float]]) -> None:
     """Shows the part of a panel in which most dots are."""
     for values, limit in zip(zip(*dots, strict=True), (axes.set_xlim, axes.set_ylim), strict=True):
-        kept = [value for value in values if value == value]
-        low, middle, high = np.quantile(kept, (0.25, 0.5, 0.75))
-        inside = [value for value in kept if abs(value - middle) <= 3 * (high - low)]
+        known = [value for value in values if value == value]
+        low, middle, high = np.quantile(known, (0.25, 0.5, 0.75))
+        inside = [value for value in known if abs(value - middle) <= 3 * (high - low)]
         room = 0.05 * (max(inside) - min(inside)) or 0.01
         limit(min(inside) - room, max(inside) + 3 * room)
     axes.set_xscale("linear")
@@ -231,11 +231,11 @@ def _line(
     cells += [ranks, str(third)]
     if rare:
         forms = [(row["start"].get(_FORM), row["end"].get(_FORM)) for row in rows]
-        kept = "–"
+        cell = "–"
         if all(None not in pair for pair in forms):
             risen = sum(end > start for start, end in forms)
-            kept = f"{_mean([end for _, end in forms]):.2f}, {risen} of {len(forms)}"
-        cells.append(kept)
+            cell = f"{_mean([end for _, end in forms]):.2f}, {risen} of {len(forms)}"
+        cells.append(cell)
     return cells
 
 
@@ -258,24 +258,24 @@ def _verdicts(found: Sequence[Standing], baseline: str, main: str) -> list[str]:
     others = [each for each in found if each.entry != baseline]
     alone = [f"`{each.entry}`" for each in others if each.pairs < _FEWEST_PAIRS]
     rest = [each for each in others if not each.looks_apart and each.pairs >= _FEWEST_PAIRS]
-    said = [
+    lines = [
         f"- Above `{baseline}` on {main} after the correction: {', '.join(above) or 'none'}.",
         f"- Below it: {', '.join(below) or 'none'}.",
     ]
     if early:
-        said.append(
+        lines.append(
             f"- Not spoken of yet, as they have fewer than {SEEDS_OF_A_CLAIM} pairs with it:"
             f" {', '.join(early)} (`--entries {baseline} …`, `--seeds {SEEDS_OF_A_CLAIM}`)."
         )
     if rest:
         plain = sum(each.difference.excludes_zero for each in rest)
-        said.append(
+        lines.append(
             f"- {len(rest)} cannot be told apart from it with these seeds; the plain intervals of"
             f" {plain} of them leave 0 out, as those of one in twenty do by chance."
         )
     if alone:
-        said.append(f"- Without two pairs to compare: {', '.join(alone)}.")
-    return said
+        lines.append(f"- Without two pairs to compare: {', '.join(alone)}.")
+    return lines
 
 
 def _interval(rows: Sequence[Mapping[str, Any]], number: str) -> Interval:

@@ -60,10 +60,10 @@ def perplexity(logp: ArrayLike, mask: ArrayLike) -> np.ndarray:
 def histogram_entropy(counts: ArrayLike) -> float:
     """Entropy (nats) of the fractions of a histogram; 0 for an empty one."""
     counts = np.asarray(counts, float)
-    shares = counts / max(counts.sum(), np.finfo(float).tiny)
-    return float(np.sum(special.entr(shares)))
+    fractions = counts / max(counts.sum(), np.finfo(float).tiny)
+    return float(np.sum(special.entr(fractions)))
 
 
-def share(part: float, whole: float) -> float:
+def fraction_of(part: float, whole: float) -> float:
     """part / whole, 0 where the whole is 0."""
     return float(part / whole) if whole else 0.0

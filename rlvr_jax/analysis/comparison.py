@@ -239,8 +239,8 @@ def _over_prompts(
     return found
 
 
-# Of so many methods and more that cannot be told apart one sentence speaks, without their numbers.
-_SAID_TOGETHER = 3
+# From so many methods on that do not differ from the baseline, one sentence lists them all.
+_FEWEST_TOGETHER = 3
 
 
 def _sentences(view: View, methods: Sequence[str], baseline: str) -> list[str]:
@@ -261,7 +261,7 @@ def _sentences(view: View, methods: Sequence[str], baseline: str) -> list[str]:
                 apart.append(f"{verdict} on {name} {view.where}: {reason}.")
             else:
                 alike[method] = reason
-        if len(alike) >= _SAID_TOGETHER:
+        if len(alike) >= _FEWEST_TOGETHER:
             listed = f"{len(alike)} methods and {baseline}"
             others.append(
                 f"{listed} cannot be told apart on {name} {view.where}: {', '.join(alike)}."

@@ -225,8 +225,8 @@ def _cost_table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
         cells = [f"{number:,.0f}" if number else "–" for number in numbers]
         acted = dict.fromkeys(n for run in runs for n in run.names() if n.startswith(_ACTS))
         means = {n: np.mean([run.series(n)[1].mean() for run in runs]) for n in acted}
-        told = ", ".join(f"{n.removeprefix(_ACTS)} {mean:.3g}" for n, mean in means.items())
-        rows.append([method, *cells, told or "–"])
+        listed = ", ".join(f"{n.removeprefix(_ACTS)} {mean:.3g}" for n, mean in means.items())
+        rows.append([method, *cells, listed or "–"])
     return head, rows
 
 

@@ -1,10 +1,11 @@
-"""Orders the prompts of a run by how their outcomes went from visit to visit.
+"""Orders the prompts of a run by how their outcomes changed each time they were sampled.
 
     python -m rlvr_jax.analysis.prompt_order RUN
     python -m rlvr_jax.analysis.prompt_order RUN --by impact --top 20
 
 reads `outcomes.jsonl` of a run directory and prints prompts, first the one that 1-shot RLVR would
-train on: number (position in the task's train prompts), score, visits, mean and last pass rate.
+train on: number (position in the task's train prompts), score, times sampled (`visits`), mean and
+last pass rate.
 
     variance   population std of a prompt's mean outcomes
     impact     1 - Σ (acc - avg)² / Σ (1 - avg)², avg the mean curve of all prompts
@@ -46,17 +47,17 @@ def order(scores: np.ndarray) -> np.ndarray:
 
 
 def read_histories(run: str | Path) -> dict[int, list[float]]:
-    """The pass rates of each prompt of a run, visit by visit, by its number, rising.
+    """The pass rates of each prompt of a run, one for each time it was sampled, by its number.
 
-    Visits under another view than the plain one do not count, nor answers without a verdict.
+    Numbers rise. Times under another view than the plain one do not count, nor ungraded responses.
     """
     path = Path(run) / "outcomes.jsonl"
     if not path.is_file():
         raise ValueError(f"read_histories: run must be a directory with outcomes.jsonl, got {run}")
     found: dict[int, list[float]] = {}
     for line in read_steps(path):
-        visits = zip(line["number"], line["view"], line["outcome"], strict=True)
-        for number, view, outcomes in visits:
+        prompts = zip(line["number"], line["view"], line["outcome"], strict=True)
+        for number, view, outcomes in prompts:
             known = [outcome for outcome in outcomes if outcome is not None]
             if view == "plain" and known:
                 found.setdefault(number, []).append(float(np.mean(known)))
@@ -96,8 +97,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print("  rank  number     score  visits   mean   last")
     for rank, place in enumerate(order(scores)[: given.top or None].tolist(), start=1):
         rates = histories[numbers[place]]
-        told = f"{len(rates):6d}  {np.mean(rates):.3f}  {rates[-1]:.3f}"
-        print(f"{rank:6d}  {numbers[place]:6d}  {scores[place]:8.4f}  {told}")
+        rates_text = f"{len(rates):6d}  {np.mean(rates):.3f}  {rates[-1]:.3f}"
+        print(f"{rank:6d}  {numbers[place]:6d}  {scores[place]:8.4f}  {rates_text}")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import numpy as np
 from rlvr_jax.analysis.curves import held_out_ks, held_out_note, sections
 from rlvr_jax.analysis.page import embedded_json, fill, replace_file, rounded, table
 from rlvr_jax.analysis.run_directory import Run, flatten, load_run
-from rlvr_jax.analysis.samples import kept_samples, number_or, shown_samples
+from rlvr_jax.analysis.samples import number_or, shown_samples, stored_samples
 
 LARGEST_PAGE = 3_000_000  # bytes
 _SAMPLE_TOKENS = 30_000  # on the page, all runs and steps together
@@ -57,9 +57,9 @@ def write_report(
     if not runs:
         raise ValueError("write_report: runs must name a run directory, got none")
     loaded = [load_run(run) for run in runs]
-    kept = kept_samples(loaded)
+    stored = stored_samples(loaded)
     for tokens, points in _SIZES:
-        page = _page(loaded, title, kept, tokens, points, live).encode("utf-8")
+        page = _page(loaded, title, stored, tokens, points, live).encode("utf-8")
         if len(page) < LARGEST_PAGE:
             path = Path(path)
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _page(
     runs: Sequence[Run],
     title: str | None,
-    kept: Sequence,
+    stored: Sequence,
     sample_tokens: int,
     points: float,
     live: bool,
@@ -110,7 +110,7 @@ def _page(
     heading = title or ": ".join(
         filter(None, [", ".join(filter(None, tasks)), " and ".join(labels)])
     )
-    samples, bounds, start = shown_samples(kept, sample_tokens)
+    samples, bounds, start = shown_samples(stored, sample_tokens)
     data = {
         "runs": [{"label": label} for label in labels],
         "cards": _cards(runs),
@@ -165,7 +165,7 @@ def _cards(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 
 def _settings(runs: Sequence[Run], labels: Sequence[str]) -> tuple[str, str]:
-    flat = [flatten(_told(run.config)) for run in runs]
+    flat = [flatten(_all_settings(run.config)) for run in runs]
     names = list(dict.fromkeys(name for settings in flat for name in settings))
     rows = {name: [_setting_text(settings.get(name, "–")) for settings in flat] for name in names}
 
@@ -184,7 +184,7 @@ def _settings(runs: Sequence[Run], labels: Sequence[str]) -> tuple[str, str]:
     return table(["setting", *labels], lines, marked), intro
 
 
-def _told(config: Mapping[str, Any]) -> dict[str, Any]:
+def _all_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     """Every setting once. A run writes its given settings, and the resolved values where nothing,
     or a 0 that means a rule, was given: the resolved values ran."""
     own = {n: value for n, value in config.items() if n not in ("settings", "resolved")}

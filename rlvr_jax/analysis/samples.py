@@ -12,7 +12,7 @@ from rlvr_jax.types import is_correct
 
 _RESPONSE_TOKENS = 500  # of one response; the rest is counted, not shown
 _ANSWER = 100  # characters of an answer that are shown
-_JUDGE = 400  # of what a judge said
+_JUDGE = 400  # of a judge's reply
 _COMPARISONS = 4  # of a response with others, and how much is shown of the other and of the words
 _OTHER, _WORDS = 80, 200
 _COLUMNS = ("entropy", "logp", "advantage", "ratio", "chosen", "clipped")
@@ -22,29 +22,29 @@ _COLUMNS += ("turn", "origin")  # who wrote a token, and when
 Row = dict[str, Any]
 
 
-def kept_samples(runs: Sequence[Run]) -> list[tuple[int, int, list[Row]]]:
+def stored_samples(runs: Sequence[Run]) -> list[tuple[int, int, list[Row]]]:
     """(run, step, rows) of each run's first and last steps with stored responses."""
-    kept = []
+    stored = []
     for number, run in enumerate(runs):
         steps = run.sample_steps()
-        kept += [
+        stored += [
             (number, step, run.samples(step)) for step in dict.fromkeys(steps[:1] + steps[-1:])
         ]
-    return kept
+    return stored
 
 
 def shown_samples(
-    kept: Sequence[tuple[int, int | None, list[Row]]], tokens: int
+    stored: Sequence[tuple[int, int | None, list[Row]]], tokens: int
 ) -> tuple[list[Row], dict[str, float], list[int]]:
     """What the page shows of the samples, the colour bounds, and which two to open first.
 
     Args:
-      kept: (run, step, rows) as `kept_samples` gives; the step may be None.
+      stored: (run, step, rows) as `stored_samples` returns them; the step may be None.
       tokens: on the page, about.
     """
     samples = []
-    for number, step, rows in kept:
-        groups, shown, total = _groups(rows, tokens // len(kept))
+    for number, step, rows in stored:
+        groups, shown, total = _groups(rows, tokens // len(stored))
         if groups:
             note = f"n = {shown} of {total} kept responses"
             samples.append({"run": number, "step": step, "groups": groups, "note": note})
@@ -60,7 +60,7 @@ def _groups(rows: Sequence[dict], budget: int) -> tuple[list[dict[str, Any]], in
     by_prompt: dict[Any, list[dict]] = {}
     for row in rows:
         by_prompt.setdefault((row.get("group"), row.get("prompt")), []).append(row)
-    groups, kept = [], 0
+    groups, num_shown = [], 0
     for (_, prompt), members in by_prompt.items():
         members = sorted(members, key=lambda row: -number_or(row.get("outcome"), -math.inf))
         responses = []
@@ -78,8 +78,8 @@ def _groups(rows: Sequence[dict], budget: int) -> tuple[list[dict[str, Any]], in
             parts.append(f"{len(responses)} shown")
         note = " · ".join(filter(None, parts))
         groups.append({"prompt": str(prompt), "note": note, "responses": responses})
-        kept += len(responses)
-    return groups, kept, len(rows)
+        num_shown += len(responses)
+    return groups, num_shown, len(rows)
 
 
 def _response(row: dict[str, Any]) -> dict[str, Any]:

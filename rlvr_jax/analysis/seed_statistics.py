@@ -55,13 +55,13 @@ def mean_interval(values: Sequence[float]) -> Interval:
     Args:
       values: one per seed (or one difference per pair); NaN where a seed has none, left out.
     """
-    kept = np.array([v for v in values if np.isfinite(v)], float)
-    mean = float(kept.mean()) if kept.size else float("nan")
+    finite = np.array([v for v in values if np.isfinite(v)], float)
+    mean = float(finite.mean()) if finite.size else float("nan")
     half_width = float("nan")
-    if kept.size > 1:
-        quantile = special.stdtrit(kept.size - 1, 0.975)
-        half_width = float(quantile * kept.std(ddof=1) / np.sqrt(kept.size))
-    return Interval(mean, half_width, tuple(kept.tolist()))
+    if finite.size > 1:
+        quantile = special.stdtrit(finite.size - 1, 0.975)
+        half_width = float(quantile * finite.std(ddof=1) / np.sqrt(finite.size))
+    return Interval(mean, half_width, tuple(finite.tolist()))
 
 
 def value_at(x: ArrayLike, y: ArrayLike, where: float) -> float:
@@ -83,5 +83,5 @@ def crossing(x: ArrayLike, y: ArrayLike, level: float) -> float:
     i = above[0]
     if i == 0:
         return float(x[0]) if y[0] <= level + LEVEL_ROUNDING else float("nan")
-    share = min((level - y[i - 1]) / (y[i] - y[i - 1]), 1.0)
-    return float(x[i - 1] + share * (x[i] - x[i - 1]))
+    fraction = min((level - y[i - 1]) / (y[i] - y[i - 1]), 1.0)
+    return float(x[i - 1] + fraction * (x[i] - x[i - 1]))

@@ -32,8 +32,8 @@ from rlvr_jax.analysis.diagnosis.pair import diagnose_answers
 from rlvr_jax.analysis.diagnosis.topics import Topic
 from rlvr_jax.analysis.run_directory import load_run
 from rlvr_jax.diagnosis.held_out import evaluation_settings
-from rlvr_jax.diagnosis.kept_pair import load_answers
 from rlvr_jax.diagnosis.policy_pair import compare_policies, policy_folder
+from rlvr_jax.diagnosis.stored_pair import load_answers
 
 _NAMES = ("the start", "the end")
 

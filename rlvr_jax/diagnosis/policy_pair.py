@@ -16,7 +16,7 @@ from rlvr_jax.analysis.diagnosis.parameters import parameters
 from rlvr_jax.analysis.diagnosis.topics import Topic
 from rlvr_jax.analysis.entropy.entropy_patterns import branching_of_top
 from rlvr_jax.diagnosis.held_out import HeldOut, load_held_out
-from rlvr_jax.diagnosis.kept_pair import Pair, save_pair
+from rlvr_jax.diagnosis.stored_pair import Pair, save_pair
 from rlvr_jax.experience import Batch, SampleRequest
 from rlvr_jax.experience.evaluation import prompt_weights
 from rlvr_jax.experience.samples import sample_row
@@ -53,8 +53,8 @@ def compare_policies(
     weights: bool = True,
     keep: Path | None = None,
 ) -> tuple[list[Topic], tuple[list[dict[str, Any]], ...]]:
-    """What can be said of a policy folder against another one, topic by topic; and responses to
-    show, see `shown_rows`.
+    """The diagnosis of a policy folder against another one, topic by topic; and responses to show,
+    see `shown_rows`.
 
     Args:
       settings: `evaluation_settings` with the folder as `model`.
@@ -165,7 +165,7 @@ def shown_rows(pair: Pair) -> tuple[list[dict[str, Any]], ...]:
         if other is not None:
             columns["prob_delta"] = sign * (np.exp(other.logp) - np.exp(own.old_logp))
             columns["entropy_delta"] = sign * (other.entropy - own.entropy)
-        kept = []
+        rows = []
         for row in (row for group in chosen for row in _different(batch, batch.groups[group])):
             length = int(own.length[row])
             (response,) = batch.take([row]).responses
@@ -173,8 +173,8 @@ def shown_rows(pair: Pair) -> tuple[list[dict[str, Any]], ...]:
                 name: np.round(values[row, :length].astype(float), 4).tolist()
                 for name, values in columns.items()
             }
-            kept.append(sample_row(batch, row, response, batch.tokenizer) | numbers)
-        found.append(kept)
+            rows.append(sample_row(batch, row, response, batch.tokenizer) | numbers)
+        found.append(rows)
     return tuple(found)
 
 

@@ -90,8 +90,8 @@ def points(rubric: Sequence[Criterion]) -> Parse:
 def as_shares(parse: Parse, most: Sequence[float]) -> Parse:
     """The numbers of another parser, each divided by its largest value."""
 
-    def shares(words):
+    def fractions(words):
         found = parse(words)
         return found and tuple(value / top for value, top in zip(found, most, strict=True))
 
-    return shares
+    return fractions

@@ -119,7 +119,7 @@ class Replies:
     def left(self, calls: int | None, tokens: int | None, shares: int = 1) -> dict[str, int | None]:
         """The rest of a budget for one of several processes with equal parts."""
 
-        def share(most, spent):
+        def part(most, spent):
             return None if most is None else max(0, most - spent) // shares
 
-        return {"calls": share(calls, self.calls), "tokens": share(tokens, self.tokens)}
+        return {"calls": part(calls, self.calls), "tokens": part(tokens, self.tokens)}

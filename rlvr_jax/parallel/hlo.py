@@ -106,13 +106,13 @@ class Facts(NamedTuple):
     not_estimated: tuple[str, ...]
 
 
-def read(text: str, shares: Mapping[str, float] | None = None) -> Facts:
+def read(text: str, fractions: Mapping[str, float] | None = None) -> Facts:
     """Facts of a program.
 
     Args:
       text: of the optimized HLO module, as `Compiled.as_text` gives it.
-      shares: by a part of the names of loops (`jax.named_scope`), the mean fraction that they run
-        of their most rounds, where they may end earlier.
+      fractions: by a part of the names of loops (`jax.named_scope`), the mean fraction of their
+        largest number of rounds that they run, where they may end earlier.
     """
     computations, entry = _computations(text)
     times: dict[str, float] = {}
@@ -124,7 +124,7 @@ def read(text: str, shares: Mapping[str, float] | None = None) -> Facts:
         if not timed:
             untimed[name] = untimed.get(name, 0) + runs
         for called, each, loop, has_cycles in _called(
-            computations, computations[name], shares or {}
+            computations, computations[name], fractions or {}
         ):
             if each is None:
                 once[loop] = None
@@ -246,7 +246,7 @@ def _computations(text: str) -> tuple[dict[str, str], str]:
 
 
 def _called(
-    computations: dict[str, str], body: str, shares: Mapping[str, float]
+    computations: dict[str, str], body: str, fractions: Mapping[str, float]
 ) -> Iterator[tuple[str, float | None, str, bool]]:
     """What a computation calls, how often each of its runs does, None where the text does not say,
     the place of the loop that it is the body of, and whether the call has cycles."""
@@ -261,8 +261,8 @@ def _called(
                 yield own, int(known[0]), place, False
                 continue
             bounds = [int(bound) for bound in _BOUND.findall("\n".join([asked, *inside]))]
-            share = next((x for name, x in shares.items() if name in place.split("/")), 1)
-            yield own, share * max(bounds) if bounds else None, place, False
+            fraction = next((x for name, x in fractions.items() if name in place.split("/")), 1)
+            yield own, fraction * max(bounds) if bounds else None, place, False
             continue
         names = _CALLED.findall(line)
         for branches in _BRANCHES.findall(line):

@@ -7,7 +7,7 @@ chip's peak, or their arrays, moved once, at its bandwidth.
 import math
 
 from rlvr_jax.parallel.hlo import KernelCall, Typed
-from rlvr_jax.parallel.roofline import Work, share_visited
+from rlvr_jax.parallel.roofline import Work, fraction_of_experts
 from rlvr_jax.policy import ModelConfig
 from rlvr_jax.policy.flash import flash_pairs
 
@@ -18,9 +18,9 @@ _PRODUCTS = {"splash_mqa_fwd": 2, "splash_mqa_dq": 3, "splash_mqa_dkv": 4}
 def kernel_work(call: KernelCall, config: ModelConfig) -> Work:
     """The work of one call.
 
-    Products with experts are counted for the visits to the device's own, and for the experts that
-    are visited, on average if each is as likely as another: the kernels are given the sizes of
-    groups, and are taken to pass by what is empty.
+    Products with experts are counted for the token-expert assignments to the device's own, and for
+    the experts with an assignment, on average if each is as likely as another: the kernels receive
+    the sizes of groups, and are taken to skip empty ones.
 
     Args:
       call: its name begins with the kernel's.
@@ -46,10 +46,13 @@ def kernel_work(call: KernelCall, config: ModelConfig) -> Work:
     return Work(0.0, moved)
 
 
-def _experts(visits: Typed, matrices: Typed, given: Typed, config: ModelConfig) -> Work:
-    """Of visits [N, D], among them those to experts of other devices, by matrices [own, D, E]."""
+def _experts(assignments: Typed, matrices: Typed, given: Typed, config: ModelConfig) -> Work:
+    """Work of assignments [N, D], also those to experts of other devices, by [own, D, E]."""
     own, *matrix = matrices.shape
-    tokens = visits.shape[0] / (config.experts_per_token or 1)
+    tokens = assignments.shape[0] / (config.experts_per_token or 1)
     here = own / (config.num_experts or own)
-    moved = here * (visits.bytes + given.bytes) + share_visited(config, tokens) * matrices.bytes
-    return Work(2.0 * here * visits.shape[0] * math.prod(matrix), moved)
+    moved = (
+        here * (assignments.bytes + given.bytes)
+        + fraction_of_experts(config, tokens) * matrices.bytes
+    )
+    return Work(2.0 * here * assignments.shape[0] * math.prod(matrix), moved)

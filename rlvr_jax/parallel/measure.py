@@ -58,12 +58,12 @@ def measured(
     lowered: jax.stages.Lowered,
     target: Target,
     counted: ByHand,
-    shares: Mapping[str, float] | None = None,
+    fractions: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
     """Compiles a function and returns its memory, communication and estimated time.
 
     Args:
-      shares: of loops that may end early, as for `hlo.read`.
+      fractions: of loops that may end early, as for `hlo.read`.
     """
     started = time.perf_counter()
     topology, config, meshes = target.topology, target.config, target.meshes
@@ -97,7 +97,7 @@ def measured(
         **{f"{name} (beside the program)": size for name, size in rest.items()},
     }
     total = sum(parts.values())
-    facts = hlo.read(text, shares)
+    facts = hlo.read(text, fractions)
     found = {
         "fits": total <= topology.hbm_bytes,
         "bytes": total,

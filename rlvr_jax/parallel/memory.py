@@ -39,14 +39,14 @@ def update_buffers(
     stream = rows * tokens * config.width
     vocabulary = config.vocab_size * config.width / parts
     # The stream between layers lies over tensor, by its width.
-    kept = {"none": 14, "attention": 8, "layers": 1 / parts}[config.remat]
+    stored = {"none": 14, "attention": 8, "layers": 1 / parts}[config.remat]
     wide, number = config.mlp_width / parts, computed_bytes(config)
     if config.experts_per_token:
         # A device holds all assignments of its rows, also those to others' experts.
         wide = config.experts_per_token * (config.mlp_width + config.width)
     buffers = {
         "gradient, and that of a micro-batch": 2 * WIDE * num_trained(config) / devices,
-        "inputs of layers kept for the backward pass": number * kept * config.num_layers * stream,
+        "inputs of layers kept for the backward pass": number * stored * config.num_layers * stream,
         "activations of an MLP": 4 * number * rows * tokens * wide,
         "scores of a block of queries": 2
         * WIDE

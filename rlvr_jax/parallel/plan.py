@@ -14,7 +14,7 @@ def train_mesh(config: ModelConfig, topology: Topology, rows: int, tokens: int, 
 
     Args:
       rows: of an update.
-      held: bytes that are kept of each parameter all the time.
+      held: bytes that are stored for each parameter all the time.
     """
     devices = topology.num_devices
     parameters = num_parameters(config)

@@ -66,7 +66,7 @@ class _Pass:
         weights = _layer_weights(config, tokens) / self.parts
         wide = config.mlp_width * (config.experts_per_token or 1) / self.parts
         numbers = 8 * config.width + 4 * wide  # read and written around norms and products
-        activated = _visited(config) / self.parts
+        activated = _weights_of_token(config) / self.parts
         return Work(
             2.0 * config.num_layers * tokens * activated,
             computed_bytes(config) * config.num_layers * (weights + tokens * numbers),
@@ -205,12 +205,12 @@ def _layer_weights(config: ModelConfig, tokens: float = math.inf) -> float:
     """Weights of a layer that so many tokens are multiplied with: of experts those that some token
     is assigned to on average, if each is as likely as another."""
     mlp = 3 * config.width * config.mlp_width
-    visited = (config.num_experts or 1) * share_visited(config, tokens)
+    assigned = (config.num_experts or 1) * fraction_of_experts(config, tokens)
     router = config.width * (config.num_experts or 0)
-    return _attention_weights(config) + router + visited * mlp
+    return _attention_weights(config) + router + assigned * mlp
 
 
-def share_visited(config: ModelConfig, tokens: float) -> float:
+def fraction_of_experts(config: ModelConfig, tokens: float) -> float:
     """Fraction of a layer's experts with one of so many tokens, on average, if each expert is
     as likely as another; of the MLP of a dense model, all."""
     if not config.num_experts or not config.experts_per_token:
@@ -218,7 +218,7 @@ def share_visited(config: ModelConfig, tokens: float) -> float:
     return 1 - (1 - config.experts_per_token / config.num_experts) ** tokens
 
 
-def _visited(config: ModelConfig) -> int:
+def _weights_of_token(config: ModelConfig) -> int:
     """Weights of a layer that a token is multiplied with."""
     mlp = 3 * config.width * config.mlp_width
     router = config.width * (config.num_experts or 0)

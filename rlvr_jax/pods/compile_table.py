@@ -98,8 +98,8 @@ def fill_table(folder: Path, say: Callable[[str], None]) -> bool:
       folder: of rows.jsonl and README.md; made if it is not there.
       say: called with the compiled row and its result.
     Returns:
-      Whether every row fits. One that could not be compiled is said and left out, and is tried
-      again by the next call.
+      Whether every row fits. One that could not be compiled is reported and left out; the next
+      call tries it again.
     """
     try:
         version = metadata.version("libtpu")
@@ -142,13 +142,13 @@ def _compiled(row: Row) -> dict[str, Any]:
     if not ran.stdout.strip():
         raise ValueError((ran.stderr.strip().splitlines() or [f"exit code {ran.returncode}"])[-1])
     report = json.loads(ran.stdout.strip().splitlines()[-1])
-    kept = ["fits", "mesh", "sample_mesh", "micro_batches", "hbm_bytes", "versions"]
-    kept += [name for name in ("step_compiler_seconds", "step_roofline_seconds") if name in report]
-    programs = {name: _kept(found) for name, found in report["programs"].items()}
-    return {**own, **{name: report[name] for name in kept}, "programs": programs}
+    names = ["fits", "mesh", "sample_mesh", "micro_batches", "hbm_bytes", "versions"]
+    names += [name for name in ("step_compiler_seconds", "step_roofline_seconds") if name in report]
+    programs = {name: _row_of_program(found) for name, found in report["programs"].items()}
+    return {**own, **{name: report[name] for name in names}, "programs": programs}
 
 
-def _kept(program: Mapping[str, Any]) -> dict[str, Any]:
+def _row_of_program(program: Mapping[str, Any]) -> dict[str, Any]:
     names = ("fits", "bytes", "roofline_seconds", "compiler_seconds", "kernel_seconds")
     names += (
         "collective_seconds",

@@ -113,7 +113,7 @@ def compile_run(
         parts=parts,
         flash=flash_serves(run.model.config, config.sampling.response_tokens, run.model.mesh),
     )
-    kept = {name: bytes_per_device(tree) for name, tree in _held(run).items()}
+    sizes = {name: bytes_per_device(tree) for name, tree in _held(run).items()}
     counted = partial(
         update_buffers,
         rows=rows / row_shards(config.devices.mesh) / config.update.micro_batches,
@@ -127,8 +127,8 @@ def compile_run(
         # As `lower_score`: the policy, or with one update per step the reference.
         scored = _of_policy(run) if config.plan.updates > 1 else {"frozen weights"}
         by_hand = ByHand(
-            given={name: kept[name] for name in scored},
-            rest={name: size for name, size in kept.items() if name not in scored},
+            given={name: sizes[name] for name in scored},
+            rest={name: size for name, size in sizes.items() if name not in scored},
             buffers=buffers,
             work=score_work(run.model.config, **shared),
         )
@@ -137,8 +137,8 @@ def compile_run(
     read = run.model.config.lora or (run.other() is not None and run.recipe.teacher is not None)
     beside = {"critic"} if read else {"critic", "frozen weights"}
     by_hand = ByHand(
-        given={name: size for name, size in kept.items() if name not in beside},
-        rest={name: kept[name] for name in beside & kept.keys()},
+        given={name: size for name, size in sizes.items() if name not in beside},
+        rest={name: sizes[name] for name in beside & sizes.keys()},
         buffers=buffers,
         work=update_work(
             run.model.config,
@@ -152,8 +152,8 @@ def compile_run(
         say("compiling the critic's update")
         whole = replace(run.model.config, lora=None)
         by_hand = ByHand(
-            given={"critic": kept["critic"]},
-            rest={name: size for name, size in kept.items() if name != "critic"},
+            given={"critic": sizes["critic"]},
+            rest={name: size for name, size in sizes.items() if name != "critic"},
             buffers=counted(whole),
             work=update_work(
                 whole,

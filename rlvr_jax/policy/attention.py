@@ -185,20 +185,20 @@ def _forward(scalar, query, key, value, visible):
     dtype = query.dtype
     scores = products.einsum("bkgsh,bkht->bkgst", query, key) / _root(scalar, dtype)
     scores = jnp.where(visible, scores, jnp.finfo(dtype).min)
-    shares = jax.nn.softmax(scores.astype(wide_dtype(dtype)), axis=-1).astype(dtype)
-    y = products.einsum("bkgst,bkth->bkgsh", shares, value)
-    return y, (query, key, value, shares, y)
+    probabilities = jax.nn.softmax(scores.astype(wide_dtype(dtype)), axis=-1).astype(dtype)
+    y = products.einsum("bkgst,bkth->bkgsh", probabilities, value)
+    return y, (query, key, value, probabilities, y)
 
 
-def _backward(scalar, kept, dy):
+def _backward(scalar, residuals, dy):
     # Products in which the matrix over S and T is never the one to be transposed.
-    query, key, value, shares, y = kept
-    wide, dtype = wide_dtype(shares.dtype), shares.dtype
-    dvalue = products.einsum("bkgsh,bkgst->bkht", dy, shares).swapaxes(2, 3)
-    dshares = products.einsum("bkgsh,bkth->bkgst", dy, value)
-    # Σ_t share · dshare is the product of the output with its cotangent: H terms instead of T.
+    query, key, value, probabilities, y = residuals
+    wide, dtype = wide_dtype(probabilities.dtype), probabilities.dtype
+    dvalue = products.einsum("bkgsh,bkgst->bkht", dy, probabilities).swapaxes(2, 3)
+    dprobabilities = products.einsum("bkgsh,bkth->bkgst", dy, value)
+    # Σ_t p · dp is the product of the output with its cotangent: H terms instead of T.
     mean = jnp.sum(y.astype(wide) * dy.astype(wide), axis=-1, keepdims=True)
-    dscores = (shares.astype(wide) * (dshares.astype(wide) - mean)).astype(dtype)
+    dscores = (probabilities.astype(wide) * (dprobabilities.astype(wide) - mean)).astype(dtype)
     dscores /= _root(scalar, dtype)
     dquery = products.einsum("bkgst,bkht->bkgsh", dscores, key)
     dkey = products.einsum("bkgsh,bkgst->bkht", query, dscores)

@@ -3,7 +3,8 @@
 A cache has a slot for every token that may come, and a token sampled early sees few of them.
 Keys are read in blocks up to the last slot that a query of any row sees, and under a sliding window
 from the first one, with a softmax that is put together block by block; so neither the scores of all
-slots exist nor is a slot read before it is written. A prompt that several rows answer is kept once
+slots exist nor is a slot read before it is written. A prompt that several rows answer is stored
+once
 and read once for all of them: its part of the softmax is added to the rows' own.
 """
 

@@ -22,9 +22,9 @@ class RopeScaling:
     Fields:
       factor: divisor of slow frequencies.
       original_positions: length of the pretraining, N. A frequency f turns N f / 2π times in it:
-        one that turns at least `high_turns` times is kept, one that turns at most `low_turns`
-        times is divided by `factor`, those between are interpolated (Llama 3.1). None: all
-        frequencies are divided ("linear").
+        one that turns at least `high_turns` times is unchanged, one that turns at most
+        `low_turns` times is divided by `factor`, those between are interpolated (Llama 3.1).
+        None: all frequencies are divided ("linear").
     """
 
     factor: float

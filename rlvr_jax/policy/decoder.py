@@ -29,7 +29,7 @@ from rlvr_jax.policy.rope import RotaryTable, rotary, rotary_tables
 MOST_UNROLLED_LAYERS = 4
 _NORMAL = nn.initializers.normal(0.02)
 _ACTIVATIONS = {"silu": nn.silu, "gelu_tanh": partial(nn.gelu, approximate=True)}
-_KEPT = {
+_REMAT_POLICIES = {
     "layers": jax.checkpoint_policies.nothing_saveable,
     "attention": jax.checkpoint_policies.dots_with_no_batch_dims_saveable,
 }
@@ -59,8 +59,8 @@ def _gated(activation: Callable[[Array], Array], gate: Array, x: Array) -> Array
     return activation(gate) * x
 
 
-def _gated_backward(activation, kept, cotangent):
-    gate, x = kept
+def _gated_backward(activation, residuals, cotangent):
+    gate, x = residuals
     value, slope = jax.jvp(activation, (gate,), (jnp.ones_like(gate),))
     return cotangent * x * slope, cotangent * value
 
@@ -102,15 +102,15 @@ class Block(nn.Module):
         config = self.config
         heads, kv_heads, size = config.num_heads, config.num_kv_heads, config.head_size
         dtype = x.dtype
-        kept = wide_dtype(config.compute_dtype)
+        param_dtype = wide_dtype(config.compute_dtype)
         batch, length, width = x.shape
 
         def norm(y, name):
-            scale = self.param(name, _norm_initializer(config), y.shape[-1:], kept)
+            scale = self.param(name, _norm_initializer(config), y.shape[-1:], param_dtype)
             return _rms_norm(y, scale, config)
 
         def project(y, name, outputs, bias=False, lies=((), HEADS)):
-            kernel = self.param(name, _NORMAL, (y.shape[-1], outputs), kept).astype(dtype)
+            kernel = self.param(name, _NORMAL, (y.shape[-1], outputs), param_dtype).astype(dtype)
             if cache is None:
                 # Gathered over fsdp in the products' dtype. Left alone, the partitioner sends parts
                 # around and adds up as many products: on TPUs up to six times as long (estimated).
@@ -119,9 +119,9 @@ class Block(nn.Module):
             rows = y.reshape(-1, y.shape[-1])
             y = products.matmul(rows, kernel)
             if bias:
-                offset = self.param(f"{name}_bias", nn.initializers.zeros, (outputs,), kept)
+                offset = self.param(f"{name}_bias", nn.initializers.zeros, (outputs,), param_dtype)
                 # Its gradient is a sum over all tokens: not one in the products' dtype.
-                y = (y.astype(kept) + offset.astype(kept)[None]).astype(dtype)
+                y = (y.astype(param_dtype) + offset.astype(param_dtype)[None]).astype(dtype)
             if self.has_variable("params", f"{name}_lora_a"):
                 if config.lora is None:
                     raise ValueError(
@@ -190,7 +190,9 @@ class Block(nn.Module):
                 "up": (experts, width, inner),
                 "mlp_output": (experts, inner, width),
             }
-            matrices = (self.param(n, _NORMAL, s, kept).astype(dtype) for n, s in shapes.items())
+            matrices = (
+                self.param(n, _NORMAL, s, param_dtype).astype(dtype) for n, s in shapes.items()
+            )
             y = mixture(
                 y.reshape(-1, width),
                 Experts(*matrices),
@@ -230,10 +232,10 @@ class Decoder(nn.Module):
           hook: (layer, the stream after it) -> the stream that goes on; layers are then unrolled.
         """
         config = self.config
-        kept = wide_dtype(config.compute_dtype)
-        embedding = self.param("embedding", _NORMAL, (config.vocab_size, config.width), kept)
+        param_dtype = wide_dtype(config.compute_dtype)
+        embedding = self.param("embedding", _NORMAL, (config.vocab_size, config.width), param_dtype)
         if not config.tied:
-            self.param("unembedding", _NORMAL, (config.vocab_size, config.width), kept)
+            self.param("unembedding", _NORMAL, (config.vocab_size, config.width), param_dtype)
         ids = tokens.ndim == 2
         x = (embedding[tokens] if ids else tokens).astype(config.compute_dtype)
         if ids and caches is None:
@@ -241,10 +243,10 @@ class Decoder(nn.Module):
             # sent is the stream, and neither the table nor its gradient is whole on any device.
             x = constrain(x, self.mesh, ("data",), (), ("fsdp",))
         if config.scaled_embedding:
-            x = x * jnp.sqrt(jnp.asarray(config.width, kept)).astype(x.dtype)
+            x = x * jnp.sqrt(jnp.asarray(config.width, param_dtype)).astype(x.dtype)
         x = constrain(x, self.mesh, ROWS, (), WIDTH if caches is None else ())
         # Without a cache only: decoding has no backward pass.
-        remat = None if caches is not None else _KEPT.get(config.remat)
+        remat = None if caches is not None else _REMAT_POLICIES.get(config.remat)
         block = Block
         if remat is not None:
             block = nn.remat(Block, policy=remat, prevent_cse=False)
@@ -285,6 +287,6 @@ class Decoder(nn.Module):
                 x = x if hook is None else hook(index, x)
                 extended.append(cache)
             caches = None if caches is None else tuple(extended)
-        scale = self.param("final_norm", _norm_initializer(config), (config.width,), kept)
+        scale = self.param("final_norm", _norm_initializer(config), (config.width,), param_dtype)
         x = _rms_norm(x, scale, config)
         return (x if caches is not None else constrain(x, self.mesh, ROWS)), caches

@@ -82,24 +82,24 @@ def _mixture(
     """What the experts first, …, first + e - 1 of `mixture` add to it."""
     router, gate, up, output = experts
     tokens, number, own = x.shape[0], router.shape[1], gate.shape[0]
-    shares = jax.nn.softmax(products.matmul(x, router).astype(wide_dtype(x.dtype)), axis=-1)
-    share, chosen = jax.lax.top_k(shares, experts_per_token)
+    probabilities = jax.nn.softmax(products.matmul(x, router).astype(wide_dtype(x.dtype)), axis=-1)
+    fractions, chosen = jax.lax.top_k(probabilities, experts_per_token)
     if normalized:
-        share = share / jnp.sum(share, axis=-1, keepdims=True)
+        fractions = fractions / jnp.sum(fractions, axis=-1, keepdims=True)
 
-    # One's own experts come first, so that what others are given stands behind all that is read;
-    # what the products make of it is anything. Visit v of them all is by token v % tokens.
+    # The device's own experts come first, so that rows of other experts are after all that is read;
+    # their products are arbitrary. Assignment a of all is of token a % tokens.
     chosen = (chosen.T.reshape(-1) - first) % number
     order = jnp.argsort(chosen)
     # Compared, as a TPU adds up one by one what `bincount` would scatter.
-    visited = jax.nn.one_hot(chosen, number, axis=0, dtype=jnp.int32)
-    counts = jnp.sum(visited, axis=1, dtype=jnp.int32)
+    assigned = jax.nn.one_hot(chosen, number, axis=0, dtype=jnp.int32)
+    counts = jnp.sum(assigned, axis=1, dtype=jnp.int32)
     sort = _Sort(order, jnp.argsort(order), chosen < own)
     for_gate, for_up = _sent(x, sort, tokens, 2, tpu)
     hidden = activation(products.ragged_dot(for_gate, gate, counts, tpu))
     hidden = hidden * products.ragged_dot(for_up, up, counts, tpu)
     # Before the product, which is linear: the hidden state is the narrower one.
-    weights = share.astype(x.dtype).T.reshape(-1, 1)
+    weights = fractions.astype(x.dtype).T.reshape(-1, 1)
     (weight,) = _sent(weights, sort, len(weights), 1, tpu)
     given = products.ragged_dot(hidden * weight, output, counts, tpu)
     return _summed((given,), sort, tokens, 1, tpu)

@@ -52,8 +52,8 @@ def fingerprint(path: str | Path) -> dict[str, Any]:
 
 def _constants(config: ModelConfig) -> dict[str, Any]:
     known = dataclasses.asdict(config)
-    kept = {name: value for name, value in known.items() if name not in SET_BY_RUNS}
-    return json.loads(json.dumps(kept))  # lists in the place of tuples, as they are read again
+    selected = {name: value for name, value in known.items() if name not in SET_BY_RUNS}
+    return json.loads(json.dumps(selected))  # lists in the place of tuples, as they are read again
 
 
 def _checksum(tensor: StoredTensor) -> int:
@@ -69,7 +69,7 @@ def _checksum(tensor: StoredTensor) -> int:
 
 def _rules(words: Any) -> str:
     """All that turns text into tokens and back; padding and truncation are a caller's."""
-    told = json.loads(words.backend_tokenizer.to_str())
-    steps = {name: told[name] for name in ("model", "normalizer", "pre_tokenizer", "decoder")}
-    added = sorted((t["id"], t["content"], t["special"]) for t in told["added_tokens"])
+    described = json.loads(words.backend_tokenizer.to_str())
+    steps = {name: described[name] for name in ("model", "normalizer", "pre_tokenizer", "decoder")}
+    added = sorted((t["id"], t["content"], t["special"]) for t in described["added_tokens"])
     return json.dumps([steps, added, words.chat_template], sort_keys=True)

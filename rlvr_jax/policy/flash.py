@@ -40,8 +40,8 @@ def flash_serves(config: ModelConfig, queries: int, mesh: Mesh | None) -> bool:
     It is on TPUs (of the mesh, or what is traced for), in bfloat16 and float32, from `LEAST`
     queries on, for models without sliding windows: the kernel measures a window along the array,
     and behind a padded prompt that is not the distance of positions. Where JAX makes 64-bit
-    numbers, Mosaic refuses the kernel's indices. What keeps a long sequence on a TPU from the
-    kernel is said once.
+    numbers, Mosaic refuses the kernel's indices. The reason why a long sequence on a TPU does
+    not use the kernel is printed once.
     """
     if not on_tpu(mesh) or queries < LEAST:
         return False

@@ -177,8 +177,8 @@ def _reader(reader: Callable[[str], Any], path: str, changed: int, size: int) ->
     """The reader of a file as it is now. A vocabulary of 49 thousand words takes it seconds, and
     the tokenizer, the weights and their reading for a reference all ask for it."""
     del changed, size
-    # Hundreds of thousands of small arrays, all of them kept: looking for garbage among them again
-    # and again is a third of the time.
+    # Hundreds of thousands of small arrays, all of them in use: repeated garbage collection among
+    # them is a third of the time.
     collects = gc.isenabled()
     gc.disable()
     try:

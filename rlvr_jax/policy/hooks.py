@@ -68,8 +68,8 @@ def switched_codes(
     start = jnp.zeros_like(proposed[:, 0]) if before is None else before
 
     def step(code, place):
-        new, share = place
-        code = share[:, None] * new + (1 - share[:, None]) * code
+        new, fraction = place
+        code = fraction[:, None] * new + (1 - fraction[:, None]) * code
         return code, code
 
     by_place = jnp.moveaxis(proposed, 1, 0), jnp.moveaxis(switch, 1, 0)

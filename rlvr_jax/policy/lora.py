@@ -129,7 +129,7 @@ def merged_leaf(
     pair = [params["layers"].get(f"{name}_lora_{side}") for side in "ab"]
     if entry.path[0] != "layers" or pair[0] is None:
         return leaf[index] if index else leaf
-    # A slice that is kept: layer by layer as all layers at once, to the bit.
+    # A slice of one layer: layer by layer as all layers at once, to the bit.
     layers = slice(index[0], index[0] + 1) if index else slice(None)
     down, up = (side[layers] for side in pair)
     product = products.einsum("lir,lro->lio", down, up)

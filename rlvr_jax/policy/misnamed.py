@@ -6,7 +6,7 @@ from pathlib import Path
 _OF_A_HUB = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 
 
-def told_instead(path: str | Path) -> str:
+def hint_for(path: str | Path) -> str:
     """The end of a message about a path that is not a policy; "": nothing is known of it."""
     folder, name = Path(path), str(path)
     if (folder / "policy" / "config.json").is_file():

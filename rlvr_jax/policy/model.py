@@ -39,8 +39,8 @@ class Model:
     """Pure functions of (params, …) for a `ModelConfig`; hashable: it can be a static argument.
 
     Fields:
-      generation_config: text of the `generation_config.json` that was loaded with the weights, kept
-        for who serves what `save` writes; only `stop_tokens` reads it.
+      generation_config: text of the `generation_config.json` that was loaded with the weights,
+        stored for servers of the folder that `save` writes; only `stop_tokens` reads it.
       mesh: devices of parameters and rows, with the axes data, fsdp and tensor
         (`rlvr_jax.parallel`); None for one device.
     Raises:

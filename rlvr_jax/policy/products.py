@@ -130,8 +130,8 @@ def _forward(rows, matrices, sizes):
     return _ragged_dot(rows, matrices, sizes), (rows, matrices, sizes)
 
 
-def _backward(kept, slope):
-    rows, matrices, sizes = kept
+def _backward(residuals, slope):
+    rows, matrices, sizes = residuals
     of_matrices = gradient_of_matrices(rows, slope, sizes, matrices.shape[0])
     return gradient_of_rows(slope, matrices, sizes), of_matrices, None
 

@@ -51,9 +51,9 @@ def stretched(
     if scaling.original_positions is None:
         return frequency / scaling.factor
     turns = scaling.original_positions * frequency / (2 * math.pi)
-    kept = (turns - scaling.low_turns) / (scaling.high_turns - scaling.low_turns)
-    kept = jnp.clip(kept, 0, 1)
-    return kept * frequency + (1 - kept) * frequency / scaling.factor
+    unscaled = (turns - scaling.low_turns) / (scaling.high_turns - scaling.low_turns)
+    unscaled = jnp.clip(unscaled, 0, 1)
+    return unscaled * frequency + (1 - unscaled) * frequency / scaling.factor
 
 
 def rotary(

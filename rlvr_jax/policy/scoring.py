@@ -233,9 +233,9 @@ def run_in_chunks(run: Callable[[Rollouts], Any], rollouts: Rollouts, at_once: i
     count, found = len(rollouts.group), []
     for first in range(0, count, at_once):
         rows = np.arange(first, first + at_once) % count
-        told = run(jax.tree.map(lambda x, rows=rows: x[rows], rollouts))
+        result = run(jax.tree.map(lambda x, rows=rows: x[rows], rollouts))
         own = min(at_once, count - first)
-        found.append(jax.tree.map(lambda x, own=own: np.asarray(x)[:own], told))
+        found.append(jax.tree.map(lambda x, own=own: np.asarray(x)[:own], result))
     return jax.tree.map(lambda *parts: np.concatenate(parts), *found)
 
 

@@ -80,9 +80,9 @@ def score_texts(
         width = -(-(max(map(len, rows)) - 1) // _CHUNK) * _CHUNK
         width = min(width, model.config.max_positions - 1)
         padded = [*rows, *[rows[0]] * (batch - len(rows))]
-        told = jax.device_get(program(model, top, params, *_arrays(padded, width)))
+        statistics = jax.device_get(program(model, top, params, *_arrays(padded, width)))
         for row, place in enumerate(places):
-            found[place] = _of_row(every[place], {k: v[row] for k, v in told.items()})
+            found[place] = _of_row(every[place], {k: v[row] for k, v in statistics.items()})
     return [found[place] for place in range(len(every))]
 
 
@@ -117,11 +117,11 @@ def _scored(model: Model, top: int, params: Params, tokens, length) -> dict[str,
     return {name: stats.get(name) for name in needs}
 
 
-def _of_row(ids: Sequence[int], told: dict[str, np.ndarray]) -> ScoredText:
+def _of_row(ids: Sequence[int], statistics: dict[str, np.ndarray]) -> ScoredText:
     count = len(ids) - 1
 
     def behind(name: str, nothing: float) -> np.ndarray:
-        values = np.asarray(told[name][:count])
+        values = np.asarray(statistics[name][:count])
         return np.concatenate([np.full((1, *values.shape[1:]), nothing, values.dtype), values])
 
     return ScoredText(

@@ -7,7 +7,7 @@ from typing import Any
 
 from rlvr_jax.policy.gguf_tokenizer import gguf_tokenizer
 from rlvr_jax.policy.json_object import json_object
-from rlvr_jax.policy.misnamed import told_instead
+from rlvr_jax.policy.misnamed import hint_for
 
 # transformers says at its import that torch is missing; nothing here needs torch.
 os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
@@ -35,7 +35,7 @@ def tokenizer(path: str | Path) -> Any:
     if not (folder / "tokenizer.json").is_file():
         raise ValueError(
             f"tokenizer: path must be a folder with a tokenizer.json, or a .gguf file, got"
-            f" {str(path)!r}{told_instead(path)}"
+            f" {str(path)!r}{hint_for(path)}"
         )
     # The file decides, not the model type: AutoTokenizer re-splits text by Qwen's rules for any
     # qwen2 folder, whatever its tokenizer.json says.

@@ -14,7 +14,7 @@ from rlvr_jax.policy import gguf, lora
 from rlvr_jax.policy.config import ModelConfig
 from rlvr_jax.policy.hugging_face import from_hugging_face, to_hugging_face
 from rlvr_jax.policy.json_object import json_object
-from rlvr_jax.policy.misnamed import told_instead
+from rlvr_jax.policy.misnamed import hint_for
 from rlvr_jax.policy.model import Model, Params
 from rlvr_jax.policy.parameters import parameter_at, parameter_shapes, parameter_table
 from rlvr_jax.policy.placement import on_host, place, tensor_shape
@@ -94,7 +94,7 @@ def opened(path: str | Path) -> tuple[ModelConfig, dict[str, StoredTensor], str 
     file = folder / "config.json"
     if not file.is_file():
         raise ValueError(
-            f"load: path must be a folder with a config.json, got {str(path)!r}{told_instead(path)}"
+            f"load: path must be a folder with a config.json, got {str(path)!r}{hint_for(path)}"
         )
     config = from_hugging_face(json_object(file.read_bytes(), file))
     if (folder / _GENERATION).is_file():
@@ -104,10 +104,10 @@ def opened(path: str | Path) -> tuple[ModelConfig, dict[str, StoredTensor], str 
 
 def _in_our_names(tensors: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
     """The tensors by their full names, less buffers: a file of the bare decoder has no `model.`."""
-    kept = {name: tensor for name, tensor in tensors.items() if not name.endswith(_BUFFERS)}
-    if any(name.startswith("model.") for name in kept):
-        return kept
-    return {name if name == _UNEMBEDDING else f"model.{name}": kept[name] for name in kept}
+    named = {name: tensor for name, tensor in tensors.items() if not name.endswith(_BUFFERS)}
+    if any(name.startswith("model.") for name in named):
+        return named
+    return {name if name == _UNEMBEDDING else f"model.{name}": named[name] for name in named}
 
 
 def _check_tied(folder: Path, tensors: Mapping[str, StoredTensor]) -> None:

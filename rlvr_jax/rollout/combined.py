@@ -90,13 +90,13 @@ def _adding(deltas: tuple[Delta, ...], slots: int) -> Processor:
         last = (prompt_length + context.position - 1)[:, None]
         moved = []
         for delta, pair, caches in zip(deltas, context.constants, carries, strict=True):
-            others, kept = [], []
+            others, extended = [], []
             for model, params, own in zip((delta.trained, delta.base), pair, caches, strict=True):
                 hidden, own = model.extend(params, own, context.token[:, None], last)
                 others.append(model.to_logits(params, hidden[:, 0]) / heat)
-                kept.append(own)
+                extended.append(own)
             logits = combine_logits(logits, *others, weight=delta.weight)
-            moved.append(tuple(kept))
+            moved.append(tuple(extended))
         missing = width - logits.shape[-1]
         logits = jnp.pad(logits, ((0, 0), (0, missing)), constant_values=-jnp.inf)
         return logits, (tuple(moved), prompt_length)

@@ -215,8 +215,8 @@ def look_ahead(
             heat = heat * processor.temperature(state, context).astype(heat.dtype)
         carry = keep(running, state, carry)
     # A soft row's token is not sampled: its log-prob is still the policy's.
-    kept = None if processor is None and sampling.soft is None else policy
-    ahead = _Ahead(kept, *tiled(sampled), entropy(policy), temperature, heat)
+    unprocessed = None if processor is None and sampling.soft is None else policy
+    ahead = _Ahead(unprocessed, *tiled(sampled), entropy(policy), temperature, heat)
     if how.record_top:
         largest, ids = jax.lax.top_k(policy, how.record_top)
         logp = largest - jax.nn.logsumexp(policy, axis=-1, keepdims=True)
@@ -268,8 +268,8 @@ def draw(
             logp = ahead.policy[slot, token]
         logp -= seen(jax.nn.logsumexp(ahead.policy, axis=-1))
     if ahead.behaviour_logp is not None:
-        told = seen(ahead.behaviour_logp)
-        behaviour_logp = jnp.where(jnp.isnan(told), behaviour_logp, told)
+        recorded = seen(ahead.behaviour_logp)
+        behaviour_logp = jnp.where(jnp.isnan(recorded), behaviour_logp, recorded)
 
     number, slots = pool.tokens.shape
     length, before = own(pool.length), own(pool.status)

@@ -113,10 +113,10 @@ def verify(
     uniforms = jax.vmap(jax.vmap(uniform, (None, 0)))(pool.key, positions)
     given = jnp.arange(width, dtype=jnp.int32)[None] < count[:, None]
     given &= positions < pool.limit[:, None]
-    kept = jnp.cumprod((accept(logp, uniforms) & given).astype(jnp.int32), axis=1)
-    number = jnp.sum(kept, axis=1, dtype=jnp.int32)
+    accepted = jnp.cumprod((accept(logp, uniforms) & given).astype(jnp.int32), axis=1)
+    number = jnp.sum(accepted, axis=1, dtype=jnp.int32)
     row, slots = jnp.arange(rows, dtype=jnp.int32)[:, None], pool.tokens.shape[1]
-    at = jnp.where(kept == 1, positions, slots)
+    at = jnp.where(accepted == 1, positions, slots)
 
     def put(array, values):
         return array.at[row, at].set(values.astype(array.dtype), mode="drop")
@@ -132,7 +132,7 @@ def verify(
     }
     pool = replace(
         pool,
-        mask=put(pool.mask, kept == 1),
+        mask=put(pool.mask, accepted == 1),
         logp=put(pool.logp, logp),
         behaviour_logp=put(pool.behaviour_logp, recorded),
         entropy=put(pool.entropy, entropy),

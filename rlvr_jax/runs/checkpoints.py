@@ -22,7 +22,7 @@ from rlvr_jax.parallel import has_accelerator
 from rlvr_jax.runs.state import RunState
 from rlvr_jax.training.memory import lacks_memory
 
-_KEPT = 2
+_NUM_STORED = 2
 # Bytes of arrays on their way to the disk where a run's memory is also the host's.
 _IN_FLIGHT = 2**28
 # Address space, never written, that is given back when memory runs out: the threads and buffers of
@@ -54,7 +54,9 @@ class Checkpoints:
         # at ERROR once more.
         logging.getLogger("absl").setLevel(logging.CRITICAL)
         self._directory = directory
-        options = ocp.CheckpointManagerOptions(max_to_keep=_KEPT, enable_async_checkpointing=True)
+        options = ocp.CheckpointManagerOptions(
+            max_to_keep=_NUM_STORED, enable_async_checkpointing=True
+        )
         limit = {}
         if not has_accelerator():
             # An array that is larger than this limit is an error in orbax.
@@ -98,7 +100,7 @@ class Checkpoints:
             self._write(step, state)
 
     def _write(self, step: int, state: RunState) -> None:
-        with self._told():
+        with self._disk_errors():
             self._manager.save(step, args=ocp.args.StandardSave(_named(state)))
             if not has_accelerator():
                 self._manager.wait_until_finished()
@@ -144,7 +146,7 @@ class Checkpoints:
         return jax.tree.unflatten(jax.tree.structure(like), leaves)
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _disk_errors(self) -> Iterator[None]:
         """Tells a full disk from other errors of orbax, which has one kind for all."""
         try:
             yield
@@ -159,7 +161,7 @@ class Checkpoints:
         Raises:
           OSError: it has filled the disk.
         """
-        with self._told():
+        with self._disk_errors():
             self._manager.wait_until_finished()
         self._manager.close()
 

@@ -143,9 +143,9 @@ def _say(run: Run, card: dict[str, Any], console: Console, alone: bool) -> None:
     if near := check_forecast(run):
         console.print(f"[yellow]warning:[/] {escape(near)}", highlight=False)
     where = "" if alone else f"{config.method} seed {config.seed}: "
-    told = [f"task {config.data.task}: {note}" for note in run.task.notes] if alone else []
-    told += [f"self-check: {problem}" for problem in check.problems if not config.verbose]
-    for remark in [*run.remarks(), *told]:
+    notes = [f"task {config.data.task}: {note}" for note in run.task.notes] if alone else []
+    notes += [f"self-check: {problem}" for problem in check.problems if not config.verbose]
+    for remark in [*run.remarks(), *notes]:
         console.print(f"[yellow]note:[/] {escape(where + remark)}", highlight=False)
 
 
@@ -202,7 +202,7 @@ def _train(
     if first_step:
         state = checkpoints.restore(first_step, state)
     if run.config.devices.mesh:
-        said = describe_layout(
+        message = describe_layout(
             run.config.devices.mesh,
             run.config.devices.sample_mesh,
             run.policy_params(state.device),
@@ -210,7 +210,7 @@ def _train(
             run.programs.reshard,
             prompts=run.start.sampler.sampling_batch[0],
         )
-        console.print(said, highlight=False, markup=False, soft_wrap=True)
+        console.print(message, highlight=False, markup=False, soft_wrap=True)
     # Without a checkpoint nothing is reused, not even the evaluation before the first step.
     after_step = first_step if first_step else -1
     writer: RunWriter | NoWriter = NoWriter()
@@ -220,8 +220,8 @@ def _train(
     label = f"{run.config.method} seed {run.config.seed}"
     if run.config.resume:
         place = f"after step {first_step}" if first_step else "from the beginning"
-        said = f"{label}: goes on {place}, of {run.config.steps}"
-        console.print(said, highlight=False, soft_wrap=True)
+        message = f"{label}: goes on {place}, of {run.config.steps}"
+        console.print(message, highlight=False, soft_wrap=True)
     # Each is closed even if the other raises: a full disk must not lose the save under way.
     with (
         stop_requests() as asked,

@@ -73,8 +73,10 @@ def _by_number(config: TrainConfig, asked: Sequence[Stage]) -> Compare | None:
     nobody judges, where the method compares none, or where its hyperparameters say who does.
     """
     method = config.experience or config.method
-    told = not config.experience and any(p.startswith("compare=") for p in config.hyperparameters)
-    if not asked or told or not _compares(method):
+    sets_compare = not config.experience and any(
+        p.startswith("compare=") for p in config.hyperparameters
+    )
+    if not asked or sets_compare or not _compares(method):
         return None
     if len(asked[0].rewards) > 1:
         raise ValueError(

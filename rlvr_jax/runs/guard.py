@@ -67,12 +67,12 @@ def _full(error: OSError) -> str:
     return f"the disk is full{where} ({free} MiB free); make room and use --resume"
 
 
-def _end(said: str, error: Exception) -> NoReturn:
+def _end(message: str, error: Exception) -> NoReturn:
     """Ends in one sentence, with the traceback before it where all is to be printed."""
     if "--verbose" in sys.argv:
         traceback.print_exception(error)
     notes = [note for note in getattr(error, "__notes__", ()) if "JAX has removed" not in note]
-    sys.exit("\n".join([f"error: {said}", *notes]))
+    sys.exit("\n".join([f"error: {message}", *notes]))
 
 
 def _at_home(option: re.Match[str]) -> str:

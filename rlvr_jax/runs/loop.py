@@ -143,13 +143,13 @@ def train_steps(
             metrics["infinite_loss"] = 1.0
             del watched["loss"]
         if not np.isfinite(list(watched.values())).all():
-            kept = "the last checkpoint stands"
+            outcome = "the last checkpoint stands"
             # Of several updates some may have been made, and resuming would make them again.
             if config.plan.updates == 1 and state.device.critic is None:
                 checkpoints.save(step, replace(state, host=before.host))
-                kept = "the state before this update is saved"
-            told = ", ".join(f"{name} is {value}" for name, value in watched.items())
-            raise FloatingPointError(f"step {step + 1}: {told}; {kept}")
+                outcome = "the state before this update is saved"
+            listed = ", ".join(f"{name} is {value}" for name, value in watched.items())
+            raise FloatingPointError(f"step {step + 1}: {listed}; {outcome}")
         ends = _has_ended(config, state.host, step + 1)
         evaluates = (step + 1) % interval == 0 or ends
         failure = None
@@ -211,19 +211,19 @@ def _saved_before(checkpoints: Checkpoints, step: int, state: RunState) -> Itera
         if used_up:
             last = checkpoints.latest()
             _fail(error, step, f"the state is used up; the last checkpoint is of step {last}")
-        told = "the state before is saved"
+        state_note = "the state before is saved"
         try:
             checkpoints.save(step, state)
         except OSError as full:
-            told = f"the state before could not be saved: {full}"
-        _fail(error, step, told)
+            state_note = f"the state before could not be saved: {full}"
+        _fail(error, step, state_note)
 
 
-def _fail(error: Exception, step: int, told: str) -> NoReturn:
+def _fail(error: Exception, step: int, state_note: str) -> NoReturn:
     """Raises the error of a step, which says what became of the state."""
     if type(error) in (ValueError, GradingError):  # which take a text
-        raise type(error)(f"step {step + 1}: {error}; {told}") from error
-    error.add_note(f"step {step + 1}: {told}")
+        raise type(error)(f"step {step + 1}: {error}; {state_note}") from error
+    error.add_note(f"step {step + 1}: {state_note}")
     raise error
 
 

@@ -80,7 +80,8 @@ class RunProgress:
         numbers = f"held-out pass@1 {self._held_out}"
         if step:
             numbers = (
-                f"reward {_told(metrics['reward'], 3)}  entropy {_told(metrics['entropy'], 3)}"
+                f"reward {_digits(metrics['reward'], 3)}"
+                f"  entropy {_digits(metrics['entropy'], 3)}"
                 f"  cut {metrics['truncated_fraction']:.0%}  {numbers}"
                 f"  {timings['tokens_per_s']:,.0f} tokens/s"
             )
@@ -102,29 +103,31 @@ class RunProgress:
         held_out = f"pass@1 {self._held_out[:5]}"
         if "reward" not in metrics:
             return held_out
-        reward, entropy = (_told(metrics[name], 2) for name in ("reward", "entropy"))
+        reward, entropy = (_digits(metrics[name], 2) for name in ("reward", "entropy"))
         return f"reward {reward} entropy {entropy} {held_out}"
 
     def _warn_truncation(self, metrics: Mapping[str, float]) -> None:
         """Says once that many responses hit the budget, with the quantiles of length."""
-        share = metrics.get("truncated_fraction", 0.0)
-        if share > _TRUNCATION_WARNING and "cut" not in self._warned:
+        truncated = metrics.get("truncated_fraction", 0.0)
+        if truncated > _TRUNCATION_WARNING and "cut" not in self._warned:
             self._warned.add("cut")
             quantiles = ", ".join(f"{q} %: {metrics[f'length/p{q}']:.0f}" for q in (10, 50, 90))
             self._warn(
-                f"{share:.0%} of the responses were truncated by the budget of"
+                f"{truncated:.0%} of the responses were truncated by the budget of"
                 f" --response-tokens (length quantiles {quantiles}); --mask-truncated decides"
                 " whether they are learned from"
             )
 
     def _warn_unjudged(self, metrics: Mapping[str, float]) -> None:
         """Warns once that a judge leaves most answers ungraded, and why."""
-        told = {n.removeprefix("experience/judge_"): value for n, value in metrics.items()}
-        without = told.get("no_verdict", 0.0) / max(told.get("asked", 0.0), 1.0)
+        numbers = {n.removeprefix("experience/judge_"): value for n, value in metrics.items()}
+        without = numbers.get("no_verdict", 0.0) / max(numbers.get("asked", 0.0), 1.0)
         if without > _UNJUDGED_WARNING and "judge" not in self._warned:
             self._warned.add("judge")
-            why = {n.removeprefix("failed/"): v for n, v in told.items() if n.startswith("failed/")}
-            why["unreadable"] = told.get("unreadable", 0.0)
+            why = {
+                n.removeprefix("failed/"): v for n, v in numbers.items() if n.startswith("failed/")
+            }
+            why["unreadable"] = numbers.get("unreadable", 0.0)
             counts = ", ".join(f"{name}: {value:.0f}" for name, value in why.items() if value)
             left_out = ", which are not learned from"
             self._warn(
@@ -141,8 +144,8 @@ class RunProgress:
             self._still = None
             self._warn(
                 f"{_STEPS_WITHOUT_GRADIENT} steps in a row had no gradient"
-                f" (mean reward {_told(metrics['reward'], 3)}); one cause is that all answers to a"
-                " prompt earn the same"
+                f" (mean reward {_digits(metrics['reward'], 3)}); one cause is that all answers to"
+                " a prompt earn the same"
             )
 
     def _warn(self, text: str) -> None:
@@ -156,6 +159,6 @@ class RunProgress:
         return f"  {left:.0f} s left"
 
 
-def _told(value: float, digits: int) -> str:
+def _digits(value: float, digits: int) -> str:
     """A number; a dash where there is nothing that it is the mean of."""
     return "–" if math.isnan(value) else f"{value:.{digits}f}"

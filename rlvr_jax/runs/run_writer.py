@@ -53,10 +53,10 @@ class RunWriter:
             for key, value in values.items():
                 if _plain(value) is not None:
                     self._board.add_scalar(f"{name}/{key}", float(value), step)
-        told = {key: value for key, value in metrics.items() if _plain(value) is not None}
+        finite = {key: value for key, value in metrics.items() if _plain(value) is not None}
         for tracker in tuple(self._trackers):
             try:
-                tracker.log(told, step)
+                tracker.log(finite, step)
             except Exception as failure:  # any error of a third-party server or function
                 self._trackers.remove(tracker)
                 warnings.warn(f"--log-to: a tracker failed and is left: {failure}", stacklevel=2)
@@ -127,9 +127,9 @@ def _plain(value: Any) -> float | int | None:
 def _keep_until(path: Path, step: int) -> None:
     if not path.exists():
         return
-    kept = []
+    lines = []
     for line in path.read_text().splitlines(keepends=True):
         # A line without its end was being written when the run was killed.
         if line.endswith("\n") and json.loads(line)["step"] <= step:
-            kept.append(line)
-    replace_file(path, "".join(kept).encode())
+            lines.append(line)
+    replace_file(path, "".join(lines).encode())

@@ -40,7 +40,7 @@ def run_lines(run: Run, card: Mapping[str, Any], check: tasks.SelfCheck) -> list
     sampler, updates = start.sampler, config.plan.updates
     prompts, samples = config.sampling.prompts_per_step, config.sampling.samples_per_prompt
     source = "published" if card["method"] in methods.names() else "default"
-    told = [
+    changed = [
         f"{name}={own} ({source}: {theirs})" for name, (own, theirs) in differences(card).items()
     ]
     preset = f"preset {config.preset} (--no-preset: none); " if config.preset else ""
@@ -63,7 +63,8 @@ def run_lines(run: Run, card: Mapping[str, Any], check: tasks.SelfCheck) -> list
         f" decays {optimizer.adam_b1:g} and {optimizer.adam_b2:g}; evaluated every"
         f" {f'{interval} steps' if interval > 1 else 'step'}",
         f"loss    {' · '.join(card['loss_terms'])}",
-        f"method  {', '.join(told) if told else usual}; {preset}every setting is in config.json",
+        f"method  {', '.join(changed) if changed else usual}; {preset}every setting is in"
+        " config.json",
     ]
 
 

@@ -58,8 +58,8 @@ def take_step(run: Run, state: RunState, step: int) -> Taken:
     taken = metrics.keys() & learned.keys()
     metrics |= {f"objective/{n}" if n in taken else n: value for n, value in learned.items()}
     trained = batch.with_rollouts(old_logp=records["old_logp"])
-    data, told = run.experience.observe(collected, trained, step, run.setting)
-    metrics |= {f"experience/{name}": value for name, value in told.items()}
+    data, experience_metrics = run.experience.observe(collected, trained, step, run.setting)
+    metrics |= {f"experience/{name}": value for name, value in experience_metrics.items()}
     sampled = np.asarray(state.host.sampled_tokens + np.int64(collected.metrics["sampled_tokens"]))
     state = RunState(device, HostState(sampled, data))
     return Taken(state, batch, collected.seen, metrics, timings, records)

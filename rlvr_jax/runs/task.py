@@ -37,20 +37,20 @@ def load_task(config: TrainConfig, load: Load = tasks.load_as_written) -> Task:
     path = config.policy.model or task.base_model
     if not data.drop_long_prompts or not path:
         return task
-    tokenizer, kept, said = load_tokenizer(data, path), {}, []
+    tokenizer, remaining, counts = load_tokenizer(data, path), {}, []
     for split in ("train", "test"):
         prompts = getattr(task, split)
         lengths = prompt_lengths(tokenizer, prompts)
         own = zip(prompts, lengths, strict=True)
-        kept[split] = tuple(prompt for prompt, length in own if length <= data.prompt_tokens)
-        said.append(f"{len(prompts) - len(kept[split])} of {len(prompts)} {split} prompts")
-    if len(kept["train"]) + len(kept["test"]) < len(task.train) + len(task.test):
+        remaining[split] = tuple(prompt for prompt, length in own if length <= data.prompt_tokens)
+        counts.append(f"{len(prompts) - len(remaining[split])} of {len(prompts)} {split} prompts")
+    if len(remaining["train"]) + len(remaining["test"]) < len(task.train) + len(task.test):
         warnings.warn(
-            f"{data.task}: {' and '.join(said)} have more than --prompt-tokens"
+            f"{data.task}: {' and '.join(counts)} have more than --prompt-tokens"
             f" {data.prompt_tokens} and were left out",
             stacklevel=2,
         )
-    return replace(task, **kept)
+    return replace(task, **remaining)
 
 
 def load_tokenizer(data: DataSettings, path: str) -> Any:
@@ -84,7 +84,7 @@ def _behind(messages: tuple[Mapping[str, str], ...], task: Task) -> Task:
     if not messages:
         return task
 
-    def told(prompt):
+    def prefixed(prompt):
         roles = [message["role"] for message in (*messages, *prompt.messages)]
         if "system" in roles[1:]:
             raise ValueError(
@@ -93,4 +93,6 @@ def _behind(messages: tuple[Mapping[str, str], ...], task: Task) -> Task:
             )
         return replace(prompt, messages=(*messages, *prompt.messages))
 
-    return replace(task, train=tuple(map(told, task.train)), test=tuple(map(told, task.test)))
+    return replace(
+        task, train=tuple(map(prefixed, task.train)), test=tuple(map(prefixed, task.test))
+    )

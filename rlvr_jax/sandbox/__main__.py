@@ -40,8 +40,8 @@ def main() -> int:
             right = (outcome.status, outcome.stdout) == (0, program.stdout)
             wrong += not right
             print(f"{program.name:42} {'runs' if right else f'FAILS: {outcome}'}")
-    kept = holds(set(LAYERS) - missing.keys())
-    print(f"\nUntrusted programs are {'run here' if kept else 'refused here'}.")
+    safe = holds(set(LAYERS) - missing.keys())
+    print(f"\nUntrusted programs are {'run here' if safe else 'refused here'}.")
     return 1 if wrong else 0
 
 

@@ -229,7 +229,7 @@ class Server(Connection):
         waiting = select.poll()
         for handle in (*outputs, self.channel.fileno()):
             waiting.register(handle, select.POLLIN)
-        told = False
+        killed = False
         while True:
             ready = waiting.poll(max(deadline - time.monotonic(), 0) * 1000)
             if not ready:
@@ -237,9 +237,9 @@ class Server(Connection):
             for handle, _ in ready:
                 if handle in outputs and not _more(handle, outputs[handle], limits.output_bytes):
                     waiting.unregister(handle)
-                    if len(outputs[handle]) > limits.output_bytes and not told:
+                    if len(outputs[handle]) > limits.output_bytes and not killed:
                         self.channel.sendall(KILL)
-                        told = True
+                        killed = True
             if any(handle == self.channel.fileno() for handle, _ in ready):
                 reply = _line(self.channel)
                 for handle, text in outputs.items():  # the rest in the pipes

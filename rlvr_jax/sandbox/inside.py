@@ -177,9 +177,9 @@ def _program(plan: Plan, work: str, report: int, handles: list[int]) -> NoReturn
     script.run(job["files"][MAIN], str(Path(work, MAIN)))
 
 
-def _close_all_but(*kept: int) -> None:
+def _close_all_but(*handles: int) -> None:
     low = 3
-    for handle in sorted(kept):
+    for handle in sorted(handles):
         os.closerange(low, handle)
         low = handle + 1
     os.closerange(low, os.sysconf("SC_OPEN_MAX"))

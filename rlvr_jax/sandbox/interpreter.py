@@ -71,11 +71,11 @@ def find_package(name: str, search: Sequence[str]) -> list[str]:
 
 def without_nested(paths: Iterable[str]) -> list[str]:
     """Distinct paths in order, without those that lie below another."""
-    kept: list[str] = []
+    selected: list[str] = []
     for path in sorted(set(paths)):
-        if not any(Path(path).is_relative_to(other) for other in kept):
-            kept.append(path)
-    return kept
+        if not any(Path(path).is_relative_to(other) for other in selected):
+            selected.append(path)
+    return selected
 
 
 def _loader(program: str) -> list[str]:

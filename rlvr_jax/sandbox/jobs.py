@@ -77,7 +77,7 @@ def serve(runner: Runner) -> None:
     call = getattr(importlib.import_module(module), name)
     if settings["warm_up"] is not None:
         call(settings["warm_up"])
-    send(runner.channel, runner.layers.said())
+    send(runner.channel, runner.layers.first_message())
     gc.collect()
     gc.freeze()
     _Keeper(runner, channel, call, settings).serve()

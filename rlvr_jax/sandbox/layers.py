@@ -185,7 +185,7 @@ class Layers:
         except OSError as error:
             self.leave_out(set(NAMESPACES) - self._entered, str(error))
 
-    def said(self) -> dict[str, Any]:
+    def first_message(self) -> dict[str, Any]:
         """The server's first message to the caller."""
         return {
             "layers": sorted(self.on),

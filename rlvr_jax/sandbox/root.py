@@ -19,7 +19,7 @@ _NODES_PER_MB = 256  # files and folders of a work folder
 _READ_ONLY, _NO_SETUID, _NO_DEVICES, _NO_PROGRAMS = 1, 2, 4, 8
 _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 32, 4096, 16384, 1 << 18
 # Flags of a mount that a remount must repeat: statvfs calls these as mount does.
-_KEPT = _READ_ONLY | _NO_SETUID | _NO_DEVICES | _NO_PROGRAMS | 1024 | 2048
+_REPEATED = _READ_ONLY | _NO_SETUID | _NO_DEVICES | _NO_PROGRAMS | 1024 | 2048
 _RELATIVE_TIME, _RELATIVE_TIME_OF_STATVFS = 1 << 21, 4096
 
 
@@ -100,7 +100,7 @@ def _bind(path: str, handle: int) -> None:
         target.touch()
     _mount(str(handle), str(target), None, _BIND | _RECURSIVE)
     there = os.statvfs(target).f_flag
-    flags = there & _KEPT | _NO_SETUID | _READ_ONLY
+    flags = there & _REPEATED | _NO_SETUID | _READ_ONLY
     flags |= _RELATIVE_TIME if there & _RELATIVE_TIME_OF_STATVFS else 0
     flags |= 0 if stat.S_ISCHR(mode) else _NO_DEVICES
     _mount(None, str(target), None, _REMOUNT | _BIND | flags)

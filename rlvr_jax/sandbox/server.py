@@ -67,7 +67,7 @@ def main(serve: Callable[["Runner"], None], trusted: bool) -> None:
 def programs(runner: "Runner") -> None:
     """Runs the programs that the caller sends."""
     runner.layers.try_out(runner.run)
-    send(runner.channel, runner.layers.said())
+    send(runner.channel, runner.layers.first_message())
     gc.collect()
     gc.freeze()  # or a collection in the program would copy every page of ours
     gc.disable()

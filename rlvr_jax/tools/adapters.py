@@ -68,21 +68,21 @@ class Episode:
         does not change."""
         counts = {"step_errors": 0.0, "step_timeouts": 0.0}
         try:
-            after, told = in_time(lambda: self._step(state, text), self.seconds, self.label)
+            after, result = in_time(lambda: self._step(state, text), self.seconds, self.label)
         except TimeoutError:
-            told = f"Error: the step took longer than {self.seconds:g} seconds."
-            return self._said(state, told, counts | {"step_timeouts": 1.0})
+            result = f"Error: the step took longer than {self.seconds:g} seconds."
+            return self._reply_of(state, result, counts | {"step_timeouts": 1.0})
         except Exception as error:  # a policy may write anything
-            told = f"Error: {type(error).__name__}: {error}"
-            return self._said(state, told, counts | {"step_errors": 1.0})
-        if len(told) not in (4, 5):
-            raise ValueError(f"episode: step must return 4 or 5 values, got {len(told)}")
-        shown, reward, *ends, info = told  # gymnasium has two ends: terminated, truncated
+            result = f"Error: {type(error).__name__}: {error}"
+            return self._reply_of(state, result, counts | {"step_errors": 1.0})
+        if len(result) not in (4, 5):
+            raise ValueError(f"episode: step must return 4 or 5 values, got {len(result)}")
+        shown, reward, *ends, info = result  # gymnasium has two ends: terminated, truncated
         counts |= {name: float(x) for name, x in info.items() if isinstance(x, int | float)}
         done = any(ends)
         outcome = min(max(float(reward), 0.0), 1.0) if done else None
-        said = self._said(after, shown, counts)
-        return replace(said, done=done, reward=float(reward), outcome=outcome)
+        reply = self._reply_of(after, shown, counts)
+        return replace(reply, done=done, reward=float(reward), outcome=outcome)
 
     def _begun(self, prompt: Any) -> Any:
         own = self.make(prompt)
@@ -97,11 +97,11 @@ class Episode:
             for action in state.actions:
                 awaited(own.step(action))
         action = self.read(text)
-        told = awaited(own.step(action))
-        return _Played(own, state.prompt, (*state.actions, action)), told
+        result = awaited(own.step(action))
+        return _Played(own, state.prompt, (*state.actions, action)), result
 
-    def _said(self, state: _Played, told: Any, counts: Mapping[str, float]) -> Reply:
-        return Reply(state, as_text(told, self.characters), info=counts, role=self.role)
+    def _reply_of(self, state: _Played, observation: Any, counts: Mapping[str, float]) -> Reply:
+        return Reply(state, as_text(observation, self.characters), info=counts, role=self.role)
 
 
 class Stepped:

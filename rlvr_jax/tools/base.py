@@ -142,21 +142,21 @@ async def _collected(values: AsyncIterator[Any], most: int) -> list[Any]:
 def in_time(call: Callable[[], Any], seconds: float, name: str) -> Any:
     """The result of a call; raises TimeoutError if it took too long. Its thread, of this name, then
     continues: nothing of Python's can end it."""
-    told: concurrent.futures.Future = concurrent.futures.Future()
+    future: concurrent.futures.Future = concurrent.futures.Future()
 
     def work():
         try:
-            told.set_result(call())
+            future.set_result(call())
         except BaseException as error:
-            told.set_exception(error)
+            future.set_exception(error)
 
     threading.Thread(target=work, daemon=True, name=name).start()
-    return told.result(timeout=seconds)
+    return future.result(timeout=seconds)
 
 
-def as_text(told: Any, characters: int) -> str:
+def as_text(value: Any, characters: int) -> str:
     """A value as a text that every tokenizer takes, truncated to so many characters with a note."""
-    text = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
     # Half of a surrogate pair is not a text that a tokenizer takes.
     text = text.encode("utf-8", "replace").decode("utf-8")
     if len(text) > characters:

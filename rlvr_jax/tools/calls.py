@@ -69,15 +69,15 @@ def json_calls(tag: str = "tool_call", reply: str = "tool_response", role: str =
 
     def read(body):
         try:
-            told = json.loads(body)
+            call = json.loads(body)
         except (ValueError, RecursionError):
             return Call("", wrong=f"what stands in {begin} is not JSON")
-        if not isinstance(told, dict) or not isinstance(told.get("name"), str):
+        if not isinstance(call, dict) or not isinstance(call.get("name"), str):
             return Call("", wrong=f'what stands in {begin} must have a "name"')
-        arguments = told.get("arguments", {})
+        arguments = call.get("arguments", {})
         if not isinstance(arguments, dict):
             return Call("", wrong='"arguments" must be an object')
-        return Call(told["name"], arguments)
+        return Call(call["name"], arguments)
 
     def explain(tools):
         lines = [json.dumps(each.schema, ensure_ascii=False) for each in tools]
@@ -133,8 +133,8 @@ def between(begin: str, end: str, tool: str, before: str, behind: str) -> Style:
     and `behind`."""
 
     def explain(tools):
-        told = "; ".join(each.description for each in tools if each.name == tool)
-        return f"What stands between {begin.strip()} and {end.strip()} goes to {tool}: {told}"
+        described = "; ".join(each.description for each in tools if each.name == tool)
+        return f"What stands between {begin.strip()} and {end.strip()} goes to {tool}: {described}"
 
     find = _between(begin, end, lambda body: Call(tool, body))
     label = f"between({begin!r}, {end!r}, tool={tool!r}, before={before!r}, behind={behind!r})"

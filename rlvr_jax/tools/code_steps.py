@@ -34,7 +34,7 @@ class CodeSteps:
         return self.step, self.end
 
     def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, Any]]]:
-        """Nothing was written, and nothing is said."""
+        """No text is written yet, and no message is added."""
         return ("", 0), []
 
     def reply(self, state: Any, text: str) -> Reply:
@@ -46,7 +46,7 @@ class CodeSteps:
         whole, ended, rest = text.rpartition(self.end)
         # A token that completes the end may go on beyond it, where the next text begins.
         written += whole if ended else text
-        code, told = written.partition(self.begin)[2], ""
+        code, output = written.partition(self.begin)[2], ""
         for mark in (self.begin, self.step, self.end):
             code = code.replace(mark, "")
         counts = {"calls": 0.0, "tool_errors": 0.0}
@@ -54,9 +54,9 @@ class CodeSteps:
         if code.strip():
             counts["calls"] = 1.0
             try:
-                told, failed = self.run(code)
+                output, failed = self.run(code)
             except ToolError as error:
-                told, failed = f"Error: {error}", True
+                output, failed = f"Error: {error}", True
             except Lost:
                 return Reply(state, lost=True, done=True, info=counts)
         errors = errors + 1 if failed else 0
@@ -65,8 +65,10 @@ class CodeSteps:
             return Reply(("", errors), done=True, outcome=0.0, info=counts)
         if not ended:
             return Reply((written, errors), "", info=counts)
-        said = "".join((self.output[0], self._shown(told), self.output[1])) if code.strip() else ""
-        return Reply((rest, errors), said, info=counts)
+        message = (
+            "".join((self.output[0], self._shown(output), self.output[1])) if code.strip() else ""
+        )
+        return Reply((rest, errors), message, info=counts)
 
     def _shown(self, printed: str) -> str:
         """The output, without marks: it is not a step of the policy."""

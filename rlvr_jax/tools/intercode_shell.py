@@ -17,13 +17,13 @@ _MARK = "\x1d"
 # begins in the folder in which the one before it ended; only the last one is heard.
 _PROGRAM = r"""
 exec 7>/dev/null 8>&1
-cd work && start=$PWD here=$PWD said=7
+cd work && start=$PWD here=$PWD output=7
 while [ $# -gt 0 ]; do
-  [ $# -gt 1 ] || said=8
+  [ $# -gt 1 ] || output=8
   : > /tmp/folder
   ( cd "$here" 2>/dev/null || cd "$start"
     exec bash -c 'trap "pwd >&9" EXIT; eval "$1"' bash "$1" 9>>/tmp/folder
-  ) </dev/null >&$said 2>&1 7>&- 8>&-
+  ) </dev/null >&$output 2>&1 7>&- 8>&-
   read -r after < /tmp/folder && here=$after
   shift
 done
@@ -74,8 +74,8 @@ class ShellEpisodes:
         if outcome.reason == "lost":
             return Reply(state, done=True, lost=True)
         if outcome.reason:
-            told = f"Error: stopped: the command passed its limit of {outcome.reason}\n"
-            return Reply(state, told, reward=0.0, info={"errors": 1.0})
+            message = f"Error: stopped: the command passed its limit of {outcome.reason}\n"
+            return Reply(state, message, reward=0.0, info={"errors": 1.0})
         after = gold, files, (*actions, action), outcome.stdout
         return Reply(after, outcome.stdout, reward=0.0, info={"actions": 1.0})
 
@@ -134,9 +134,9 @@ def shell_episodes(
 
 def _hashes(stdout: str) -> dict[str, str] | None:
     """Hashes by path at the end of an output; None: there are none."""
-    _, mark, told = stdout.rpartition(_MARK)
+    _, mark, hashes = stdout.rpartition(_MARK)
     try:
-        listed = base64.b64decode(told, validate=True).decode("utf-8", "replace")
+        listed = base64.b64decode(hashes, validate=True).decode("utf-8", "replace")
     except ValueError:
         return None
     if not mark:

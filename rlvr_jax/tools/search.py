@@ -28,18 +28,18 @@ def read_corpus(path: str | Path) -> list[str]:
     found = []
     for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
         try:
-            told = json.loads(line) if line.strip() else None
+            entry = json.loads(line) if line.strip() else None
         except ValueError:
-            told = {}
-        if told is None:
+            entry = {}
+        if entry is None:
             continue
-        text = told.get("text") if isinstance(told, dict) else told
+        text = entry.get("text") if isinstance(entry, dict) else entry
         if not isinstance(text, str):
             raise ValueError(
                 f"search: each line of the corpus must be a text or have one, got {line[:80]!r} in"
                 f" line {number} of {str(path)!r}"
             )
-        title = told.get("title") if isinstance(told, dict) else None
+        title = entry.get("title") if isinstance(entry, dict) else None
         found.append(f"{title}: {text}" if title else text)
     return found
 

@@ -48,10 +48,10 @@ def sentence(error: BaseException) -> str:
     place = own_place(first)
     if place is None or _in_our_words(first):
         return str(error)
-    told = f"{_line(place)}: {_named(first)}"
+    message = f"{_line(place)}: {_named(first)}"
     if part := getattr(first, _PART, None):
-        told = f"{part} raised {where_raised(first, place)}"
-    return told if first is error else str(error).replace(str(first), told, 1)
+        message = f"{part} raised {where_raised(first, place)}"
+    return message if first is error else str(error).replace(str(first), message, 1)
 
 
 def _in_our_words(error: BaseException) -> bool:

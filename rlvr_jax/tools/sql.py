@@ -29,10 +29,10 @@ def sql(setup: str = "", file: str = "", seconds: float = 2.0, name: str = "sql"
             raise Lost("sql")
         if result.timed_out:
             raise ToolError(f"the query took longer than {seconds:g} seconds")
-        told = result.value or {"error": result.error or "the query failed"}
-        if "error" in told:
-            raise ToolError(told["error"])
-        return state, told["table"]
+        reply = result.value or {"error": result.error or "the query failed"}
+        if "error" in reply:
+            raise ToolError(reply["error"])
+        return state, reply["table"]
 
     schema = {"query": {"type": "string"}}
     return Tool(name, "Runs one SQL query (sqlite) and shows its rows.", schema, run)

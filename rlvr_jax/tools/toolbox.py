@@ -25,9 +25,11 @@ class Toolbox:
 
     def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, Any]]]:
         """No call yet, and the tools of each name at the start."""
-        told = self.style.explain(self.tools) if self.describe else ""
-        messages: list[Mapping[str, Any]] = [{"role": "system", "content": told}] if told else []
-        if told and self.style.templated:
+        described = self.style.explain(self.tools) if self.describe else ""
+        messages: list[Mapping[str, Any]] = (
+            [{"role": "system", "content": described}] if described else []
+        )
+        if described and self.style.templated:
             tools = [{"type": "function", "function": each.schema} for each in self.tools]
             messages = [{**messages[0], "tools": tools, "marks": self.style.stops}]
         return (0, dict.fromkeys(self.by_name)), messages
@@ -42,12 +44,12 @@ class Toolbox:
         call, _ = found
         counts = {"calls": 1.0, "malformed_calls": 0.0, "tool_errors": 0.0, "tool_timeouts": 0.0}
         if calls >= self.most:
-            told, counts["calls"] = f"Error: no call is left of {self.most}.", 0.0
-            return self._said((calls, states), told, counts)
+            result, counts["calls"] = f"Error: no call is left of {self.most}.", 0.0
+            return self._reply_of((calls, states), result, counts)
         wrong = call.wrong or self._wrong(call)
         if wrong:
             counts |= {"calls": 0.0, "malformed_calls": 1.0}
-            return self._said((calls + 1, states), f"Error: {wrong}.", counts)
+            return self._reply_of((calls + 1, states), f"Error: {wrong}.", counts)
         tool = self.by_name[call.tool]
         given = call.arguments
         if isinstance(given, str):
@@ -55,17 +57,19 @@ class Toolbox:
             given = {first: _read(given, schema)}
         own = states[tool.name]
         try:
-            own, told = in_time(lambda: _run(tool, given, own), tool.seconds, f"tool {tool.name}")
+            own, result = in_time(lambda: _run(tool, given, own), tool.seconds, f"tool {tool.name}")
         except ToolError as error:
-            told, counts["tool_errors"] = f"Error: {error}", 1.0
+            result, counts["tool_errors"] = f"Error: {error}", 1.0
         except TimeoutError:
-            told = f"Error: {tool.name} took longer than {tool.seconds:g} seconds."
+            result = f"Error: {tool.name} took longer than {tool.seconds:g} seconds."
             counts["tool_timeouts"] = 1.0
         except Lost:
             return Reply((calls + 1, states), lost=True, done=True, info=counts)
         except (Exception, SystemExit) as error:  # it is answered, and the run goes on
-            told, counts["tool_errors"] = f"Error: {type(error).__name__}: {error}", 1.0
-        return self._said((calls + 1, {**states, tool.name: own}), told, counts, tool.characters)
+            result, counts["tool_errors"] = f"Error: {type(error).__name__}: {error}", 1.0
+        return self._reply_of(
+            (calls + 1, {**states, tool.name: own}), result, counts, tool.characters
+        )
 
     def _wrong(self, call) -> str:
         tool = self.by_name.get(call.tool)
@@ -78,8 +82,8 @@ class Toolbox:
                 return f"{tool.name} takes {known}, got {', '.join(call.arguments) or 'nothing'}"
         return ""
 
-    def _said(self, state, told: Any, counts, characters: int = 2000) -> Reply:
-        text = as_text(told, characters)
+    def _reply_of(self, state, result: Any, counts, characters: int = 2000) -> Reply:
+        text = as_text(result, characters)
         for stop in self.style.stops:
             # A reply must not look like the end of a call that the policy made.
             text = text.replace(stop.strip(), stop.strip().replace("</", "< /"))
@@ -87,8 +91,8 @@ class Toolbox:
 
 
 def _run(tool: Tool, arguments: Mapping[str, Any], state: Any) -> tuple[Any, str]:
-    state, told = awaited(tool.run(arguments, state))
-    return state, shown(told, tool.characters)
+    state, result = awaited(tool.run(arguments, state))
+    return state, shown(result, tool.characters)
 
 
 def _read(text: str, schema: Mapping[str, Any]) -> Any:

@@ -143,10 +143,10 @@ def _dealt(plan, rollouts, several, mesh, shuffle, most) -> Arrangement:
     count = len(group)
     left_out = count - sum(len(groups[g]) for part in first for g in part)
     empty = number * size - (count - left_out)
-    kept = sorted(g for part in first for g in part)
+    selected = sorted(g for part in first for g in part)
     orders = []
     for epoch in range(plan.epochs):
-        parts = first if epoch == 0 else _packed(plan, groups, size, shuffle, epoch, kept)
+        parts = first if epoch == 0 else _packed(plan, groups, size, shuffle, epoch, selected)
         free = count + np.arange(empty)
         for part in parts:
             part = sorted(part, key=lambda g: (equal[g], g))
@@ -159,12 +159,12 @@ def _dealt(plan, rollouts, several, mesh, shuffle, most) -> Arrangement:
     return Arrangement(_filled(rollouts, empty), orders, own, count, left_out)
 
 
-def _packed(plan, groups, size, shuffle: Shuffle, epoch, kept=None) -> list[list[int]]:
+def _packed(plan, groups, size, shuffle: Shuffle, epoch, selected=None) -> list[list[int]]:
     """Groups dealt out in random order, each to the update with the fewest rows; those that find
-    no place are left out, unless they must be `kept`."""
+    no place are left out, unless they are `selected`."""
     parts: list[list[int]] = [[] for _ in range(plan.minibatches)]
     rows = np.zeros(plan.minibatches, int)
-    wanted = np.arange(len(groups)) if kept is None else np.array(kept)
+    wanted = np.arange(len(groups)) if selected is None else np.array(selected)
     order = wanted[shuffle.permutation(plan, len(wanted), epoch)]
     # Large groups first where space is short: the order among equals stays random.
     order = order[np.argsort([-len(groups[g]) for g in order], kind="stable")]
@@ -173,7 +173,7 @@ def _packed(plan, groups, size, shuffle: Shuffle, epoch, kept=None) -> list[list
         if rows[place] + len(groups[g]) <= size:
             parts[place].append(g)
             rows[place] += len(groups[g])
-    if kept is not None and sum(map(len, parts)) < len(kept):
+    if selected is not None and sum(map(len, parts)) < len(selected):
         return _packed(plan, groups, size, shuffle, 0, None)
     return parts
 

@@ -18,7 +18,7 @@ from rlvr_jax.objectives import Critic, Scorer, masked_mean, masked_std, value_l
 from rlvr_jax.parallel import parameter_shardings, placed_shapes, replicated, row_sharding
 from rlvr_jax.policy import Model, Params, hidden_states, products
 from rlvr_jax.policy.parameters import parameter_shapes
-from rlvr_jax.training.kept import kept
+from rlvr_jax.training.function_cache import cached_results
 from rlvr_jax.training.layout import optimizer_shardings
 from rlvr_jax.training.micro_batches import merge_rows, shared_rows, split_rows
 from rlvr_jax.training.plan import BatchPlan
@@ -134,8 +134,8 @@ def critic_shapes(
             "bias": jax.ShapeDtypeStruct((), dtype, sharding=whole),
         }
     params = {"head": head} | ({"trunk": trunk} if critic.trunk == "own" else {})
-    kept = jax.eval_shape(optimizer.init, params)
-    return CriticState(params, placed_shapes(kept, optimizer_shardings(optimizer, params)))
+    shapes = jax.eval_shape(optimizer.init, params)
+    return CriticState(params, placed_shapes(shapes, optimizer_shardings(optimizer, params)))
 
 
 def initial_critic(
@@ -159,7 +159,7 @@ def initial_critic(
     return CriticState(params, jax.jit(optimizer.init, out_shardings=shardings)(params))
 
 
-@kept
+@cached_results
 def jitted_critic(
     model: Model,
     critic: Critic | Scorer,

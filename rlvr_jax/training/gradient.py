@@ -130,9 +130,9 @@ def exact_gradient(
 
     def added(grads, pull, dstats):
         """`grads` plus `pull` of the cotangents; if all are 0, it is not called."""
-        told = [jnp.any(x != 0) for x in jax.tree.leaves(dstats) if x.dtype != jax.dtypes.float0]
+        nonzero = [jnp.any(x != 0) for x in jax.tree.leaves(dstats) if x.dtype != jax.dtypes.float0]
         return jax.lax.cond(
-            jnp.any(jnp.stack(told)),
+            jnp.any(jnp.stack(nonzero)),
             lambda: jax.tree.map(jnp.add, grads, pull(dstats)[0]),
             lambda: grads,
         )

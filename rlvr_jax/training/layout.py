@@ -24,7 +24,7 @@ from rlvr_jax.parallel import (
 from rlvr_jax.parallel.roofline import num_parameters
 from rlvr_jax.policy import Model, Params, lora
 from rlvr_jax.policy.parameters import parameter_shapes
-from rlvr_jax.training.kept import kept
+from rlvr_jax.training.function_cache import cached_results
 from rlvr_jax.training.update import TrainState
 
 SMALL = 8_000_000
@@ -108,7 +108,7 @@ def optimizer_shardings(optimizer: optax.GradientTransformation, params: Params)
     )
 
 
-@kept
+@cached_results
 def make_reshard(model: Model, sampler: Model) -> Callable[[Params], Params]:
     """A function from a policy's parameters to those of the sampler.
 
@@ -204,20 +204,20 @@ def describe_layout(
       params: all weights of the policy.
       prompts: of one sampling batch.
     """
-    said = f"mesh {mesh}: on each device {_mebibytes(params)} of weights and"
-    said += f" {_mebibytes(state.optimizer_state)} of optimizer state"
+    text = f"mesh {mesh}: on each device {_mebibytes(params)} of weights and"
+    text += f" {_mebibytes(state.optimizer_state)} of optimizer state"
     if sample_mesh:
         jax.block_until_ready(reshard(params))  # compiled
         started = time.perf_counter()
         resharded = jax.block_until_ready(reshard(params))
         seconds = time.perf_counter() - started
-        said += f"; sample mesh {sample_mesh}: {_mebibytes(resharded)} of weights more while"
-        said += f" sampling, resharded in {seconds:.3g} s"
+        text += f"; sample mesh {sample_mesh}: {_mebibytes(resharded)} of weights more while"
+        text += f" sampling, resharded in {seconds:.3g} s"
     if prompts % (shards := row_shards(sample_mesh or mesh)):
-        said += f"; the {prompts} prompts of a call of the sampler cannot be split over data × fsdp"
-        said += f" = {shards} of the {'sample ' * bool(sample_mesh)}mesh: where they can, it"
-        said += " computes less"
-    return said
+        text += f"; the {prompts} prompts of a call of the sampler cannot be split over data × fsdp"
+        text += f" = {shards} of the {'sample ' * bool(sample_mesh)}mesh: where they can, it"
+        text += " computes less"
+    return text
 
 
 def _mebibytes(tree: Any) -> str:

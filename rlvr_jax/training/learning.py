@@ -156,9 +156,9 @@ def learn(
         state = replace(state, teacher=teacher)
     parts = [part for rows in further for part in _of_an_update(rows, learner.plan.rows)]
     for number, rows in enumerate(parts):
-        state, told = _learned_further(learner, state, rows, step, number)
+        state, measured = _learned_further(learner, state, rows, step, number)
         for name in ("loss", "gradient_norm"):
-            metrics[f"further/{name}"] = told[name]
+            metrics[f"further/{name}"] = measured[name]
         metrics["further/updates"] = float(number + 1)
     return state, metrics, records
 
@@ -183,9 +183,9 @@ def _learned(
     decided = {}
     if once:
         key = named_key(learner.seed, "decide_once", step)
-        told, method_state, decided = decide_once(rollouts, state.method_state, key)
+        signals, method_state, decided = decide_once(rollouts, state.method_state, key)
         names = ("advantage", "weight", "decided_mask")
-        rollouts = rollouts.replace(**fetch({name: told.records[name] for name in names}))
+        rollouts = rollouts.replace(**fetch({name: signals.records[name] for name in names}))
         state = replace(state, method_state=method_state)
     state, rollouts, metrics, records = _updated(learner, state, rollouts, orders, step, other)
     if critic is not None:
@@ -221,8 +221,8 @@ def _learned_further(
     rollouts = _measured(own, state, critic, rollouts, made.orders, once=False, others=others)
     rows = rows_of(rollouts, made.orders[0])
     state, measured, _ = programs.update(state, rows, key, False, other)
-    told = {name: float(value) for name, value in fetch(measured).items()}
-    return replace(state, critic=critic, **aside), told
+    metrics = {name: float(value) for name, value in fetch(measured).items()}
+    return replace(state, critic=critic, **aside), metrics
 
 
 def _aside(state: TrainState) -> dict[str, Any]:
@@ -303,8 +303,8 @@ def _measured(
         old["old_logp"] = np.where(shown[:, None] > 0, found["logp"], old["old_logp"])
     stored = rollouts.records.get("stored")
     if stored is not None:
-        kept = {name: rollouts.get(name) for name in old}
-        for name, value in kept.items():
+        recorded = {name: rollouts.get(name) for name in old}
+        for name, value in recorded.items():
             if value is not None:
                 rows = stored.reshape(-1, *[1] * (value.ndim - 1))
                 old[name] = np.where(rows, value, old[name])

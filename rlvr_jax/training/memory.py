@@ -1,4 +1,4 @@
-"""Whether a policy fits into memory, said before any of it is allocated."""
+"""The memory of a policy, computed before any of it is allocated."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,9 +44,13 @@ def least_bytes(
         return {"weights": whole}
     trained = trained_shapes(model)
     shardings = state_shardings(model, optimizer).optimizer_state
-    kept = placed_shapes(jax.eval_shape(optimizer.init, trained), shardings)
+    optimizer_state = placed_shapes(jax.eval_shape(optimizer.init, trained), shardings)
     weights = bytes_per_device(trained)
-    parts = {"weights": weights, "gradient": weights, "optimizer": bytes_per_device(kept)}
+    parts = {
+        "weights": weights,
+        "gradient": weights,
+        "optimizer": bytes_per_device(optimizer_state),
+    }
     if frozen:
         parts["frozen weights"] = whole
     if critic is not None:
@@ -63,14 +67,14 @@ def describe_memory(parts: dict[str, int]) -> str:
     Args:
       parts: bytes on a device, by name.
     """
-    told = ", ".join(f"{name} {gibibytes(size)}" for name, size in parts.items())
-    return f"memory of a device: {told}; activations and logits come on top"
+    listed = ", ".join(f"{name} {gibibytes(size)}" for name, size in parts.items())
+    return f"memory of a device: {listed}; activations and logits come on top"
 
 
 def lacks_memory(error: BaseException) -> bool:
     """Whether an error means that memory could not be allocated."""
-    told = ("RESOURCE_EXHAUSTED", "can't start new thread")
-    return isinstance(error, MemoryError) or any(text in str(error) for text in told)
+    texts = ("RESOURCE_EXHAUSTED", "can't start new thread")
+    return isinstance(error, MemoryError) or any(text in str(error) for text in texts)
 
 
 def check_memory(path: str, least: dict[str, int], devices: Sequence[Any]) -> None:

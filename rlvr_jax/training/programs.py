@@ -13,8 +13,8 @@ from rlvr_jax.objectives import Objective
 from rlvr_jax.parallel import distribute, replicated, row_sharding
 from rlvr_jax.policy import Model, Params, products
 from rlvr_jax.training.critic import CriticState, jitted_critic
+from rlvr_jax.training.function_cache import cached_results
 from rlvr_jax.training.gradient import old_statistics
-from rlvr_jax.training.kept import kept
 from rlvr_jax.training.layout import make_reshard, state_shardings
 from rlvr_jax.training.micro_batches import merge_rows, shared_rows, split_rows
 from rlvr_jax.training.plan import BatchPlan
@@ -124,7 +124,7 @@ def make_programs(
     )
 
 
-@kept
+@cached_results
 def _jitted_measures(
     model: Model, plan: BatchPlan, measured: tuple[Statistic, ...]
 ) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def _jitted_measure(model: Model, plan: BatchPlan, more: str) -> Any:
     return jax.jit(measure, out_shardings=row_sharding(model.mesh), compiler_options=options)
 
 
-@kept
+@cached_results
 def _jitted_prompts(model: Model, plan: BatchPlan) -> Any:
     """The program that scores the prompts of an update's rollouts."""
     shared = shared_rows(plan, model.mesh)
@@ -162,7 +162,7 @@ def _jitted_prompts(model: Model, plan: BatchPlan) -> Any:
     return jax.jit(score, out_shardings=row_sharding(model.mesh), compiler_options=options)
 
 
-@kept
+@cached_results
 def jitted(
     model: Model,
     objective: Objective,

@@ -148,10 +148,12 @@ def _of_teacher(
 ) -> dict[str, Array]:
     """Entropy of the second policy, and its log-probs of some tokens if any are given."""
     needs = {"entropy"} if ids is None else {"entropy", "logsumexp"}
-    told = score_hidden(model, *second, rollouts, needs)
+    teacher = score_hidden(model, *second, rollouts, needs)
     if ids is None:
-        return {"teacher_entropy": told.entropy}
+        return {"teacher_entropy": teacher.entropy}
     logits = logits_of_ids(model, *jax.lax.stop_gradient(second), rollouts, ids)
-    logits = logits.astype(told.entropy.dtype)
-    logp = jnp.where(rollouts.scored[:, :, None], logits - told.records["logsumexp"][:, :, None], 0)
-    return {"teacher_entropy": told.entropy, "teacher_topk_logp": logp}
+    logits = logits.astype(teacher.entropy.dtype)
+    logp = jnp.where(
+        rollouts.scored[:, :, None], logits - teacher.records["logsumexp"][:, :, None], 0
+    )
+    return {"teacher_entropy": teacher.entropy, "teacher_topk_logp": logp}

@@ -84,7 +84,7 @@ def check_needs(
       writers: (record) -> parts that could fill it.
     Raises:
       ValueError: a need that is neither a statistic of one policy, the current or the
-        old one, nor log-probs of the reference or of prompts, nor told by grades, nor values of a
+        old one, nor log-probs of the reference or of prompts, nor of grades, nor values of a
         critic that the recipe says how to fit; log-probs at temperatures that are not named; old
         log-probs of what is likeliest now, where several updates are taken per batch.
     """
@@ -182,8 +182,9 @@ def update(
 
     A gradient that is zero everywhere (no group with mixed rewards, nothing on the mask) or not
     finite changes neither parameters nor optimizer: Adam's momentum does not move a policy that
-    got no gradient. The method's state is kept only where something is not finite. A loss may be
-    infinite where its gradient is not, as a divergence from a policy that has run away: it counts.
+    got no gradient. The method's state is unchanged only where something is not finite. A loss may
+    be infinite where its gradient is not, as a divergence from a policy that has run away: it
+    counts.
 
     Args:
       fresh: as for `objective_gradient`, whose other options `how` may hold.

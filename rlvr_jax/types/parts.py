@@ -73,12 +73,12 @@ class Part:
         if self.made is None:
             return self.name
         parameters = signature_of(self.made.maker).parameters
-        told = [
+        arguments = [
             f"{name}={label_of(value)}"
             for name, value in self.made.arguments
             if name not in parameters or not _is_same(value, parameters[name].default)
         ]
-        return f"{self.name}({', '.join(told)})"
+        return f"{self.name}({', '.join(arguments)})"
 
     @functools.cached_property
     def lasting(self) -> bool:

@@ -74,7 +74,7 @@ class Grade:
         reward = self.outcome if self.reward is None else self.reward
         # Grades go between processes as JSON, which knows no numbers of numpy.
         if self.outcome is not None:
-            object.__setattr__(self, "outcome", _share(_number("outcome", self.outcome)))
+            object.__setattr__(self, "outcome", _fraction(_number("outcome", self.outcome)))
             object.__setattr__(self, "reward", _number("reward", reward))
         object.__setattr__(self, "timed_out", bool(self.timed_out))
         info = {name: _number(f"info[{name!r}]", x) for name, x in self.info.items()}
@@ -93,7 +93,7 @@ def _number(what: str, value: Any) -> float:
     raise ValueError(f"Grade: {what} must be a number of Python or numpy, got {value!r}")
 
 
-def _share(outcome: float) -> float:
+def _fraction(outcome: float) -> float:
     """An outcome in [0, 1], to which sums of parts may come by a rounding error only."""
     if not -_ROUNDING <= outcome <= 1 + _ROUNDING:
         raise ValueError(

@@ -14,8 +14,8 @@ from rlvr_jax import policy, tasks
 from rlvr_jax.analysis.diagnosis import diagnose_answers
 from rlvr_jax.diagnosis.__main__ import main
 from rlvr_jax.diagnosis.held_out import evaluation_settings
-from rlvr_jax.diagnosis.kept_pair import load_answers, save_pair
 from rlvr_jax.diagnosis.policy_pair import changed_most, compare_policies, draw_pair, shown_rows
+from rlvr_jax.diagnosis.stored_pair import load_answers, save_pair
 from rlvr_jax.policy.scoring import run_in_chunks
 from rlvr_jax.rollout import load_rollouts
 

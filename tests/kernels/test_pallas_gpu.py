@@ -32,7 +32,7 @@ def interpreted(monkeypatch):
     """Runs the kernel, in tiles small enough for small arrays, where there is no GPU."""
     monkeypatch.setattr(pl, "pallas_call", functools.partial(pl.pallas_call, interpret=True))
     monkeypatch.setattr(tpu_blocks, "device", lambda: ("gpu", "NVIDIA H100"))
-    small = {"TOKENS": 16, "TILES": dict.fromkeys(pallas_gpu.TILES, (16, 16)), "MOST_SHARES": 4}
+    small = {"TOKENS": 16, "TILES": dict.fromkeys(pallas_gpu.TILES, (16, 16)), "MOST_PARTS": 4}
     for name, value in small.items():
         monkeypatch.setattr(pallas_gpu, name, value)
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rlvr_jax.analysis.arrays import share
+from rlvr_jax.analysis.arrays import fraction_of
 from rlvr_jax.analysis.boundary.paired_problems import PairedTable, paired_table
 from rlvr_jax.analysis.boundary.pass_at_k import pass_at_k
 
@@ -64,7 +64,7 @@ def base_vs_rl(base_correct: ArrayLike, rl_correct: ArrayLike, n: int, bins: int
         crossing_k(curve_base, curve_rl),
         float(curve_base[-1] - curve_rl[0]),
         solvable,
-        share(solvable.both, solvable.both + solvable.second_only),
+        fraction_of(solvable.both, solvable.both + solvable.second_only),
         solve_rates(base, n, bins),
         solve_rates(rl, n, bins),
     )
@@ -89,7 +89,7 @@ class Crossing(NamedTuple):
     Fields:
       k: of all problems; 0 for none.
       low, high: 2.5 % and 97.5 % quantiles of the crossing k in the draws that cross; NaN if none.
-      share: fraction of the draws that cross.
+      share: fraction of the bootstrap samples that cross.
     """
 
     k: int

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rlvr_jax.analysis.arrays import share
+from rlvr_jax.analysis.arrays import fraction_of
 from rlvr_jax.analysis.boundary.support_shrinkage import Support, expansion_rate, support
 
 _SOLID = 0.5  # solve rate from which a preserved problem counts as consolidated (ours)
@@ -53,7 +53,7 @@ def expansion(base: ArrayLike, trained: ArrayLike, base_again: ArrayLike) -> Exp
         counts,
         expansion_rate(base, trained),
         expansion_rate(base, base_again),
-        share(counts.preserved + counts.expanded, len(np.asarray(base))),
+        fraction_of(counts.preserved + counts.expanded, len(np.asarray(base))),
     )
 
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rlvr_jax.analysis.arrays import histogram_entropy, share
+from rlvr_jax.analysis.arrays import fraction_of, histogram_entropy
 from rlvr_jax.analysis.boundary.pass_at_k import pass_at_k
 
 
@@ -43,23 +43,25 @@ class Support(NamedTuple):
     @property
     def retention(self) -> float:
         """SRR: fraction of the base's support that is preserved."""
-        return share(self.preserved, self.preserved + self.shrunk)
+        return fraction_of(self.preserved, self.preserved + self.shrunk)
 
     @property
     def discovery(self) -> float:
         """NDR: fraction of the trained policy's support that the base does not have."""
-        return share(self.expanded, self.preserved + self.expanded)
+        return fraction_of(self.expanded, self.preserved + self.expanded)
 
     @property
     def score(self) -> float:
         """SDS: harmonic mean of the two."""
         both = self.retention + self.discovery
-        return share(2 * self.retention * self.discovery, both)
+        return fraction_of(2 * self.retention * self.discovery, both)
 
     @property
     def net_change(self) -> float:
         """NSCR: expanded less shrunk, of all that either supports."""
-        return share(self.expanded - self.shrunk, self.preserved + self.expanded + self.shrunk)
+        return fraction_of(
+            self.expanded - self.shrunk, self.preserved + self.expanded + self.shrunk
+        )
 
 
 def support_kinds(base: ArrayLike, trained: ArrayLike) -> np.ndarray:
@@ -123,7 +125,7 @@ def unseen_mass(k: int, chance: float = 0.05) -> float:
 def expansion_rate(base: ArrayLike, trained: ArrayLike) -> float:
     """Share of the problems outside the base's support that the trained policy solves."""
     counts = support(base, trained)
-    return share(counts.expanded, counts.expanded + counts.out)
+    return fraction_of(counts.expanded, counts.expanded + counts.out)
 
 
 def answer_entropy(answers: ArrayLike) -> np.ndarray:

@@ -4,8 +4,8 @@ Hands out `diagnose_run` (a run directory), `diagnose_answers` with its `Answers
 policies), and `write_page` and `as_json` for what they say.
 
 `topics`: the form of a topic. `reach`: held-out problems. `uncertainty`: entropy and its exchange
-  for reward. `practice`: training prompts and their outcomes. `writing`: the responses that were
-  kept. `parameters`: the weights. `side_by_side`: answers of two policies, with a floor.
+  for reward. `practice`: training prompts and their outcomes. `writing`: the stored
+  responses. `parameters`: the weights. `side_by_side`: answers of two policies, with a floor.
   `likelihood`: two policies on the same tokens; `token_changes`: which of them changed.
   `python -m rlvr_jax.diagnosis` puts them on a page, and draws the answers of two policy
   folders.

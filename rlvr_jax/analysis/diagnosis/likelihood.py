@@ -68,7 +68,7 @@ def _distance(own: Answers) -> tuple[PromptInterval, float]:
 
 def _reachable(topic: Topic, before: Answers, after: Answers, names: tuple[str, str]) -> None:
     """Correct responses with a token that the other policy hardly ever samples."""
-    told = []
+    parts = []
     for own, name, other in ((before, *names), (after, *reversed(names))):
         rare = (own.mask & (own.other_logp < np.log(_RARE))).any(axis=1)
         correct = own.correct[own.rows].sum(axis=1)
@@ -76,17 +76,17 @@ def _reachable(topic: Topic, before: Answers, after: Answers, names: tuple[str, 
             topic.missing.append(f"What {other} gave up of correct responses needs one of {name}.")
             continue
         some = correct > 0
-        share = (rare & own.correct)[own.rows].sum(axis=1)[some] / correct[some]
-        found = bootstrap_mean([share], own.weights[some])
+        fraction = (rare & own.correct)[own.rows].sum(axis=1)[some] / correct[some]
+        found = bootstrap_mean([fraction], own.weights[some])
         topic.numbers[f"right_out_of_reach_of_{'last' if own is before else 'first'}"] = (
             interval_numbers(found)
         )
-        told.append(
+        parts.append(
             f"{found} of the correct responses of {name} hold a token that {other} gives less than"
             f" {100 * _RARE:g} %"
         )
-    if told:
-        topic.sentences.append(f"Out of reach: {'; '.join(told)} (mean over problems with one).")
+    if parts:
+        topic.sentences.append(f"Out of reach: {'; '.join(parts)} (mean over problems with one).")
 
 
 def _entropy(topic: Topic, before: Answers, after: Answers, names: tuple[str, str]) -> None:

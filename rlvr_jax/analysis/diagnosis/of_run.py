@@ -1,6 +1,6 @@
-"""What can be said of a run directory, finished or growing.
+"""The diagnosis of a run directory, finished or growing.
 
-What the run did not write is said to be missing, with what it would take. Nothing is drawn or
+Missing data are listed, with the settings or files that would provide them. Nothing is sampled or
 scored here, and no device is used.
 """
 
@@ -18,7 +18,7 @@ from rlvr_jax.analysis.run_directory import Run, load_run
 def diagnose_run(
     run: str | Path, against: str | Path | None = None, weights: bool = True
 ) -> list[Topic]:
-    """What can be said of a run, topic by topic.
+    """The diagnosis of a run, topic by topic.
 
     Args:
       against: another run directory, or a policy folder; None: the run's own start.

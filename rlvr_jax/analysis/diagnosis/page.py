@@ -71,9 +71,9 @@ def write_page(
     ]
     data: dict[str, Any] = {"runs": [{"label": label} for label in policies], "sections": sections}
     if rows:
-        kept = [(number, None, own) for number, own in enumerate(rows)]
+        stored = [(number, None, own) for number, own in enumerate(rows)]
         names = ("samples", "bounds", "start")
-        data |= dict(zip(names, shown_samples(kept, _SHOWN_TOKENS), strict=True))
+        data |= dict(zip(names, shown_samples(stored, _SHOWN_TOKENS), strict=True))
         if any("prob_delta" in row for own in rows for row in own):
             data["column"] = _COLUMN
     page = fill(

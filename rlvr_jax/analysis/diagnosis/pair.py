@@ -15,7 +15,7 @@ def diagnose_answers(
     again: Answers | None = None,
     names: tuple[str, str] = ("the start", "the end"),
 ) -> list[Topic]:
-    """What can be said of two policies from their answers, topic by topic.
+    """The diagnosis of two policies from their answers, topic by topic.
 
     Args:
       before, after: of two policies, the same number of answers to the same problems. With

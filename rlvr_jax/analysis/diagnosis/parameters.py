@@ -16,7 +16,7 @@ from rlvr_jax.analysis.weights.checkpoints import (
 def parameters(before: Path, after: Path) -> Topic:
     """What two folders say, matrix by matrix.
 
-    Folders that cannot be compared (other tensors, values that are not finite) are said to be so.
+    A sentence names folders that cannot be compared (other tensors, values that are not finite).
     """
     topic = Topic("Weights")
     try:

@@ -38,7 +38,7 @@ def practice(run: Run) -> Topic:
         f" correct {100 * first[2]:.0f} % → {100 * last[2]:.0f} % (first and last {window} steps,"
         f" n = {sizes[0]} and {sizes[1]} groups)."
     )
-    _visits(topic, run)
+    _repeated_prompts(topic, run)
     steps = [line["step"] for line in lines]
     table = thinned(np.column_stack([steps, kinds]), _MOST_POINTS)
     shown = {"mixed": 2, "all incorrect": 1, "all correct": 3}
@@ -48,8 +48,8 @@ def practice(run: Run) -> Topic:
     return topic
 
 
-def _visits(topic: Topic, run: Run) -> None:
-    """Prompts that came twice or more: first visit against the last."""
+def _repeated_prompts(topic: Topic, run: Run) -> None:
+    """Prompts that were sampled twice or more: the first time against the last."""
     try:
         histories = [h for h in read_histories(run.path).values() if len(h) > 1]
     except ValueError:  # no prompt was shown in its plain view

@@ -114,14 +114,14 @@ def reach(
 def _verdict(gaps: dict[int, PromptInterval], names: tuple[str, str], n: int, problems: int) -> str:
     wide = max(k for k in gaps if k <= max(1, n // 2))
     one, many = gaps[1], gaps[wide]
-    told = f"pass@1 {signed(one)}"
+    changes = f"pass@1 {signed(one)}"
     size = f"{names[1]} less {names[0]}, 95 % over {problems} problems, {n} samples each"
     if wide > 1:
-        told += f", pass@{wide} {signed(many)}"
+        changes += f", pass@{wide} {signed(many)}"
         verdict = _KINDS[direction(one), direction(many)]
     else:
         verdict = _FIRST_TRY[direction(one)]
-    verdict += f": {told} ({size})."
+    verdict += f": {changes} ({size})."
     half_width = (many.high - many.low) / 2
     if problems < FEWEST_PROBLEMS:
         verdict += f" For a verdict {FEWEST_PROBLEMS} problems at least are wanted."
@@ -143,16 +143,17 @@ def _crossing(topic: Topic, solved: _Solved) -> None:
         "high": found.high if np.isfinite(found.high) else None,
         "fraction_of_samples": found.share,
     }
-    share = f"{100 * found.share:.0f} % of the draws of problems"
+    fraction = f"{100 * found.share:.0f} % of the draws of problems"
     if found.k:
         sentence = (
             f"The curve of {names[0]} reaches that of {names[1]} at k = {found.k}; it does in"
-            f" {share}, there between {found.low:.0f} and {found.high:.0f} (unweighted problems)."
+            f" {fraction}, there between {found.low:.0f} and {found.high:.0f}"
+            " (unweighted problems)."
         )
     elif after.mean() > before.mean():
         sentence = (
             f"The curve of {names[0]} stays below that of {names[1]} up to k = {n}; it reaches it"
-            f" in {share}."
+            f" in {fraction}."
         )
     else:
         sentence = f"The curves do not cross: {names[1]} does not lead at k = 1 (unweighted)."
@@ -178,9 +179,9 @@ def _support(topic: Topic, solved: _Solved, k: int, sampled: np.ndarray, size: i
         "floor": _measures(floor),
         **{f"{name}_above_floor": interval_numbers(each) for name, each in excess.items()},
     }
-    said = {1: "more than", -1: "fewer than", 0: "not to be told from"}
+    words = {1: "more than", -1: "fewer than", 0: "not to be told from"}
     parts = [
-        f"{value:.1f} {name}, {said[direction(excess[name])]} the {floor.expanded:.1f} of chance"
+        f"{value:.1f} {name}, {words[direction(excess[name])]} the {floor.expanded:.1f} of chance"
         f" ({signed(excess[name])})"
         for name, value in (("found", counts.expanded), ("lost", counts.shrunk))
     ]

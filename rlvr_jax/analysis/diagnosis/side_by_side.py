@@ -128,12 +128,12 @@ def _wanted_text(gap: PromptInterval) -> str:
 
 
 def _variety(gaps: Mapping[str, tuple], names: tuple[str, str], samples: int) -> str:
-    said = {1: "more", -1: "fewer", 0: "no other number of"}
+    words = {1: "more", -1: "fewer", 0: "no other number of"}
     parts = []
     for name in ("different responses", "different correct responses"):
         gap, floor = gaps[name]
         chance = "" if floor is None else f"; two draws of {names[0]} differ by {signed(floor)}"
-        parts.append(f"{said[direction(gap)]} {name} ({signed(gap)}{chance})")
+        parts.append(f"{words[direction(gap)]} {name} ({signed(gap)}{chance})")
     return f"Among {samples} answers to a problem {names[1]} gives {parts[0]} and {parts[1]}."
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rlvr_jax.analysis.arrays import masked_mean, share
+from rlvr_jax.analysis.arrays import fraction_of, masked_mean
 from rlvr_jax.analysis.diagnosis.answers import Answers
 from rlvr_jax.analysis.diagnosis.topics import Topic, interval_numbers, signed, signed_number
 from rlvr_jax.analysis.entropy.entropy_patterns import forks
@@ -37,8 +37,8 @@ def _moved(topic: Topic, before: Answers, names: tuple[str, str]) -> None:
     moved = _moves(before)
     still = bootstrap_mean([before.token_mean(moved < _HARDLY)], before.weights)
     uncertain = forks(before.entropy, before.mask).mask
-    on_forks = share(moved[uncertain].sum(), moved[before.mask].sum())
-    size = share(uncertain.sum(), before.mask.sum())
+    on_forks = fraction_of(moved[uncertain].sum(), moved[before.mask].sum())
+    size = fraction_of(uncertain.sum(), before.mask.sum())
     topic.numbers |= {
         "hardly_changed": interval_numbers(still) | {"below": _HARDLY},
         "change_on_forks": on_forks,
@@ -125,8 +125,8 @@ def _classes(topic: Topic, before: Answers, names: tuple[str, str]) -> None:
             "fraction_of_change": moved.share,
         }
         cells = [f"{x:.3f}" for x in (old.mean, new.mean, moved.mean)]
-        shares = [f"{100 * x:.0f} %" for x in (part, moved.share)]
-        rows.append([old.name, old.number, *cells, *shares])
+        fractions = [f"{100 * x:.0f} %" for x in (part, moved.share)]
+        rows.append([old.name, old.number, *cells, *fractions])
     topic.numbers["classes"] = numbers
     head = ["class", "tokens", *(f"entropy, {name}" for name in names)]
     head += ["mean change of probability", "share of the tokens", "share of the change"]

@@ -48,7 +48,7 @@ def curve(
     Args:
       lines: [[x, y], …] by label.
       policies: which policy each line is of, drawn in its colour; none: all are of the last one,
-        and told apart by their strokes (three at most).
+        and differ by their strokes (three at most).
       options: further fields of the chart.
     """
     series = [

@@ -6,7 +6,7 @@ from rlvr_jax.analysis.curves import thinned
 from rlvr_jax.analysis.diagnosis.topics import LAST, Topic, curve, signed_number
 from rlvr_jax.analysis.entropy.law_prediction import (
     ENTROPY,
-    FIRST_SHARE,
+    FIRST_FRACTION,
     SCORE,
     controls_entropy,
     forecast_run,
@@ -21,7 +21,7 @@ from rlvr_jax.analysis.law_section import law_section
 from rlvr_jax.analysis.run_directory import Run
 
 _TENTH = 0.1
-_COLLAPSED, _KEPT = 0.2, 0.8  # of the first entropy that is left; the words for it are ours
+_COLLAPSED, _UNSPENT = 0.2, 0.8  # of the first entropy that is left; the words for it are ours
 _MOST_POINTS = 300
 _FEWEST_STEPS = 10
 
@@ -57,24 +57,24 @@ def _spent(topic: Topic, steps: np.ndarray, entropy: np.ndarray) -> None:
     first, last = entropy[:window], entropy[-window:]
     some = first.mean() > 0
     left = last.mean() / first.mean() if some else np.inf if last.mean() > 0 else 1.0
-    word = "kept" if left >= _KEPT else "mostly spent" if left <= _COLLAPSED else "partly spent"
-    word = "grown" if left > 1 / _KEPT else word
+    word = "kept" if left >= _UNSPENT else "mostly spent" if left <= _COLLAPSED else "partly spent"
+    word = "grown" if left > 1 / _UNSPENT else word
     drop = first.mean() - last.mean()
-    early = entropy[: max(1, round(FIRST_SHARE * len(steps)))][-window:].mean()
+    early = entropy[: max(1, round(FIRST_FRACTION * len(steps)))][-window:].mean()
     # A fraction of a tiny drop can have any value.
-    share = (first.mean() - early) / drop if left < _KEPT else None
+    fraction = (first.mean() - early) / drop if left < _UNSPENT else None
     topic.numbers |= {
         "first": float(first.mean()),
         "last": float(last.mean()),
         "steps_of_each": window,
         "left": float(left) if np.isfinite(left) else None,
-        "fraction_of_drop_in_first_fifth": None if share is None else float(share),
+        "fraction_of_drop_in_first_fifth": None if fraction is None else float(fraction),
     }
-    told = f"{_mean(first)} → {_mean(last)} nats a token (first and last {window} steps"
-    told += ", ± their standard deviation)." if window > 1 else ")."
-    if share is not None:
-        told += f" {100 * share:.0f} % of the drop came in the first fifth."
-    topic.sentences.append(f"Entropy was {word}: {told}")
+    text = f"{_mean(first)} → {_mean(last)} nats a token (first and last {window} steps"
+    text += ", ± their standard deviation)." if window > 1 else ")."
+    if fraction is not None:
+        text += f" {100 * fraction:.0f} % of the drop came in the first fifth."
+    topic.sentences.append(f"Entropy was {word}: {text}")
 
 
 def _mean(values: np.ndarray) -> str:
@@ -115,7 +115,7 @@ def _stages(topic: Topic, run: Run) -> None:
             f" steps, n = {len(steps)} steps), so the run has no stages."
         )
         return
-    said = (
+    sentence = (
         f"The training reward rose by {signed_number(found.rise)} up to step {found.end:.0f} of"
         f" {steps[-1]} (a line, then level; p = {found.p_value:.2g} by shuffled steps)."
     )
@@ -133,7 +133,7 @@ def _stages(topic: Topic, run: Run) -> None:
             )
             continue
         change, number = parts
-        said += (
+        sentence += (
             f" {'While it rose' if name == 'rising' else 'From there on'} entropy changed by"
             f" {signed_number(change.change)} nats a token:"
             f" {signed_number(change.incorrect)} within incorrect responses,"
@@ -141,7 +141,7 @@ def _stages(topic: Topic, run: Run) -> None:
             f" {signed_number(change.shares)} as their shares moved"
             f" (n = {number} steps at either end)."
         )
-    topic.sentences.append(said)
+    topic.sentences.append(sentence)
 
 
 def _parts(run: Run, first: float, last: float) -> tuple[OutcomeParts, int] | None:

@@ -45,42 +45,42 @@ def writing(run: Run, against_start: bool = True) -> Topic:
     """
     topic = Topic("Kept responses")
     steps = run.sample_steps()
-    kept = [_rows(step, run.samples(step)) for step in dict.fromkeys(steps[:1] + steps[-1:])]
-    kept = [rows for rows in kept if rows is not None]
-    if not kept:
+    stored = [_rows(step, run.samples(step)) for step in dict.fromkeys(steps[:1] + steps[-1:])]
+    stored = [rows for rows in stored if rows is not None]
+    if not stored:
         topic.missing.append("Texts need responses in samples/ with their tokens' entropies.")
         return topic
-    profiles, told = {}, []
-    budget = min(int(rows.mask.sum()) for rows in kept)
-    policies = (FIRST, LAST)[-len(kept) :] if against_start else ()
-    for rows in kept:
+    profiles, measured = {}, []
+    budget = min(int(rows.mask.sum()) for rows in stored)
+    policies = (FIRST, LAST)[-len(stored) :] if against_start else ()
+    for rows in stored:
         own = _measure(rows, budget)
         profiles[f"step {rows.step}"] = own.pop("profile")
         topic.numbers[f"step_{rows.step}"] = own
-        told.append(own)
-    topic.sentences.append(_sentence(kept, told))
-    topic.sentences += _confidence(kept[-1], told[-1])
+        measured.append(own)
+    topic.sentences.append(_sentence(stored, measured))
+    topic.sentences += _confidence(stored[-1], measured[-1])
     title, x = "Entropy by place in the response", "share of the response"
-    sizes = " and ".join(str(each["tokens"]) for each in told)
+    sizes = " and ".join(str(each["tokens"]) for each in measured)
     note = f"means over n = {sizes} tokens, in eighths of the length"
     topic.charts.append(curve(title, "nats", note, x, profiles, policies, zero=True))
     words = word_entropies(
-        kept[-1].tokens,
-        [row[kept_] for row, kept_ in zip(kept[-1].entropy, kept[-1].mask, strict=True)],
+        stored[-1].tokens,
+        [row[kept] for row, kept in zip(stored[-1].entropy, stored[-1].mask, strict=True)],
         _FEWEST,
     )
     if words:
         shown = [[repr(w.word), w.number, f"{w.entropy:.3f}"] for w in words[:_WORDS]]
-        heading = f"Words of highest entropy, step {kept[-1].step} ({_FEWEST} times or more)"
+        heading = f"Words of highest entropy, step {stored[-1].step} ({_FEWEST} times or more)"
         topic.tables.append((heading, ["word", "times", "mean entropy, nats"], shown))
-    topic.tables.append(_classes(kept, topic.numbers))
+    topic.tables.append(_classes(stored, topic.numbers))
     return topic
 
 
-def _classes(kept: Sequence[_Rows], numbers: dict[str, Any]) -> tuple[str, list[str], list[list]]:
+def _classes(stored: Sequence[_Rows], numbers: dict[str, Any]) -> tuple[str, list[str], list[list]]:
     """Entropy by class of token, each step's own."""
     found = []
-    for rows in kept:
+    for rows in stored:
         words = [word for row in rows.tokens for word in row]
         found.append(mean_by_class(words, rows.entropy[rows.mask]))
         own = {each.name: each._asdict() for each in found[-1] if each.number}
@@ -90,7 +90,7 @@ def _classes(kept: Sequence[_Rows], numbers: dict[str, Any]) -> tuple[str, list[
         if any(own.number for own in each):
             cells = [[own.number, f"{own.mean:.3f}" if own.number else "–"] for own in each]
             lines.append([each[0].name, *(cell for pair in cells for cell in pair)])
-    head = [f"{what}, step {rows.step}" for rows in kept for what in ("tokens", "mean entropy")]
+    head = [f"{what}, step {rows.step}" for rows in stored for what in ("tokens", "mean entropy")]
     return "Entropy by class of token, nats", ["class", *head], lines
 
 
@@ -152,22 +152,22 @@ def _measure(rows: _Rows, budget: int) -> dict[str, Any]:
     }
 
 
-def _sentence(kept: Sequence[_Rows], told: Sequence[Mapping[str, Any]]) -> str:
+def _sentence(stored: Sequence[_Rows], measured: Sequence[Mapping[str, Any]]) -> str:
     def both(name, form):
-        values = [each[name] for each in told]
+        values = [each[name] for each in measured]
         return " → ".join("–" if value is None else form.format(value) for value in values)
 
-    steps = " and ".join(str(rows.step) for rows in kept)
-    sizes = " and ".join(str(each["responses"]) for each in told)
+    steps = " and ".join(str(rows.step) for rows in stored)
+    sizes = " and ".join(str(each["responses"]) for each in measured)
     return (
         f"In the kept responses of step {steps} (n = {sizes}), the fifth of the tokens with the"
         f" highest entropy holds {both('entropy_in_forks', '{:.0%}')} of all of it (threshold"
         f" {both('fork_threshold', '{:.3f}')} nats); different bigrams among the first"
-        f" {told[0]['distinct_2_tokens']} tokens: {both('distinct_2', '{:.3f}')}."
+        f" {measured[0]['distinct_2_tokens']} tokens: {both('distinct_2', '{:.3f}')}."
     )
 
 
-def _confidence(rows: _Rows, told: dict[str, Any]) -> list[str]:
+def _confidence(rows: _Rows, numbers: dict[str, Any]) -> list[str]:
     """Whether likelier responses are correct more often, where there are enough of either kind."""
     if rows.logp is None:
         return []
@@ -176,7 +176,7 @@ def _confidence(rows: _Rows, told: dict[str, Any]) -> list[str]:
         return []
     confidence = token_confidence(rows.logp, rows.mask)[known]
     found = calibration(np.clip(confidence, 0, 1), rows.outcome[known], _BINS)
-    told["calibration"] = {
+    numbers["calibration"] = {
         name: getattr(found, name) for name in ("ece", "auroc", "brier", "overconfidence")
     }
     return [

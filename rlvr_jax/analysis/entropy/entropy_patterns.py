@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rlvr_jax.analysis.arrays import binned_mean, log_softmax, masked_mean, share
+from rlvr_jax.analysis.arrays import binned_mean, fraction_of, log_softmax, masked_mean
 
 _QUANTILES = (0.5, 0.8, 0.9, 0.95, 0.99)
 
@@ -63,7 +63,7 @@ def fork_overlap(base: ArrayLike, now: ArrayLike) -> tuple[float, float]:
     """|A ∩ B| / |A| and |A ∩ B| / |A ∪ B| of two fork masks on the same tokens, A the base's."""
     base, now = np.asarray(base, bool), np.asarray(now, bool)
     common = np.sum(base & now)
-    return share(common, np.sum(base)), share(common, np.sum(base | now))
+    return fraction_of(common, np.sum(base)), fraction_of(common, np.sum(base | now))
 
 
 def change_by_percentile(

@@ -26,7 +26,7 @@ from rlvr_jax.analysis.arrays import columns
 from rlvr_jax.analysis.entropy.entropy_law import EntropyLaw, fit_entropy_law
 from rlvr_jax.analysis.run_directory import Run, load_run
 
-FIRST_SHARE = 0.2
+FIRST_FRACTION = 0.2
 ENTROPY, SCORE = "held_out/entropy", "held_out/pass@1"
 
 # Parts that neither look at entropies nor let one direction of the ratio go further than the other.
@@ -40,7 +40,7 @@ _PLAIN = {
 
 
 class Forecast(NamedTuple):
-    """What one run's beginning said of its end.
+    """The end of one run as predicted from its beginning.
 
     Fields:
       law: the fit of the first points; None if it is undefined.
@@ -56,7 +56,7 @@ class Forecast(NamedTuple):
 
 
 def forecast(
-    steps: ArrayLike, entropy: ArrayLike, score: ArrayLike, share: float = FIRST_SHARE
+    steps: ArrayLike, entropy: ArrayLike, score: ArrayLike, share: float = FIRST_FRACTION
 ) -> Forecast:
     """Fits the first points and predicts the last one.
 
@@ -77,7 +77,7 @@ def forecast(
     return Forecast(law, number, points, error, float(law.ceiling - score[-1]))
 
 
-def forecast_run(run: Run, share: float = FIRST_SHARE) -> Forecast:
+def forecast_run(run: Run, share: float = FIRST_FRACTION) -> Forecast:
     """The forecast of a run from its evaluations that have both numbers."""
     return forecast(*run.common(ENTROPY, SCORE), share)
 
@@ -120,11 +120,11 @@ def _print(kind: str, runs: Mapping[str, Forecast]) -> None:
     fitted = [each for each in runs.values() if each.law is not None]
     for path, each in runs.items():
         points = f"{each.num_first} of {each.num_points}"
-        told = "no fit".rjust(42)
+        errors = "no fit".rjust(42)
         if each.law is not None:
-            told = f"{each.law.a:6.3f} {each.law.b:6.3f} {each.score_error:+12.3f}"
-            told += f" {each.ceiling_error:+14.3f}"
-        print(f"{points:>8} {told}  {path}")
+            errors = f"{each.law.a:6.3f} {each.law.b:6.3f} {each.score_error:+12.3f}"
+            errors += f" {each.ceiling_error:+14.3f}"
+        print(f"{points:>8} {errors}  {path}")
     if fitted:
         score = np.mean([abs(each.score_error) for each in fitted])
         ceiling = np.mean([abs(each.ceiling_error) for each in fitted])

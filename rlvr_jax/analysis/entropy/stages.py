@@ -26,8 +26,8 @@ class Stages(NamedTuple):
     """Where a run's reward stops to rise.
 
     Fields:
-      end: the last step of the rise, τ; that of the run if it rises still, None if no rise can be
-        told at `_LEVEL`.
+      end: the last step of the rise, τ; that of the run if it rises still, None if no rise is
+        significant at `_LEVEL`.
       rise: s (τ - first step), of the best fit, in units of the reward; 0 if no fit rises.
       p_value: fraction of shuffled orders of the steps that fit a rise as well.
     """
@@ -113,17 +113,17 @@ def entropy_and_share(
     )
     apart = incorrect - correct
     size = float(apart @ apart)
-    # Where they are equal, the shares make no difference.
-    share = float(np.clip(apart @ (entropy - correct) / size, 0, 1)) if size else 0.5
-    return OutcomeEntropy(share, float(incorrect.mean()), float(correct.mean()))
+    # Where they are equal, the fractions make no difference.
+    fraction = float(np.clip(apart @ (entropy - correct) / size, 0, 1)) if size else 0.5
+    return OutcomeEntropy(fraction, float(incorrect.mean()), float(correct.mean()))
 
 
 class OutcomeParts(NamedTuple):
     """A change of mean entropy, nats a token, in three parts that add up to it.
 
     Fields:
-      incorrect, correct: of tokens of incorrect and of correct rollouts, by their share in the mean
-        of both.
+      incorrect, correct: of tokens of incorrect and of correct rollouts, by their fraction in the
+        mean of both.
       shares: because more tokens are in one kind than before.
     """
 
@@ -152,10 +152,10 @@ def change_by_outcome(before: OutcomeEntropy, after: OutcomeEntropy) -> OutcomeP
         known = [value for value in (old, new) if value is not None] or [0.0]
         ends.append((known[0], known[-1]))
     (incorrect, later_incorrect), (correct, later_correct) = ends
-    share = (before.incorrect_fraction + after.incorrect_fraction) / 2
+    fraction = (before.incorrect_fraction + after.incorrect_fraction) / 2
     moved = after.incorrect_fraction - before.incorrect_fraction
     return OutcomeParts(
-        share * (later_incorrect - incorrect),
-        (1 - share) * (later_correct - correct),
+        fraction * (later_incorrect - incorrect),
+        (1 - fraction) * (later_correct - correct),
         moved * (incorrect + later_incorrect - correct - later_correct) / 2,
     )

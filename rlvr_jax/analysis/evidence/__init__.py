@@ -1,5 +1,5 @@
 """Evidence: results of a board of methods and seeds, stored as one line a run.
 
-`rows` makes the lines and reads them, `ranking` says what may be told apart, `board_page` writes
+`rows` makes the lines and reads them, `ranking` computes which entries differ, `board_page` writes
 the page.
 """

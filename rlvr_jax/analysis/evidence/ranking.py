@@ -97,9 +97,9 @@ def standings(rows: Sequence[Mapping[str, Any]], number: str, baseline: str) -> 
     values, ranked = (
         {
             entry: {seed: row["end"][number] for seed, row in runs.items()}
-            for entry, runs in kept.items()
+            for entry, runs in selected.items()
         }
-        for kept in (found, paired)
+        for selected in (found, paired)
     )
     ranks = rank_ranges({entry: own for entry, own in ranked.items() if own})
     standing = [

@@ -45,7 +45,7 @@ def run_row(path: Path, board: str, entry: str, commit: str) -> dict[str, Any]:
             for name in run.names()
             if name.startswith("experience/") and len(run.series(name)[1])
         },
-        "settings": _told(run.config["settings"]),
+        "settings": _portable_settings(run.config["settings"]),
         "metrics_sha256": hashlib.sha256((path / "metrics.jsonl").read_bytes()).hexdigest(),
         "commit": commit,
         "processor": processor(run.config.get("device", "cpu")),
@@ -73,13 +73,13 @@ def failed_row(
         "method": settings["method"],
         "seed": settings["seed"],
         "failed": why,
-        "settings": _told(settings),
+        "settings": _portable_settings(settings),
         "commit": commit,
         "processor": processor(begun.get("device", "cpu")),
     }
 
 
-def _told(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _portable_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings without the path of a model on this machine."""
     model = settings.get("model")
     return {**settings, "model": Path(model).name} if model else dict(settings)

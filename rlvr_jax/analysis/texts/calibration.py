@@ -60,7 +60,7 @@ class Votes(NamedTuple):
         return self.count / self.size
 
     def bins(self, number: int) -> np.ndarray:
-        """Bins of equal width, by whole numbers: shares sit on edges, where floats disagree."""
+        """Bins of equal width, by whole numbers: fractions are on edges, where floats disagree."""
         return np.minimum(self.count * number // self.size, number - 1)
 
 

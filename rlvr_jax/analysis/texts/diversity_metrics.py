@@ -108,8 +108,8 @@ class AnswerDiversity(NamedTuple):
 def answer_diversity(answers: Sequence[Hashable], unparsed: Hashable = None) -> AnswerDiversity:
     """Counts the answers of one prompt; those equal to `unparsed` are left out."""
     counts = Counter(answer for answer in answers if answer != unparsed)
-    shares = np.array(list(counts.values()), float) / max(counts.total(), 1)
-    simpson = 1 - np.sum(shares**2) if counts else 0.0
+    fractions = np.array(list(counts.values()), float) / max(counts.total(), 1)
+    simpson = 1 - np.sum(fractions**2) if counts else 0.0
     return AnswerDiversity(len(counts), histogram_entropy(list(counts.values())), float(simpson))
 
 

@@ -2,12 +2,12 @@
 
 Zhao et al. 2025, "Echo Chamber", https://arxiv.org/abs/2504.07912, finds that RL converges to one
 of the output distributions of pretraining. The measures are ours (the abstract defines none), of
-the shares q before and p after:
+the fractions q before and p after:
 
     total variation ½ Σ |p - q|        Jensen-Shannon divergence (nats)        entropies
     between formats: Σ (p_k - q_k) acc_k, the gain that the change of format alone explains
 
-A format is told by a rule that does not look at correctness; "none of them" is a format, too. The
+A rule that does not look at correctness determines the format; "none of them" is a format, too. The
 take-over may be over within tens of steps: count from step 0, over hundreds of rollouts.
 """
 
@@ -27,7 +27,8 @@ class FormatShift(NamedTuple):
       share_before, share_after: [K].
       total_variation, js: distances of the two.
       entropy_before, entropy_after: nats.
-      dominant, dominance: the most used format afterwards (the first of equal ones), its share.
+      dominant, dominance: the most used format afterwards (the first of equal ones), its
+        fraction.
       same_winner: whether it was the most used before.
       best_format_won: whether it had the best score before.
       between_formats: gain of accuracy only by the change of fractions.
@@ -47,7 +48,7 @@ class FormatShift(NamedTuple):
 
 
 def format_shares(formats: ArrayLike, number: int) -> np.ndarray:
-    """Share of each format among rollouts, [K]; `formats` are their numbers, int [B]."""
+    """Fraction of each format among rollouts, [K]; `formats` are their numbers, int [B]."""
     return np.bincount(np.asarray(formats), minlength=number) / max(np.size(formats), 1)
 
 
@@ -57,14 +58,14 @@ def format_shift(
     """Compares the formats of two policies.
 
     Args:
-      before, after: shares, [K].
+      before, after: fractions, [K].
       accuracy: [K], of each format afterwards, as `binned_mean` gives it.
       score_before: [K], how well each format did before.
     """
     q, p = np.asarray(before, float), np.asarray(after, float)
-    for name, shares in (("before", q), ("after", p)):
-        if not np.isclose(shares.sum(), 1):
-            raise ValueError(f"format_shift: {name} must sum to 1, got {shares}")
+    for name, fractions in (("before", q), ("after", p)):
+        if not np.isclose(fractions.sum(), 1):
+            raise ValueError(f"format_shift: {name} must sum to 1, got {fractions}")
     middle = (p + q) / 2
     js = np.sum(special.rel_entr(p, middle) + special.rel_entr(q, middle)) / 2
     dominant = int(np.argmax(p))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rlvr_jax.analysis.arrays import share
+from rlvr_jax.analysis.arrays import fraction_of
 
 
 class Consistency(NamedTuple):
@@ -41,7 +41,7 @@ def consistency(rewards: ArrayLike, valid: ArrayLike | None = None) -> Consisten
     response = (r[:, 0, 0] > r[:, 0, 1]) & (r[:, 1, 1] > r[:, 1, 0])
     prompt = (r[:, 0, 0] > r[:, 1, 0]) & (r[:, 1, 1] > r[:, 0, 1])
     held = (np.sum(side) for side in (response, prompt, response & prompt))
-    return Consistency(*(share(number, len(r)) for number in held))
+    return Consistency(*(fraction_of(number, len(r)) for number in held))
 
 
 def false_accepts(accepted: ArrayLike, valid: ArrayLike | None = None) -> float:
@@ -53,7 +53,7 @@ def false_accepts(accepted: ArrayLike, valid: ArrayLike | None = None) -> float:
     """
     accepted, valid = _checked("false_accepts", accepted, valid)
     swaps = accepted[valid][:, [0, 1], [1, 0]]
-    return share(float(np.sum(swaps)), swaps.size)
+    return fraction_of(float(np.sum(swaps)), swaps.size)
 
 
 def _checked(function: str, table: ArrayLike, valid: ArrayLike | None):

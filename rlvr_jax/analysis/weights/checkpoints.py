@@ -1,8 +1,8 @@
 """Two policy folders, matrix by matrix: streamed from safetensors, compared in float64.
 
 Each tensor is read by itself and dropped, so memory is a few matrices for any model size.
-What storage hid is told by the dtype that the folder holds: its equal entries are counted to the
-bit, and for float32 folders those of a bfloat16 copy beside them.
+The dtype of the folder determines what storage hid: its equal entries are counted to the bit, and
+for float32 folders also those of a bfloat16 copy.
 """
 
 import contextlib
@@ -79,9 +79,10 @@ class TensorChange(NamedTuple):
       spectral_shift: ‖σ₁ - σ₀‖ / ‖σ₀‖.
       angle: the largest principal angle of the top subspaces, degrees, of both sides.
       stable_rank, effective_rank, rank1_fraction: of D.
-      principal_overlap, low_overlap: share of the changed entries (of bfloat16 copies) on a mask.
+      principal_overlap, low_overlap: fraction of the changed entries (of bfloat16 copies) on a
+        mask.
       control_overlap: `principal_overlap` of a random update of the same norm, stored alike.
-      mass_on_principal: share of ‖D‖² on the principal mask.
+      mass_on_principal: fraction of ‖D‖² on the principal mask.
     """
 
     name: str
@@ -164,7 +165,7 @@ def compare_pair(pair: TensorPair, rank: int = 16, density: float = 0.2) -> Tens
 
     Args:
       rank: of the top subspaces and of the principal mask; a smaller matrix has fewer.
-      density: share of the entries on either mask. Both are ours.
+      density: fraction of the entries on either mask. Both are ours.
     """
     old, new = pair.before, pair.after
     update = new - old

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rlvr_jax.analysis.arrays import histogram_entropy, share as ratio
+from rlvr_jax.analysis.arrays import fraction_of as ratio, histogram_entropy
 
 
 class Decomposition(NamedTuple):
@@ -106,11 +106,11 @@ def effective_rank(values: ArrayLike) -> float:
     return math.exp(histogram_entropy(energy)) if energy.any() else 0.0
 
 
-def _extreme(keys: np.ndarray, share: float) -> np.ndarray:
+def _extreme(keys: np.ndarray, fraction: float) -> np.ndarray:
     """The entries of smallest key; of equal ones the first."""
-    if not 0 <= share <= 1:
-        raise ValueError(f"largest_entries: share must be in [0, 1], got {share}")
-    number = round(share * keys.size)
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"largest_entries: share must be in [0, 1], got {fraction}")
+    number = round(fraction * keys.size)
     mask = np.zeros(keys.size, bool)
     mask[np.argsort(keys, axis=None, kind="stable")[:number]] = True
     return mask.reshape(keys.shape)

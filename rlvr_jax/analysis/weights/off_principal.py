@@ -7,7 +7,7 @@ more, spectra and angles hardly move; SFT does the opposite.
 
 bfloat16 hides changes below 2⁻⁹ of an entry, those of LARGE weights most: part of a low overlap is
 arithmetic. Compare with `random_update` of the same size, stored in the same dtype, and with
-float32 master weights, before anything is said about learning.
+float32 master weights, before any conclusion about learning.
 """
 
 from typing import NamedTuple
@@ -31,13 +31,14 @@ class OffPrincipal(NamedTuple):
     """One matrix before and after.
 
     Fields:
-      sparsity: share of the entries that did not change.
+      sparsity: fraction of the entries that did not change.
       spectral_shift: of the singular values.
       update_rank: effective rank of the update.
       angles_left, angles_right: [k] radians, rising.
-      overlap: share of the changed entries in the principal mask; `chance` is the mask's share.
-      overlap_low: share of the changed entries in the low-magnitude mask.
-      mass_on_principal, mass_on_low: shares of ‖ΔW‖² on the two masks.
+      overlap: fraction of the changed entries in the principal mask; `chance` is the mask's
+        fraction.
+      overlap_low: fraction of the changed entries in the low-magnitude mask.
+      mass_on_principal, mass_on_low: fractions of ‖ΔW‖² on the two masks.
       principal, changed: bool, the masks.
     """
 
@@ -67,7 +68,7 @@ def off_principal(
     Args:
       before, after: [M, N], as they are stored (a bfloat16 checkpoint's values).
       rank: k of the subspaces and of the reconstruction.
-      density: α, share of the entries on either mask.
+      density: α, fraction of the entries on either mask.
       tolerance: η, relative change up to which an entry counts as unchanged.
       The defaults of k, α and η are ours.
     """

@@ -2,8 +2,8 @@
 
 Of W₀ and W₁, D = W₁ - W₀ with singular triples σ_j, u_j, v_j:
 
-    update sparsity     share of the entries that are equal once stored (bfloat16 rounds to nearest)
-    rank energy         cumulative σ_j² / Σ σ²; stable rank Σ σ² / σ₁²; rank-1 share σ₁ / ‖D‖
+    update sparsity     fraction of entries that are equal once stored (bfloat16 rounds to nearest)
+    rank energy         cumulative σ_j² / Σ σ²; stable rank Σ σ² / σ₁²; rank-1 fraction σ₁ / ‖D‖
     rank-k replacement  W₀ + a (‖D‖ / ‖D_k‖) D_k: the top part with the norm of the whole
     linearity           R² of a line through F_s = σ₁u₁v₁ᵀ of W_s - W₀ over the steps s
 
@@ -36,11 +36,11 @@ class Sparsity(NamedTuple):
     """What storage lets through of an update.
 
     Fields:
-      tolerant, exact: shares of the entries that are equal, within a relative tolerance and to the
-        bit.
+      tolerant, exact: fractions of the entries that are equal, within a relative tolerance and to
+        the bit.
       density: 1 - tolerant.
-      principal_overlap, low_magnitude_overlap: shares of the changed entries on the masks of W₀
-        before it was stored; the masks' share is what chance gives.
+      principal_overlap, low_magnitude_overlap: fractions of the changed entries on the masks of W₀
+        before it was stored; the masks' fraction is what chance gives.
     """
 
     tolerant: float

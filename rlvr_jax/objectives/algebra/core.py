@@ -190,7 +190,7 @@ def objective(
         total = aggregation(values, signals.mask) + signals.term
         # A grade that is not a number could vanish in a comparison with those of its group.
         total = jnp.where(_graded(rollouts), total, jnp.nan)
-        state = _kept(jnp.isfinite(total), moved, state)
+        state = _state_if_usable(jnp.isfinite(total), moved, state)
         return total, (state, jax.lax.stop_gradient(metrics))
 
     def token_loss(stats: TokenStats, rollouts: Rollouts, state: dict, key):
@@ -213,7 +213,7 @@ def objective(
             chain = {name: one for name, one in whole.items() if one is not advantage}
         signals, moved, metrics = run(chain, signals, context, state, key, {})
         usable = _graded(clean) & jnp.all(jnp.isfinite(signals.advantage))
-        state = _kept(usable, moved, state)
+        state = _state_if_usable(usable, moved, state)
         decided = {
             "advantage": signals.advantage,
             "weight": signals.weight,
@@ -250,7 +250,7 @@ def _graded(rollouts):
     return jnp.all(jnp.isfinite(rollouts.reward) & jnp.isfinite(rollouts.outcome))
 
 
-def _kept(usable, moved, state):
+def _state_if_usable(usable, moved, state):
     """The new state if the batch is usable, so that a bad one has no lasting effect."""
     return jax.tree.map(lambda new, old: jnp.where(usable, new, old), moved, state)
 

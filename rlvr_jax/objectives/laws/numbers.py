@@ -74,8 +74,8 @@ def first_ratio(case: Case) -> None:
     metrics = case.step(rollouts=case.rollouts.replace(old_logp=None)).metrics
     ratios = [metrics[f"ratio/{which}"] for which in ("min", "mean", "max")]
     one = np.allclose(ratios, 1, rtol=0, atol=RATIO)
-    told = ", ".join(f"{float(ratio):.4g}" for ratio in ratios)
-    require(one == (case.card.ratio == "policy"), f"least, mean and largest ratio are {told}")
+    listed = ", ".join(f"{float(ratio):.4g}" for ratio in ratios)
+    require(one == (case.card.ratio == "policy"), f"least, mean and largest ratio are {listed}")
 
 
 def groups_of_one(case: Case) -> None:
@@ -163,10 +163,10 @@ def decided_once(case: Case) -> None:
         return
     first = np.asarray(batch.group == batch.group[0])
     for rows in map(np.flatnonzero, (first, ~first)):
-        part, own_rows, told = (
+        part, own_rows, part_rollouts = (
             changed(tree, lambda v, rows=rows: v[rows]) for tree in (case.stats, batch, decided)
         )
-        found = case.step(part, told)
+        found = case.step(part, part_rollouts)
         for field in ("advantage", "weight", "mask"):
             once = _decision(found, own_rows, field)
             agree(f"{field} of an update", once, _decision(wanted, batch, field)[rows])

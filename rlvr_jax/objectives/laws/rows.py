@@ -92,7 +92,7 @@ def supervised_rows(case: Case) -> None:
     order = np.insert(np.arange(rows), [1, 6, 12], [0, 5, 11])
     added, group = np.array([1, 7, 14]), case.rollouts.group
     # The second and third row are ungraded, with tokens; the second one is in a group of others.
-    told = {
+    added_values = {
         "mask": np.array([[False], [True], [True]]),
         "valid": np.array([True, False, False]),
         "group": np.array([98 if supervises else int(group[0]), int(group[6]), 99]),
@@ -101,8 +101,8 @@ def supervised_rows(case: Case) -> None:
         "outcome": np.array([1, 0, 1]),
     }
     batch = changed(case.rollouts, lambda v: v[order])
-    fields = {field: np.asarray(batch.get(field)).copy() for field in told}
-    for field, values in told.items():
+    fields = {field: np.asarray(batch.get(field)).copy() for field in added_values}
+    for field, values in added_values.items():
         fields[field][added] = values
     before = batch.records.get("supervised")
     supervised = np.zeros(rows + 3, bool) if before is None else np.asarray(before).copy()

@@ -48,14 +48,15 @@ def check_forecast(run: Run) -> str:
     wanted = beside + max(parts["gradient"], parts[_CACHE])
     if wanted <= NEAR * room:
         return ""
-    told = ", ".join(f"{name} {gibibytes(size)}" for name, size in parts.items())
+    listed = ", ".join(f"{name} {gibibytes(size)}" for name, size in parts.items())
     place = "this host" if shared else device.device_kind
-    said = (
-        f"the run needs {gibibytes(wanted)} of memory ({told}), found {gibibytes(room)} on {place}"
+    message = (
+        f"the run needs {gibibytes(wanted)} of memory ({listed}), found {gibibytes(room)}"
+        f" on {place}"
     )
     if wanted <= room:
-        return f"{said}; activations and logits come on top: {_smaller(run, sampling, 0)}"
-    raise ValueError(f"{said}; {_smaller(run, sampling, room - beside)}")
+        return f"{message}; activations and logits come on top: {_smaller(run, sampling, 0)}"
+    raise ValueError(f"{message}; {_smaller(run, sampling, room - beside)}")
 
 
 def _smaller(run: Run, devices: int, room: int) -> str:
@@ -121,5 +122,5 @@ def names_memory(run: Run, doing: str, flags: str) -> Iterator[None]:
 def _more_micro_batches(plan: BatchPlan) -> str:
     chunks = max(plan.micro_batches, 1)
     more = next((n for n in range(chunks + 1, plan.rows + 1) if plan.rows % n == 0), None)
-    told = [f"--micro-batches {more}"] if more else []
-    return f"{' or '.join([*told, '--remat layers'])} takes less"
+    flags = [f"--micro-batches {more}"] if more else []
+    return f"{' or '.join([*flags, '--remat layers'])} takes less"

@@ -26,10 +26,10 @@ def check_known_answers(check: SelfCheck) -> None:
     known = sum(kind.num_golds for kind in check.kinds)
     ungraded = sum(kind.ungraded_golds for kind in check.kinds)
     if known and ungraded >= UNGRADED * known:
-        told = next((problem for problem in check.problems if "no verdict" in problem), "")
+        problem_text = next((problem for problem in check.problems if "no verdict" in problem), "")
         raise GradingError(
             f"task {check.task!r}: known answers must be graded, got no verdict on {ungraded} of"
-            f" {known}: nothing can be learned; {_MEND}. {told}".rstrip()
+            f" {known}: nothing can be learned; {_MEND}. {problem_text}".rstrip()
         )
 
 

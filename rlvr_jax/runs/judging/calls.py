@@ -86,5 +86,5 @@ def _of_folder(path: str, tokens: int, config: TrainConfig, sampling: dict[str, 
     def ask(questions, spending):
         return call().ask(questions, spending)
 
-    told = sorted(sampling.items())
-    return Call(ask, f"folder {path} {told} {tokens} {config.seed}", together=True)
+    options = sorted(sampling.items())
+    return Call(ask, f"folder {path} {options} {tokens} {config.seed}", together=True)

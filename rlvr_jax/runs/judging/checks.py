@@ -1,4 +1,4 @@
-"""What of a judge cannot work, said before the first step."""
+"""Checks of a judge's settings before the first step."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,13 +32,13 @@ def check_criteria(path: str, method: str, hyperparameters: Mapping[str, Any]) -
         "maxima": [1.0] * len(rubric),
         **{k: [n for n, one in enumerate(rubric) if one.kind == k] for k in ("veto", "factual")},
     }
-    # What the file says nothing of is the method's to say.
-    said = {"weights": {*weights} != {1.0}, "maxima": "maxima" in hyperparameters}
+    # The method sets the values that the file does not state.
+    stated = {"weights": {*weights} != {1.0}, "maxima": "maxima" in hyperparameters}
     for name, values in wanted.items():
         own = hyperparameters.get(name)
         given = [] if own is None else list(own) if isinstance(own, Sequence) else [own]
         too_many = name == "weights" and own is not None and len(given) != len(rubric)
-        if too_many or (said.get(name, bool(values)) and given != values):
+        if too_many or (stated.get(name, bool(values)) and given != values):
             raise ValueError(
                 f"--hyperparameters of {method} must fit the {len(rubric)} criteria of"
                 f" --judge-rubric {path!r}, as"

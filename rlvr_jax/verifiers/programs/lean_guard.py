@@ -17,7 +17,7 @@ from typing import Any
 
 _MAX_CHARACTERS = 50_000
 _ALLOWED_AXIOMS = {"propext", "Classical.choice", "Quot.sound"}
-_SAID_NOWHERE = (
+_FORBIDDEN_WORDS = (
     # assume or run
     "axiom constant opaque sorry admit native_decide unsafe implemented_by extern initialize"
     " builtin_initialize run_cmd run_tac run_elab run_meta"
@@ -28,7 +28,7 @@ _SAID_NOWHERE = (
     " theorem lemma example def abbrev structure class inductive namespace section end variable"
     " universe mutual"
 )
-_FORBIDDEN = frozenset(_SAID_NOWHERE.split())
+_FORBIDDEN = frozenset(_FORBIDDEN_WORDS.split())
 # A word of Lean: letters, digits, ' ! ? and dots between; unicode letters are in \w.
 _WORD = re.compile(r"#?[^\W\d][\w'!?]*")
 _COMMENT = re.compile(r"/-|-/|--[^\n]*")
@@ -95,20 +95,20 @@ def _normal(text: str) -> str:
 
 def _without_comments(text: str) -> str | None:
     """The text less -- to the line's end and nested /- -/; None if one is not closed."""
-    kept, depth, position = [], 0, 0
+    parts, depth, position = [], 0, 0
     while match := _COMMENT.search(text, position):
         sign = match[0]
         if depth == 0:
-            kept.append(text[position : match.start()])
+            parts.append(text[position : match.start()])
         if sign == "/-":
             depth += 1
-            kept.append(" ")
+            parts.append(" ")
         elif sign == "-/" and depth:
             depth -= 1
         elif depth:  # inside a comment -- hides nothing, and --/ is its end
             position = match.start() + 1
             continue
         elif sign == "-/":
-            kept.append(sign)
+            parts.append(sign)
         position = match.end()
-    return None if depth else "".join([*kept, text[position:]])
+    return None if depth else "".join([*parts, text[position:]])

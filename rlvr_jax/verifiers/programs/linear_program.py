@@ -41,7 +41,7 @@ class LinearProgram:
       maximize: the sense.
       cost: of each variable, by name; offset: the constant.
       rows: (coefficients by name, least, most).
-      low, high: bounds by name; 0 and infinite where nothing is said.
+      low, high: bounds by name; 0 and infinite where none is set.
       whole: the variables that are integers.
     """
 

@@ -82,12 +82,12 @@ def held_out_error(equation: str, x_train: Any, y_train: Any, x_test: Any, y_tes
     """
     program, names = _program(equation, x_train.shape[1])
     constants = _fitted(program, names, x_train, y_train)
-    kept = y_test != 0
-    predicted = _predict(program, names, constants, x_test)[kept]
+    nonzero = y_test != 0
+    predicted = _predict(program, names, constants, x_test)[nonzero]
     if not np.isfinite(predicted).all():
         return math.nan
     predicted = np.clip(predicted, -_LARGEST, _LARGEST)
-    return float(np.mean(np.abs((predicted - y_test[kept]) / y_test[kept])))
+    return float(np.mean(np.abs((predicted - y_test[nonzero]) / y_test[nonzero])))
 
 
 def _data(gold: Any) -> tuple[Any, Any, Any, Any] | None:

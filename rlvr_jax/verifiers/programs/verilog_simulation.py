@@ -65,10 +65,10 @@ def _simulated(gold: str, gold_top: Module, answer: str, answer_top: Module, sec
     outcome = run_engine(_RUN, seconds, argv=[f"{secret}_b", secret], files=files, **bounds)
     if outcome is None:
         return "undecided"
-    said = [line for line in outcome.stdout.splitlines() if line.startswith(secret)]
-    if said[1:] == [f"{secret} 0"]:
+    reported = [line for line in outcome.stdout.splitlines() if line.startswith(secret)]
+    if reported[1:] == [f"{secret} 0"]:
         return "equal"
-    return "malformed" if said[:1] == [f"{secret} malformed"] else "differ"
+    return "malformed" if reported[:1] == [f"{secret} malformed"] else "differ"
 
 
 def _libraries() -> list[Path]:

@@ -46,7 +46,7 @@ class Module(NamedTuple):
 def plain(source: str) -> str:
     """A source without comments and attributes; texts stay as they are."""
     without = _COMMENT_OR_TEXT.sub(lambda m: m[0] if m[0][0] == '"' else " ", source)
-    kept, position = [], 0
+    parts, position = [], 0
     start = without.find("(*")
     while start >= 0:
         end = without.find("*)", start + 2)
@@ -55,10 +55,10 @@ def plain(source: str) -> str:
         if _SENSITIVE.match(without, start + 2):
             start = without.find("(*", start + 2)
             continue
-        kept += [without[position:start], " "]
+        parts += [without[position:start], " "]
         position = end + 2
         start = without.find("(*", position)
-    return "".join([*kept, without[position:]])
+    return "".join([*parts, without[position:]])
 
 
 def refused(source: str) -> bool:
@@ -125,12 +125,12 @@ def _ports(rest: str) -> frozenset[tuple[str, str, str]]:
 
 def _without_locals(body: str) -> str:
     """A body without its functions and tasks, which have ports of their own."""
-    kept, position, inside = [], 0, False
+    parts, position, inside = [], 0, False
     for edge in _LOCAL_EDGE.finditer(body):
         if not inside:
-            kept.append(body[position : edge.start()])
+            parts.append(body[position : edge.start()])
         position, inside = edge.end(), edge[1] is None
-    return "".join(kept if inside else [*kept, body[position:]])
+    return "".join(parts if inside else [*parts, body[position:]])
 
 
 def _brackets(header: str) -> list[str]:

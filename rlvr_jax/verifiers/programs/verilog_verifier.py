@@ -93,8 +93,8 @@ def _compared(
         return 0.0, "ports"
     stage = "no engine"
     for engine in engines:
-        said = _ENGINES[engine].compare(gold, wanted, code, top, seconds)
-        stage = f"{engine}: {said}"
-        if said in ("equal", "differ", "malformed"):
-            return float(said == "equal"), stage
+        verdict = _ENGINES[engine].compare(gold, wanted, code, top, seconds)
+        stage = f"{engine}: {verdict}"
+        if verdict in ("equal", "differ", "malformed"):
+            return float(verdict == "equal"), stage
     return None, stage

@@ -77,10 +77,12 @@ def compare(gold: str, gold_top: Module, answer: str, answer_top: Module, second
     )
     if outcome is None:
         return "undecided"
-    said = [line.split(" ")[1] for line in outcome.stdout.splitlines() if line.startswith(secret)]
-    if "equal" in said or "differ" in said:
-        return "differ" if "differ" in said else "equal"
-    last = next((word for word in reversed(said) if word != "end"), "")
+    reported = [
+        line.split(" ")[1] for line in outcome.stdout.splitlines() if line.startswith(secret)
+    ]
+    if "equal" in reported or "differ" in reported:
+        return "differ" if "differ" in reported else "equal"
+    last = next((word for word in reversed(reported) if word != "end"), "")
     return {"read_gold": "gold", "read_answer": "malformed", "join": "malformed"}.get(
         last, "undecided"
     )

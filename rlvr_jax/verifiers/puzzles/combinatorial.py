@@ -42,7 +42,7 @@ def check(response: str, gold: Sequence[int]) -> Grade:
     size = (_last(text, r"\answer{") or "").strip()
     listed = (_last(text, r"\ids{") or "").strip().removesuffix(",")
     ids = read_numbers(listed) or []
-    said = f"{size}: {listed}".strip(": ") or None
+    answer_text = f"{size}: {listed}".strip(": ") or None
     answer = bool(_DIGITS.fullmatch(size)) and int(size) == len(gold)
     exact = bool(ids) and ids == list(gold)
     same = 0
@@ -53,7 +53,7 @@ def check(response: str, gold: Sequence[int]) -> Grade:
         "exact": float(exact),
         "prefix": same / max(len(ids), len(gold), 1),
     }
-    return Grade(float(answer and exact), answer=said, stage="ids", info=info)
+    return Grade(float(answer and exact), answer=answer_text, stage="ids", info=info)
 
 
 def increasing(values: Sequence[int]) -> Optimum:

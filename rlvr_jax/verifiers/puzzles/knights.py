@@ -31,7 +31,7 @@ _ROLE = re.compile("knight|knave", re.IGNORECASE)
 
 extract = in_tag
 
-# A person and whether she is said to be a knight; or a word of `_JOINED` and two of these.
+# A person and whether the statement calls her a knight; or a word of `_JOINED` and two of these.
 Statement = tuple[Any, ...]
 
 
@@ -64,8 +64,8 @@ def read_roles(answer: str, names: Sequence[str]) -> dict[str, str] | None:
 def check(answer: str, gold: Mapping[str, str]) -> Grade:
     """1 if every role is correct."""
     roles = read_roles(answer, list(gold))
-    said = None if roles is None else ", ".join(f"{name} {role}" for name, role in roles.items())
-    return Grade(float(roles == gold), answer=said, stage="unread" if roles is None else "roles")
+    listed = None if roles is None else ", ".join(f"{name} {role}" for name, role in roles.items())
+    return Grade(float(roles == gold), answer=listed, stage="unread" if roles is None else "roles")
 
 
 def logic_rl(response: str, gold: Mapping[str, str]) -> float:

@@ -1,6 +1,6 @@
 """Minesweeper: instance {"task", "grid", "mines"}, rows of digits and . for covered cells.
 
-Every placement counts that fits the digits and has as many mines as are said.
+Every placement counts that fits the digits and has as many mines as are stated.
 """
 
 import itertools
@@ -20,7 +20,7 @@ _RULES = (
 
 
 def check(answer: str, gold: dict[str, Any]) -> bool:
-    """Whether the mines are under covered cells, as many as said, and every digit counts them."""
+    """Whether the mines are under covered cells, as many as stated, and every digit counts them."""
     grid = gold["grid"]
     mines, rows, columns = read_cells_on(answer, grid), len(grid), len(grid[0])
     if mines is None or len(mines) != gold["mines"]:

@@ -67,9 +67,9 @@ def check(answer: str, gold: Sequence[Sequence[Any]] | Mapping[str, Any]) -> Gra
         true = wanted.pop(house, None)
         if true is not None and len(true) == len(cells):
             right += sum(a == b for a, b in zip(true, cells, strict=True))
-    share = right / sum(len(row) - 1 for row in rows)
-    said = "; ".join(" ".join(row) for row in sorted(table))
-    return Grade(float(share == 1), answer=said, stage="table", info={"cells": share})
+    fraction = right / sum(len(row) - 1 for row in rows)
+    rows_text = "; ".join(" ".join(row) for row in sorted(table))
+    return Grade(float(fraction == 1), answer=rows_text, stage="table", info={"cells": fraction})
 
 
 def generate(random: Random, level: int) -> Puzzle:
@@ -88,7 +88,7 @@ def generate(random: Random, level: int) -> Puzzle:
         f" {', '.join(name.lower() for name in names[:-1])} and {names[-1].lower()}:"
     ]
     rules += [f"{n}: {', '.join(sorted(v))}" for n, v in zip(names, values, strict=True)]
-    told = [f"- {_in_words(clue, phrases)}" for clue in random.sample(clues, len(clues))]
+    listed = [f"- {_in_words(clue, phrases)}" for clue in random.sample(clues, len(clues))]
     rows = [
         [house + 1, *(v[p.index(house)] for v, p in zip(values, places, strict=True))]
         for house in range(houses)
@@ -96,7 +96,7 @@ def generate(random: Random, level: int) -> Puzzle:
     header, *lines = (f"| {' | '.join(map(str, row))} |" for row in [["House", *names], *rows])
     form = f"a table with the header {header} and a row for each house"
     table = "\n".join([header, "|---" * (width + 1) + "|", *lines])
-    return puzzle("zebra", "\n".join(rules), "\n".join(told), form, table, rows=rows)
+    return puzzle("zebra", "\n".join(rules), "\n".join(listed), form, table, rows=rows)
 
 
 def _true_clues(random: Random, places: Sequence[Sequence[int]]) -> list[Clue]:
@@ -120,17 +120,17 @@ def _needed(clues: Sequence[Clue], houses: int, width: int) -> list[Clue]:
     """Clues of which one arrangement is left, and more without any of them."""
     masks = {clue: _mask(clue, houses, width) for clue in clues}
     everything = functools.reduce(int.__or__, _facts(houses, width)[0][0])
-    kept: list[Clue] = []
+    selected: list[Clue] = []
     left = everything
     for clue in clues:
         if left & masks[clue] != left:
-            kept.append(clue)
+            selected.append(clue)
             left &= masks[clue]
-    for clue in list(kept):
-        others = [masks[other] for other in kept if other != clue]
+    for clue in list(selected):
+        others = [masks[other] for other in selected if other != clue]
         if functools.reduce(int.__and__, others, everything).bit_count() == 1:
-            kept.remove(clue)
-    return kept
+            selected.remove(clue)
+    return selected
 
 
 def _mask(clue: Clue, houses: int, width: int) -> int:

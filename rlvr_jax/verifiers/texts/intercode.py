@@ -24,17 +24,17 @@ def sql_reward(answer: Sequence[Hashable], gold: Sequence[Hashable]) -> float:
     if not answer and not gold:
         return 1.0
     own, wanted = Counter(answer), Counter(gold)
-    share = sum((own & wanted).values()) / sum((own | wanted).values())
+    fraction = sum((own & wanted).values()) / sum((own | wanted).values())
     where: dict[Hashable, list[int]] = {}
     for place in reversed(range(len(gold))):
         where.setdefault(gold[place], []).append(place)
     places = [where[row].pop() for row in answer if where.get(row)]
     number = len(places)
     if number < 2:
-        return share
+        return fraction
     pairs = number * (number - 1) / 2
     discordant = _inversions(places)
-    return round(share * (pairs - 2 * discordant) / pairs, 2)
+    return round(fraction * (pairs - 2 * discordant) / pairs, 2)
 
 
 def bash_reward(

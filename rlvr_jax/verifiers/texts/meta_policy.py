@@ -71,8 +71,8 @@ def share_of_points(scores: Sequence[int | None], maxima: Sequence[int]) -> floa
     """Mean of score / maximum over the readable items; None without any, or if one is missing."""
     if len(scores) != len(maxima):
         return None
-    shares = [s / most for s, most in zip(scores, maxima, strict=True) if s is not None]
-    return sum(shares) / len(shares) if shares else None
+    fractions = [s / most for s, most in zip(scores, maxima, strict=True) if s is not None]
+    return sum(fractions) / len(fractions) if fractions else None
 
 
 def read_items(text: str) -> list[Item]:
@@ -101,12 +101,12 @@ def evolve(
     refined = []
     for sample in samples:
         scored = "\n".join(sample.words)
-        told = (
+        context = (
             f"Items of a rubric, each behind its most points:\n{items}\n\nPrompt:\n{sample.prompt}"
             f"\n\nResponse:\n{sample.response}\n\nWhat the judge said, item by item:\n{scored}"
         )
-        found = meta(f"{told}\n\nWhere was the judge fooled, too lenient, or of no use?")
-        refined.append(meta(f"{told}\n\nWhat is wrong with it:\n{found}\n\n{_WANTED}"))
+        found = meta(f"{context}\n\nWhere was the judge fooled, too lenient, or of no use?")
+        refined.append(meta(f"{context}\n\nWhat is wrong with it:\n{found}\n\n{_WANTED}"))
     lists = "\n\n".join(refined)
     merged = meta(f"Rubrics:\n{lists}\n\nMake one of them, no item twice. {_WANTED}")
     new = rewritten(rubric, read_items(merged))

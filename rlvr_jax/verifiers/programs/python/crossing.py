@@ -123,7 +123,7 @@ class Values:
         self._numbers: dict[int, int] = {}  # by id
         self._given: list[Any] = []
         self._handles: dict[int, dict[str, int]] = {}  # by id; its values stay alive
-        self._kept: list[Any] = []
+        self._alive: list[Any] = []
 
     def given(self, number: Any) -> Any:
         """The value of one of our handles; raises LookupError or TypeError without one."""
@@ -225,7 +225,7 @@ class Values:
             raise ValueError(tag)
         value = self._remote(tag, content)
         self._handles[id(value)] = {"yours": content}
-        self._kept.append(value)
+        self._alive.append(value)
         return value
 
     def _graph(self, found: Any, states: list[Any]) -> Any:

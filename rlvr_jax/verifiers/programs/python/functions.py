@@ -64,8 +64,8 @@ def run_programs(programs: Sequence[str], inputs: Sequence[str]) -> list[list[st
     """Texts that programs print for texts at standard input, N lists of M; None for an error, the
     limit of two seconds of CPU time, or two runs that differ."""
     pairs = [(program, text) for program in programs for text in inputs]
-    told = _twice(_printed, pairs, operator.eq)
-    return [told[k * len(inputs) : (k + 1) * len(inputs)] for k in range(len(programs))]
+    outputs = _twice(_printed, pairs, operator.eq)
+    return [outputs[k * len(inputs) : (k + 1) * len(inputs)] for k in range(len(programs))]
 
 
 def _twice(run: Callable[..., Any], jobs: Sequence[Any], same: Callable[..., bool]) -> list[Any]:

@@ -104,10 +104,10 @@ def _one(run: Callable[[], None], control: socket.socket, seconds: float) -> tup
     """Runs a test in a process of its own, and a candidate for it; whether it ended in time, and
     whether the program answered to the end."""
     control.sendall(b"x")
-    told = control.recv(4, socket.MSG_WAITALL)
-    if len(told) < 4:
+    received = control.recv(4, socket.MSG_WAITALL)
+    if len(received) < 4:
         raise Gone  # a program has ended the process that forks: the rest is for another run
-    theirs = int.from_bytes(told, "big")
+    theirs = int.from_bytes(received, "big")
     done, alive = os.pipe()
     pid = os.fork()
     if not pid:

@@ -150,7 +150,7 @@ class _Trial:
         nonce = secrets.token_hex(16)
         job = {
             "nonce": nonce,
-            "tests": [_told(test) for test in tests],
+            "tests": [_judge_test(test) for test in tests],
             "wall_seconds": one.wall_seconds,
             "cpu_seconds": one.cpu_seconds,
             "total_seconds": seconds,
@@ -158,11 +158,11 @@ class _Trial:
         files = {session.PROGRAM: self.program}
         argv = [str(count), str(int(cpu))]
         outcome = self._run(_harness(), json.dumps(job), argv, files, limits)
-        first, *said = outcome.stdout.split("\n")
+        first, *reported = outcome.stdout.split("\n")
         if first != nonce:
             raise NoVerdict(f"the judge did not start: {outcome.reason or outcome.stderr}")
         lines: list[tuple[str, str]] = []
-        for line in said:
+        for line in reported:
             start, *rest = line.split(" ", 3)
             if start == nonce and len(rest) == 3 and rest[0] == str(len(lines)):
                 lines.append((rest[1], rest[2]))
@@ -179,10 +179,10 @@ class _Trial:
         return outcome
 
 
-def _told(test: Mapping[str, Any]) -> dict[str, Any]:
+def _judge_test(test: Mapping[str, Any]) -> dict[str, Any]:
     """The part of a test that the judge receives."""
-    told = {key: test[key] for key in ("kind", "code", "setup", "function") if key in test}
-    return told | ({"args": encoded(test["args"])} if "args" in test else {})
+    received = {key: test[key] for key in ("kind", "code", "setup", "function") if key in test}
+    return received | ({"args": encoded(test["args"])} if "args" in test else {})
 
 
 def encoded(value: Any) -> Any:

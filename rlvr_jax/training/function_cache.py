@@ -4,26 +4,26 @@ from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import ParamSpec, TypeVar
 
-_KEPT = 8
+_NUM_CACHED = 8
 """Of each function; a run has up to four sizes of batches, a program each."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def kept(make: Callable[P, T]) -> Callable[P, T]:
+def cached_results(make: Callable[P, T]) -> Callable[P, T]:
     """Caches the last few results of a function, by equal arguments.
 
     `jit` compiles anew for every new function, so two runs with equal arguments would compile the
     same programs. A function for parts that hold a custom function (`Part.lasting`) is made anew
     each time, as that may read something else by then.
     """
-    remembered = lru_cache(_KEPT)(make)
+    cached = lru_cache(_NUM_CACHED)(make)
 
     @wraps(make)
-    def given(*arguments: P.args, **options: P.kwargs) -> T:
+    def wrapped(*arguments: P.args, **options: P.kwargs) -> T:
         parts = (*arguments, *options.values())
         lasting = all(getattr(part, "lasting", True) for part in parts)
-        return (remembered if lasting else make)(*arguments, **options)
+        return (cached if lasting else make)(*arguments, **options)
 
-    return given
+    return wrapped

@@ -106,7 +106,7 @@ def load_answers(folder: str | Path) -> tuple[Answers, Answers, Answers | None]:
     branching and words.
     """
     found = []
-    sizes, words = _kept_tokens(Path(folder))
+    sizes, words = _stored_tokens(Path(folder))
     for name in ("before", "after", "again"):
         path = Path(folder) / f"{name}.npz"
         if not path.is_file():
@@ -136,7 +136,7 @@ def load_answers(folder: str | Path) -> tuple[Answers, Answers, Answers | None]:
     return tuple(found)
 
 
-def _kept_tokens(
+def _stored_tokens(
     folder: Path,
 ) -> tuple[tuple[np.ndarray, np.ndarray] | None, dict[int, str] | None]:
     """`Pair.branching` and words by token id of a folder of `save_pair`; older ones have none."""

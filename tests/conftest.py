@@ -1,35 +1,27 @@
-"""Test settings: float64 on, strict promotion, eight host devices; programs dropped in time.
+"""Settings of all tests: JAX where it is needed, compiled functions dropped in time, a summary.
 
-At the end of a session come the seconds and the compilations of each subpackage.
-
-Tests compile thousands of small programs and run each a few times: what a compiler spends on their
-speed is lost. A test whose subject is rounding asks for `compiling.OPTIMIZED`; processes that tests
-start have LLVM's optimizations, as users do.
+The summary has the seconds and the compilations of each folder.
 """
 
 import atexit
 import gc
+import importlib
 import itertools
 import os
 import shutil
+import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
-import jax
-import pytest
-from compiling import compilations, compile_in_haste
+WITHOUT_JAX = ("sandbox", "verifiers")
+"""Folders whose subject imports no JAX, and so do their tests."""
 
-compile_in_haste("--xla_force_host_platform_device_count=8")
-jax.config.update("jax_enable_x64", True)
-jax.config.update("jax_numpy_rank_promotion", "raise")
-jax.config.update("jax_numpy_dtype_promotion", "strict")
-
-# Where processes that tests start keep what they compile, one place for all of them. This one keeps
-# nothing: some of its tests count what is compiled, and some have a disk that is full.
-jax.config.update("jax_enable_compilation_cache", False)
+# Where processes that tests start store what they compile, one place for all of them.
 PROGRAMS = "RLVR_JAX_PROGRAMS_OF_TESTS"
 if PROGRAMS not in os.environ:
     os.environ[PROGRAMS] = tempfile.mkdtemp(prefix="programs_of_tests_")
@@ -47,6 +39,14 @@ _tests = itertools.count(1)
 gc.set_threshold(20_000, 10, 10)
 
 
+def pytest_collectstart(collector):
+    """Sets JAX before a module of tests that may need it is imported."""
+    if isinstance(collector, pytest.Module):
+        folder = collector.path.relative_to(Path(__file__).parent).parts[0]
+        if folder not in WITHOUT_JAX:
+            importlib.import_module("jax_of_tests")
+
+
 def pytest_collection_finish():
     """Leaves what was collected out of the garbage collector's rounds."""
     gc.freeze()
@@ -58,11 +58,12 @@ def pytest_itemcollected(item):
         item.own_markers[:] = [mark for mark in item.own_markers if mark.name != "thorough"]
 
 
-@pytest.fixture(autouse=True)
-def compilations_are_counted(request):
-    with compilations() as seen:
-        yield
-    request.node.user_properties.append(("compilations", len(seen)))
+def pytest_runtest_teardown(item):
+    """Notes the compilations since the test before, those of shared fixtures among them."""
+    if "jax_of_tests" in sys.modules:
+        compiled = sys.modules["jax_of_tests"].COMPILED
+        item.user_properties.append(("compilations", len(compiled)))
+        compiled.clear()
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -84,5 +85,5 @@ def compiled_programs_are_dropped_in_time():
     """Now and then looks whether there are too many."""
     yield
     if next(_tests) % 10 == 0 and MAPS.exists() and MAPS.read_bytes().count(b"\n") > MOST_MAPS:
-        jax.clear_caches()
+        sys.modules["jax"].clear_caches()
         gc.collect()

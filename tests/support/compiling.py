@@ -32,7 +32,7 @@ def compile_in_haste(*flags):
     os.environ["XLA_FLAGS"] = lasting
 
 
-_EVENT = "/jax/core/compile/backend_compile_duration"
+COMPILES = "/jax/core/compile/backend_compile_duration"
 
 
 @contextlib.contextmanager
@@ -42,7 +42,7 @@ def compilations(name=None):
 
     def listen(event, seconds, **details):
         del seconds
-        if event == _EVENT and (name is None or details["fun_name"] == f"jit({name})"):
+        if event == COMPILES and (name is None or details["fun_name"] == f"jit({name})"):
             seen.append(details)
 
     monitoring.register_event_duration_secs_listener(listen)

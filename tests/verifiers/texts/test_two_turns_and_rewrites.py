@@ -1,12 +1,8 @@
 """A comparison in two turns, and a rubric that is rewritten."""
 
-import numpy as np
 import pytest
 
-from rlvr_jax.methods.exploration.rorecomp import estimator
-from rlvr_jax.objectives import group_normalized
-from rlvr_jax.types import Rollouts
-from rlvr_jax.verifiers.texts.br_rm import preferred, present, reward
+from rlvr_jax.verifiers.texts.br_rm import preferred, present
 from rlvr_jax.verifiers.texts.meta_policy import (
     Item,
     Rubric,
@@ -21,25 +17,6 @@ PRINTED = 2e-6
 """As many digits as the examples print."""
 
 TURN = "[dimensions]accuracy\nstyle[/dimensions][analysis]issue[/analysis]"
-
-
-@pytest.mark.parametrize(
-    ("malformed", "wanted"),
-    [(-100.0, [0.361628, 0.333265, -2.474671]), (-2.0, [0.661437, -0.661437, -1.984311])],
-)
-def test_one_malformed_answer_hides_right_from_wrong(malformed, wanted):
-    turns = [*5 * ["[preference]1[/preference]"], *2 * ["[preference]2[/preference]"], "the first"]
-    earned = [reward(TURN, turn, "1", malformed) for turn in turns]
-    assert earned == [*5 * [0], *2 * [-1], malformed]
-    batch = Rollouts.of_responses(
-        np.ones((8, 1), np.int32),
-        np.ones((8, 1), bool),
-        np.array(earned, float),
-        np.zeros(8, int),
-        behaviour_logp=np.zeros((8, 1)),
-    )
-    found = estimator(group_normalized(1e-6))(batch)[[0, 5, 7], 0]
-    np.testing.assert_allclose(found, wanted, atol=PRINTED)
 
 
 def test_a_pair_is_shown_in_an_order_of_its_own_and_its_label_turns_with_it():

@@ -14,8 +14,6 @@ from numpy.testing import assert_array_equal
 
 from rlvr_jax.runs.step import collect
 
-pytestmark = pytest.mark.thorough
-
 GREEDY = 1e-6
 WORLDS = "small_environments:"
 
@@ -49,6 +47,7 @@ PIECES = {"supo", "rollart", "delethink", "t_ppo", "epo", "social_rl"}
 FAST = {"rollart"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "method",
     everyday(METHODS, *FAST),

@@ -4,9 +4,8 @@ import pytest
 
 from experiments import bench_judges
 
-pytestmark = pytest.mark.thorough
 
-
+@pytest.mark.thorough
 def test_it_says_how_long_judging_takes_beside_its_floor(capsys):
     bench_judges.main(
         ["--rows", "6", "--calls", "2", "--at-once", "3", "--milliseconds", "10", "--repeats", "1"]

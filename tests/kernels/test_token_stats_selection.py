@@ -17,12 +17,11 @@ from rlvr_jax.kernels import plan
 from rlvr_jax.kernels.operation import DIFFERENTIABLE
 from rlvr_jax.kernels.token_stats import STATISTICS, token_stats
 
-pytestmark = pytest.mark.thorough
-
 TILED = pytest.mark.parametrize("form", ["xla in tiles"], indirect=True)
 BOTH = pytest.mark.parametrize("form", ["xla", "xla in tiles"], indirect=True)
 
 
+@pytest.mark.thorough
 @BOTH
 def test_a_spoiled_token_without_a_cotangent_spoils_no_gradient(form):
     arrays, targets, options = make_case((13, 4, 37), ("bias", "temperatures"))
@@ -44,6 +43,7 @@ def test_a_spoiled_token_without_a_cotangent_spoils_no_gradient(form):
     assert_array_equal(gradients["hidden"][3], 0)
 
 
+@pytest.mark.thorough
 @TILED
 @NEEDS_A_CPU  # whose sums do not depend on the number of tokens
 def test_tokens_without_a_cotangent_are_not_visited_backward(form):
@@ -71,6 +71,7 @@ def test_tokens_without_a_cotangent_are_not_visited_backward(form):
     assert_array_equal(found, alone)
 
 
+@pytest.mark.thorough
 @BOTH
 def test_bits_of_a_token_depend_neither_on_its_place_nor_on_the_mask(form):
     arrays, targets, _ = make_case((61, 16, 37))
@@ -89,6 +90,7 @@ def test_bits_of_a_token_depend_neither_on_its_place_nor_on_the_mask(form):
         assert_array_equal(masked.get(name)[mask], whole[mask])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", [np.float32, jnp.bfloat16])
 def test_a_small_vocabulary_gives_the_same_up_to_rounding_for_any_number_of_tokens(dtype):
     # XLA:CPU multiplies small matrices in another way than large ones.
@@ -104,6 +106,7 @@ def test_a_small_vocabulary_gives_the_same_up_to_rounding_for_any_number_of_toke
             assert_close({name: part.get(name)}, whole, FLOAT32)
 
 
+@pytest.mark.thorough
 @NEEDS_A_CPU
 @pytest.mark.parametrize("dtype", everyday([np.float32, jnp.bfloat16], np.float32))
 def test_bits_do_not_depend_on_the_number_of_tokens_at_the_width_of_a_model(dtype):
@@ -117,6 +120,7 @@ def test_bits_do_not_depend_on_the_number_of_tokens_at_the_width_of_a_model(dtyp
         assert_array_equal(part.entropy, full.entropy[-size:], err_msg=f"{size} tokens")
 
 
+@pytest.mark.thorough
 @BOTH
 def test_logp_has_the_same_bits_with_and_without_a_gradient(form):
     arrays, targets, _ = make_case((61, 16, 37))
@@ -126,6 +130,7 @@ def test_logp_has_the_same_bits_with_and_without_a_gradient(form):
     assert_array_equal(alone(**arrays).logp, stats["logp"])
 
 
+@pytest.mark.thorough
 @BOTH
 def test_logp_has_the_same_bits_whatever_else_is_needed(form):
     arrays, targets, options = make_case((61, 16, 37))
@@ -135,6 +140,7 @@ def test_logp_has_the_same_bits_whatever_else_is_needed(form):
     assert_array_equal(alone["logp"], among["logp"])
 
 
+@pytest.mark.thorough
 @NEEDS_A_CPU
 def test_no_array_of_tokens_times_vocabulary_is_made():
     sizes = plan.TILES[0]

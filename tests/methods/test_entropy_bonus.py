@@ -13,9 +13,8 @@ from golden_vectors import assert_agrees
 from rlvr_jax.methods.entropy.entropy_bonus import adaptive_entropy_bonus, scheduled
 from rlvr_jax.objectives.regularizers.token_penalties import entropy_bonus, statistic_term
 
-pytestmark = pytest.mark.thorough
 
-
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", [entropy_bonus(0.5), statistic_term(-0.5, "entropy")])
 def test_a_schedule_scales_what_a_part_adds_update_by_update(part):
     batch, stats = golden.rollouts("b"), golden.stats("b")
@@ -35,6 +34,7 @@ def test_a_schedule_scales_what_a_part_adds_update_by_update(part):
     np.testing.assert_allclose(factors, [1, 0.75, 0.5, 0.25, 0, 0], atol=1e-7)
 
 
+@pytest.mark.thorough
 def test_adaptive_bonus_waits_one_update_and_keeps_its_state_without_tokens():
     controlled = made(regularizers=[adaptive_entropy_bonus(target=9.0, step=0.1, initial=0.3)])
     stats, batch = golden.stats("b", np.float32), golden.rollouts("b", False, np.float32)

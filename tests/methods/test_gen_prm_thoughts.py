@@ -7,9 +7,8 @@ from step_rewards import rollouts
 from rlvr_jax.methods.credit.gen_prm_thoughts import nothing_at_the_end, thought_rewards
 from rlvr_jax.objectives import discounted_returns, paid_tokens
 
-pytestmark = pytest.mark.thorough
 
-
+@pytest.mark.thorough
 def test_thoughts_of_the_worked_example():
     """Steps right right wrong right in a group of which a quarter is right."""
     steps = [1.0, 1.0, 0.0, 1.0]

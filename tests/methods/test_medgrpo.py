@@ -9,11 +9,10 @@ from reward_rows import rollouts
 from rlvr_jax.experience import Moment
 from rlvr_jax.methods.rewards.medgrpo import by_start_quartiles
 
-pytestmark = pytest.mark.thorough
-
 NOW = Moment(0, jax.random.key(0), np.zeros(4, np.int32))
 
 
+@pytest.mark.thorough
 def test_quartiles_are_those_of_the_first_batch_in_which_a_cell_occurs():
     own = by_start_quartiles(0, cells=2, slope=3.0, least=0.05)
     state = own.init(9)

@@ -6,9 +6,8 @@ from golden_vectors import array
 
 from rlvr_jax.methods.exploration.progrpo import low_probability_tokens
 
-pytestmark = pytest.mark.thorough
 
-
+@pytest.mark.thorough
 def test_low_probability_tokens_are_at_least_one_and_the_earlier_of_equals():
     logp = array([[-1, -3, -3, -2, 0], [-1, -1, -1, -1, -1], [0, 0, 0, 0, 0]], float)
     mask = array([[1, 1, 1, 1, 0], [1, 1, 1, 1, 1], [0, 0, 0, 0, 0]], bool)

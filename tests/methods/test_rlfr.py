@@ -7,9 +7,8 @@ from golden_vectors import array
 from rlvr_jax.methods.credit.rlfr import deviation_penalty
 from rlvr_jax.types import Rollouts
 
-pytestmark = pytest.mark.thorough
 
-
+@pytest.mark.thorough
 def test_scores_are_scaled_and_chosen_within_their_response():
     scores = array([[1.0, 3.0, 2.0, 2.0, 9.0], [5.0, 5.0, 9, 9, 9]], np.float64)
     mask = array([[1, 1, 1, 1, 0], [1, 1, 0, 0, 0]], bool)

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from training_runs import trained, values
 
-pytestmark = pytest.mark.thorough
 
-
+@pytest.mark.thorough
 def test_a_reward_model_sees_the_answer_and_its_score_is_learned(model, tmp_path):
     prompt = tmp_path / "prompt.txt"
     prompt.write_text("{response} =")

@@ -8,11 +8,10 @@ from rlvr_jax.experience import by_rubric, fraction_of_rubric
 from rlvr_jax.methods.judges.rubric_rewards import anchored
 from rlvr_jax.types import Criterion
 
-pytestmark = pytest.mark.thorough
-
 ROUNDED = 1e-6  # the examples have six digits
 
 
+@pytest.mark.thorough
 def test_the_rubrics_of_the_worked_example():
     scores = np.tile(np.array([[1, 0.4, 0.5]]), (4, 1))
     rubric = [Criterion("a", 2.0), Criterion("b", kind="veto"), Criterion("c")]

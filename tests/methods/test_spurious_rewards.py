@@ -10,11 +10,10 @@ from rlvr_jax.experience import Moment, total
 from rlvr_jax.methods.rewards.spurious_rewards import random_reward
 from rlvr_jax.types import Rollouts
 
-pytestmark = pytest.mark.thorough
-
 NOW = Moment(3, jax.random.key(0), np.arange(4, dtype=np.int32))
 
 
+@pytest.mark.thorough
 def test_a_state_and_a_key_belong_to_one_part():
     own = total(
         {"one": counted(), "noise": random_reward(), "two": counted(), "more": random_reward()}
@@ -35,6 +34,7 @@ def test_a_state_and_a_key_belong_to_one_part():
     assert np.any(sampled[0] != sampled[1])
 
 
+@pytest.mark.thorough
 def test_a_row_draws_the_same_in_any_order_and_another_in_another_step():
     rows = 64
     many = Rollouts.of_responses(

@@ -5,9 +5,8 @@ from training_runs import trained, values
 
 from rlvr_jax.verifiers.texts.tp_judge import check_lines
 
-pytestmark = pytest.mark.thorough
 
-
+@pytest.mark.thorough
 def test_a_prover_reads_steps_and_what_it_cannot_read_is_no_verdict(model, tmp_path):
     found = check_lines("<think>1 = 2</think>1 + 1 = 2\n\n2 * 2 = 5\nx is large")
     assert (found.outcome, found.stage) == (0.0, "FALSE")

@@ -11,9 +11,8 @@ from rlvr_jax.methods.exploration.dph_rl import (
 )
 from rlvr_jax.methods.guidance.hpt import imitate_demonstrations
 
-pytestmark = pytest.mark.thorough
 
-
+@pytest.mark.thorough
 def test_without_rows_of_another_policy_there_is_nothing_to_hold_or_imitate():
     batch, stats = golden.rollouts("b"), golden.stats("b")
     own = batch.replace(off_policy=batch.records["off_policy"] & False)

@@ -21,8 +21,6 @@ from rlvr_jax.objectives.statistics.groups import group_others_mean, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_sum
 from rlvr_jax.objectives.statistics.scopes import within_batch
 
-pytestmark = pytest.mark.thorough
-
 GONE = 0
 
 
@@ -88,6 +86,7 @@ def without(tree):
     return jax.tree.map(lambda v: array(np.delete(np.asarray(v), GONE, axis=0), v.dtype), tree)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", PARTS)
 def test_what_is_compared_is_compared_among_the_others(part):
     (cleared, stats), (fewer, own_stats) = cleared_and_without(golden.rollouts("b"))
@@ -97,6 +96,7 @@ def test_what_is_compared_is_compared_among_the_others(part):
     assert np.any(np.asarray(found) != np.asarray(plain)), "the row would have counted"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", everyday(METHODS, "canon", "dpo_q", "pacs", "vpo"))
 def test_a_method_without_a_baseline_of_rewards_does_not_know_of_them(name):
     own = recipe(name)

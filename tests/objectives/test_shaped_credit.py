@@ -7,11 +7,10 @@ from golden_vectors import assert_agrees
 
 from rlvr_jax.methods import recipe
 
-pytestmark = pytest.mark.thorough
-
 BATCH, STATS = golden.rollouts("b"), golden.stats("b")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [

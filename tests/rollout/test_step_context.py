@@ -10,8 +10,6 @@ from pool_rows import EXACT, MODEL, PARAMS, PROMPT_LENGTH, PROMPTS, ROWS, SLOTS,
 
 from rlvr_jax.rollout import Processor, Prompts, Sampling, sample
 
-pytestmark = pytest.mark.thorough
-
 WIDTH = MODEL.config.width
 HEAD = np.random.default_rng(2).normal(0, 1, (MODEL.config.vocab_size, WIDTH))
 
@@ -29,6 +27,7 @@ NOTED = Processor(
 )
 
 
+@pytest.mark.thorough
 def test_a_processor_sees_the_token_that_was_fed_and_its_hidden_state():
     pool = draw(started(), 4, Sampling(processor=NOTED))
     tokens, hidden = pool.carry[0]
@@ -45,6 +44,7 @@ def _other_head(logits, carry, context):
     return logits + 0.1 * context.hidden @ HEAD.T - jnp.where(own, 1.0, 0.0), carry
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("at_once", everyday([1, 5], 5))
 def test_rows_in_turn_see_their_own(at_once):
     settings = dict(samples=3, response_tokens=5, stop_tokens=(STOP,))

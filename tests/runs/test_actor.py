@@ -8,8 +8,6 @@ import training_runs
 from rlvr_jax.experience import RunActor, SampleRequest
 from rlvr_jax.runs.step import collect
 
-pytestmark = pytest.mark.thorough
-
 FLOAT32 = 1e-4  # two programs that compute log-probs of a few nats
 
 
@@ -25,6 +23,7 @@ def actor(run):
     return RunActor(run.start.sampler, params, run.start.tables, 0, run.scorer(state.device))
 
 
+@pytest.mark.thorough
 def test_a_row_is_the_same_whatever_else_is_asked(run, actor):
     prompt, key = run.task.train[2], jax.random.key(3)
     whole = actor.draw([SampleRequest(prompt, 2, 4)], key).rollouts
@@ -34,6 +33,7 @@ def test_a_row_is_the_same_whatever_else_is_asked(run, actor):
         np.testing.assert_array_equal(rows, whole.tokens)
 
 
+@pytest.mark.thorough
 def test_a_prompt_that_is_asked_twice_is_not_answered_alike(run, actor):
     request = SampleRequest(run.task.train[2], 2, 4)
     first, second = actor.draw([request, request], jax.random.key(3)).rollouts.tokens.reshape(
@@ -42,6 +42,7 @@ def test_a_prompt_that_is_asked_twice_is_not_answered_alike(run, actor):
     assert np.any(first != second)
 
 
+@pytest.mark.thorough
 def test_branches_are_scored_as_they_were_drawn(model):
     """In the context of their parents' first tokens, which stand in the response."""
     settings = training_runs.settings(

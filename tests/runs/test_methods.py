@@ -9,12 +9,11 @@ from rlvr_jax import tasks
 from rlvr_jax.runs.step import collect
 from rlvr_jax.training.learning import learn
 
-pytestmark = pytest.mark.thorough
-
 # A vocabulary of 14 has no 50 likeliest, rollouts of random weights are all above the entropy where
 # one is dropped, subsets of 4 rollouts need groups of more, and right answers are few.
 CHANGED = {
-    "capo_curvature": {"hyperparameters": ("top_k=5",)},
+    # With a larger step it drops every token.
+    "capo_curvature": {"hyperparameters": ("top_k=5",), "learning_rate": 1e-4},
     "gtpo": {"hyperparameters": ("entropy_threshold=10",)},
     "longrlvr": {"hyperparameters": ("columns=1,2",)},
     "passk_advantage": {"samples_per_prompt": 8},
@@ -47,11 +46,13 @@ def changes_of(name):
 
 
 # A statistic of the old policy, state and a term, an estimator that reads the reference.
+@pytest.mark.thorough
 @training_runs.every_trainable_method("lp_reg", "siren", "ace", without=ELSEWHERE)
 def test_a_step_of_several_updates_moves_the_policy(name, model):
     assert_a_step_moves_the_policy(name, model, minibatches=2, epochs=2)
 
 
+@pytest.mark.thorough
 def test_a_step_of_one_update_moves_the_policy(model):
     assert_a_step_moves_the_policy("simko", model)
 

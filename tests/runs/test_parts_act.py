@@ -7,8 +7,6 @@ import pytest
 import training_runs
 from everyday import everyday
 
-pytestmark = pytest.mark.thorough
-
 
 def hinted():
     """Sums with their solutions, which a hint writes behind the prompt."""
@@ -39,6 +37,7 @@ ACTS = {
 """By method: a metric that is above 0 if its part acted, and settings of the run."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", everyday(ACTS, "brorl"))
 def test_a_run_of_it_acts(name, model, tmp_path):
     part, changes = ACTS[name]

@@ -20,8 +20,6 @@ from rlvr_jax.runs.run import Run
 from rlvr_jax.tasks import Task
 from rlvr_jax.types import Recipe
 
-pytestmark = pytest.mark.thorough
-
 ROOM = str(Path(rlvr_jax.runs.__file__).parent)
 OF_A_RUN = (TrainConfig, *GROUPS.values(), ResolvedRun, Run, LoadedPolicy, Sampler, Task, Recipe)
 """Whatever a function knows of a run is in one of these, or is its directory."""
@@ -74,6 +72,7 @@ def same(one, other):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("adapters", [{}, {"lora_rank": 2}])
 def test_a_run_is_resolved_once(model, tmp_path, monkeypatch, adapters):
     def stop(*_):

@@ -7,8 +7,6 @@ from everyday import everyday
 
 from rlvr_jax.runs.step import take_step
 
-pytestmark = pytest.mark.thorough
-
 # By method: hyperparameters beside the defaults, and curves of which each moves in some step.
 CASES = {
     "overlong_shaping": ((), ["reward/overlong"]),
@@ -52,6 +50,7 @@ FAST = {"empo"}
 marked = everyday(CASES, *FAST)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", marked)
 def test_training_shows_the_parts_of_the_reward(name, model):
     hyperparameters, curves = CASES[name]

@@ -23,6 +23,7 @@ from rlvr_jax.methods import method, names, themes
 from rlvr_jax.methods._untrained import UNTRAINED
 from rlvr_jax.objectives import Scorer, UpdatePlan
 from rlvr_jax.pipes import quiet_pipe
+from rlvr_jax.tools.slips import own_place, sentence
 
 MUST = "(must be given)"
 WIDTH = 100
@@ -224,8 +225,10 @@ def main() -> None:
             print(table(chosen, width) or "no method passes these filters")
             if len(chosen) == len(names()):
                 print(f"\n{untrained(width)}\n\nwith a name: one method, with its equation")
-    except ValueError as error:
-        parser.error(str(error))
+    except Exception as error:
+        if not isinstance(error, ValueError) and own_place(error) is None:
+            raise
+        parser.error(sentence(error))
 
 
 def _print_check(name: str | None) -> None:

@@ -13,6 +13,7 @@ from rlvr_jax.pipes import quiet_pipe
 from rlvr_jax.tasks import load, module_of, names
 from rlvr_jax.tasks.catalogue import entry, needs_of
 from rlvr_jax.tasks.gym.reasoning_gym import data_sets
+from rlvr_jax.tools.slips import own_place, sentence
 
 _PACKAGE = "reasoning_gym"
 
@@ -24,7 +25,12 @@ def main(arguments: Sequence[str]) -> None:
         return
     for name in arguments or names():
         for one in _generated() if name == _PACKAGE else [name]:
-            print(entry(one, load, module_of(one)), flush=True)
+            try:
+                print(entry(one, load, module_of(one)), flush=True)
+            except Exception as error:
+                if own_place(error) is None:
+                    raise
+                sys.exit(f"error: {sentence(error)}")
     if not arguments:
         listed = ", ".join(one.partition(":")[2] for one in _generated())
         command = needs_of("rlvr_jax.tasks.gym.reasoning_gym")["reasoning-gym"]

@@ -183,3 +183,12 @@ def test_the_command_needs_a_name(monkeypatch, capsys):
     with pytest.raises(SystemExit):
         main()
     assert "--check must follow a name" in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_imported_is_one_sentence(tmp_path, monkeypatch, capsys):
+    (tmp_path / "slipped.py").write_text("from rlvr_jax.methods import NoSuchThing\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("sys.argv", ["methods", "slipped:my_method", "--check"])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert "slipped.py, line 1, in <module>: ImportError: cannot" in capsys.readouterr().err

@@ -36,6 +36,14 @@ def test_notes_and_the_verifier_of_files_are_printed(tmp_path):
     assert "columns are read: prompt=question, answer=answer" in said
 
 
+def test_a_file_that_cannot_be_imported_is_one_sentence(tmp_path, monkeypatch):
+    (tmp_path / "slipped_tasks.py").write_text("import no_such_thing\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    told = r"^error: slipped_tasks\.py, line 1, in <module>: ModuleNotFoundError: No module"
+    with pytest.raises(SystemExit, match=told):
+        main(["slipped_tasks:task"])
+
+
 def test_a_missing_package_is_named_and_no_error(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "reasoning_gym", None)
     monkeypatch.setattr(importlib.util, "find_spec", _without("reasoning_gym"))

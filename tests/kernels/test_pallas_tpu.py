@@ -116,6 +116,7 @@ def test_bits_of_a_token_depend_neither_on_its_place_nor_on_the_others(interpret
     assert_bits_stay(pallas_tpu.sums, arrays, targets, few=24)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("active, num_blocks", [(0, 0), (1, 1), (128, 1), (129, 2), (TOKENS, 3)])
 def test_blocks_without_an_active_token_are_not_visited(monkeypatch, active, num_blocks):
     monkeypatch.setattr(tpu_blocks, "fit", lambda *_: BLOCKS)

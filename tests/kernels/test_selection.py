@@ -139,6 +139,7 @@ def test_an_entropy_quantile_is_numpys_with_the_same_bits_on_every_mesh(form):
         np.testing.assert_allclose(found[0], expected, rtol=FLOAT32)
 
 
+@pytest.mark.thorough
 def test_clip_cov_draws_nothing_from_an_empty_interval(form):
     advantage, logp, mask, rollout_id, _ = next(trials())
     centred = on(1, "covariance", form, advantage, logp, mask)
@@ -147,6 +148,7 @@ def test_clip_cov_draws_nothing_from_an_empty_interval(form):
     assert not any(on(n, "random_subset", form, *arrays).any() for n in NUM_DEVICES)
 
 
+@pytest.mark.thorough
 def test_zeros_tie_whatever_their_sign_and_infinities_are_ordered(form):
     values = np.zeros((ROWS, WIDTH), np.float32)
     values[:, ::2] = -0.0

@@ -42,6 +42,7 @@ def test_masked_tokens_are_zero_whatever_they_hold(form):
     assert_close(gradients, expected_gradients, FLOAT32)
 
 
+@pytest.mark.thorough
 def test_a_mask_of_nothing_gives_zeros(form):
     arrays, targets, options = make_case((13, 4, 37), ("bias",))
     options |= {"mask": np.zeros(13, bool)}

@@ -95,6 +95,7 @@ def test_the_papers_cut_is_the_default():
     assert (name, draw.sampling) == ("plain", {"top_p": 0.99})
 
 
+@pytest.mark.thorough
 def test_redrawn_rows_are_scored_at_the_temperature_of_the_others(policy):
     run = training_runs.prepared(settings(policy, "top_p=1"))
     state = run.initial_state()

@@ -39,6 +39,7 @@ def test_rewards_are_compared_with_those_of_worked_solutions(tmp_path):
     assert all(0 < fraction < 1 for fraction in values(steps, "info/judge"))
 
 
+@pytest.mark.thorough
 def test_a_judge_that_is_down_accepts_nothing(tmp_path):
     steps = judged_by("broken", tmp_path)
     # Of four rows of a group three were drawn, and one was given.

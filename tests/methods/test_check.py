@@ -127,6 +127,7 @@ def test_code_that_keeps_the_laws_is_reported_so(name):
     assert found == [] and "laws hold" in text
 
 
+@pytest.mark.thorough
 def test_a_method_is_held_to_the_laws_of_both_chains():
     _, text = of("kept")
     assert "laws of the objective" in text and "laws of the experience" in text
@@ -171,6 +172,7 @@ def test_a_name_that_cannot_be_checked_is_refused(name, message):
         report(name)
 
 
+@pytest.mark.thorough
 def test_the_command_ends_with_1_where_a_law_is_broken(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["methods", "custom_laws:scale_by_padding", "--check"])
     with pytest.raises(SystemExit, match="1"):

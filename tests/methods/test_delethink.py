@@ -207,6 +207,7 @@ def test_every_chunk_is_scored_in_the_context_it_was_drawn_in(run):
     assert np.all(rollouts.temperature[on] == np.float32(0.6))
 
 
+@pytest.mark.thorough
 def test_evaluations_write_in_chunks_too(run):
     """In one context the budget cuts many more answers than in three."""
     config = replace(run.config, hyperparameters=("head=1", "max_chunks=1"), method="delethink")

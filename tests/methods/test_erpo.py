@@ -28,6 +28,7 @@ def test_an_all_right_group_is_pushed_up_a_little_if_it_is_asked_for():
     np.testing.assert_array_equal(advantages(correct), 0)
 
 
+@pytest.mark.thorough
 def test_an_all_wrong_group_teaches_nothing_either_way():
     for reactivate in (False, True):
         np.testing.assert_array_equal(advantages([0.0] * 4, reactivate=reactivate), 0)

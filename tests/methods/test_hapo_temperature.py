@@ -59,6 +59,7 @@ def test_heat_that_cannot_be_is_refused(changes, message):
         entropy_heated(**{"strength": 0.05, "pivot": 0.8, **changes})
 
 
+@pytest.mark.thorough
 def test_tokens_are_heated_from_the_second_step_on_by_one_program(model):
     run = run_of(model, "hapo_temperature", "strength=0.5")
     state = run.initial_state()

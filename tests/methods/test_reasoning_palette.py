@@ -97,6 +97,7 @@ def test_rows_are_scored_behind_their_own_prefixes(sampled):
     assert np.all(moved[rollouts.records["soft_length"] == 0] == 0)
 
 
+@pytest.mark.thorough
 def test_prefixes_of_a_group_differ(sampled):
     vectors = sampled[2].rollouts.records["soft_prompt"].reshape(4, 4, -1)
     assert np.all(np.abs(vectors[:, 0] - vectors[:, 1]).max(axis=1) > 0.01)

@@ -60,6 +60,7 @@ def test_every_token_is_scored_in_the_context_it_was_drawn_in(sampled):
     assert_allclose(rollouts.entropy[on], scored["entropy"][on], atol=FLOAT32)
 
 
+@pytest.mark.thorough
 def test_what_was_drawn_is_on_the_mask_in_every_row_that_has_it(sampled):
     _, _, _, batch = sampled
     rollouts = batch.rollouts

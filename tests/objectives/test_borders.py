@@ -233,6 +233,7 @@ def test_a_judge_that_is_no_column_is_refused(judges):
         constrained_reward(batch, judges)
 
 
+@pytest.mark.thorough
 def test_a_batch_that_gives_no_number_leaves_the_state_alone():
     stats, batch = batch_of()
     batch = batch.replace(reference_logp=batch.old_logp)

@@ -84,6 +84,7 @@ def test_scores_agree_with_numpy_and_are_0_off_the_mask(scope):
     np.testing.assert_array_equal(above_quantile(values, mask, sets, 0.3), wanted)
 
 
+@pytest.mark.thorough
 @every_scope
 def test_equal_values_score_exactly_0_and_none_is_above_their_quantile(scope):
     equal, mask, sets = jnp.full((6, 7), 0.1), array(MASK, bool), scope(BATCH)

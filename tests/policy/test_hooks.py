@@ -111,6 +111,7 @@ def test_decoding_with_recorded_codes_is_a_full_pass_with_them(model):
     assert left.shape[1] == 0
 
 
+@pytest.mark.thorough
 def test_what_stands_before_a_place_does_not_see_its_code(model):
     tokens, positions, basis, codes = example()
     own, params = model

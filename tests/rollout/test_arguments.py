@@ -323,6 +323,7 @@ def test_what_a_pool_would_take_for_something_else_is_refused(call, message):
         call(empty(MODEL, 3, 6))
 
 
+@pytest.mark.thorough
 def test_what_pads_the_tokens_of_rows_is_not_looked_at():
     pool = empty(MODEL, 3, 6)
     padded = np.where(np.arange(2) < np.array(COUNTS)[:, None], THREE, -1)

@@ -113,6 +113,7 @@ def test_a_draft_is_cut_at_its_first_rejected_token():
     )
 
 
+@pytest.mark.thorough
 def test_acceptance_does_not_depend_on_the_other_rows_and_keeps_what_was_recorded():
     draft = np.random.default_rng(5).integers(1, VOCABULARY, (ROWS, DRAFT)).astype(np.int32)
     count = np.full(ROWS, DRAFT)

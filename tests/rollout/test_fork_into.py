@@ -74,6 +74,7 @@ def test_a_fork_goes_on_as_if_freshly_begun_and_the_others_as_if_nothing_was():
     assert_array_equal(forked.tokens[:ROWS], kept.tokens[:ROWS])
 
 
+@pytest.mark.thorough
 def test_forks_say_where_they_come_from_and_what_the_caller_says():
     pool = draw(beside(), 5)
     forked = branch(pool, SOURCE, CUT, INTO, keys(3))

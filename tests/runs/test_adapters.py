@@ -69,6 +69,7 @@ def test_the_policy_is_the_merged_adapter(finished):
     np.testing.assert_array_equal(params["layers"]["key"], base["layers"]["key"])
 
 
+@pytest.mark.thorough
 def test_the_distance_to_the_start_begins_at_nothing(finished):
     distance = [
         row["held_out/kl_to_start/k1"]

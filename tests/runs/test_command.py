@@ -332,6 +332,7 @@ def test_a_disk_without_room_for_a_checkpoint_is_said_before_it_is_written(
     assert "Traceback" not in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_a_checkpoint_that_fills_the_disk_is_a_full_disk(line, tmp_path, monkeypatch, capsys):
     from orbax.checkpoint import CheckpointManager
 

@@ -76,6 +76,7 @@ def test_returns_are_advantages_before_whitening_plus_values():
     assert_allclose(recipe.critic.returns(rollouts), wanted, rtol=1e-12)
 
 
+@pytest.mark.thorough
 def test_returns_of_macros_are_those_of_their_mean_values():
     rollouts, settings = batch(), dict(length=2, trace_decay=0.0, kl_coefficient=0.0)
     found = methods.recipe("ma_rlhf", **settings).critic.returns(rollouts)
@@ -204,6 +205,7 @@ def test_the_critic_has_a_learning_rate_of_its_own(model):
 HEAD = ("trunk=policy",)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("lora_rank", everyday([0, 2], 0))
 def test_a_head_on_the_policys_hidden_states_is_fitted_alone(model, lora_rank):
     run, before, state, metrics = stepped(

@@ -82,6 +82,7 @@ def test_a_method_that_reads_no_rewards_of_the_task_is_said_to_hear_no_judge(
     assert any("judge: nothing of grpo reads what the judge" in line for line in told) == said
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", everyday(["policy", "folder"], "folder"))
 def test_a_policy_of_this_process_judges(model, tmp_path, prompt, kind):
     judge = "policy" if kind == "policy" else f"folder:{model}"

@@ -44,6 +44,7 @@ def test_other_reports_go_where_they_went(monkeypatch):
     assert seen == [report]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("error", LACKS)
 def test_a_save_without_memory_takes_the_reserve_and_the_run_ends(
     model, tmp_path, monkeypatch, error

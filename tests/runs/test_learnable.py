@@ -42,6 +42,7 @@ def test_rows_to_imitate_need_no_grade():
     check_first_step("numbers", ungraded.with_rollouts(supervised=np.ones(len(batch), bool)))
 
 
+@pytest.mark.thorough
 def test_a_run_that_is_graded_now_and_then_goes_on(model, tmp_path):
     config = training_runs.settings(
         model, tmp_path / "run", task="learnable_tasks:three_of_four", steps=1

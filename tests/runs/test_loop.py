@@ -60,6 +60,7 @@ def finished(model, tmp_path_factory):
     return run_dir, training_runs.quietly(config)
 
 
+@pytest.mark.thorough
 def test_all_default_curves_are_logged(finished):
     rows = training_runs.metrics(finished[0])
     assert [row["step"] for row in rows] == [0, 1, 2, 3]
@@ -250,6 +251,7 @@ def test_old_log_probs_are_those_of_the_weights_that_sampled(two_steps):
         assert (batch.rollouts.mask == (start != 0)).all()
 
 
+@pytest.mark.thorough
 def test_behaviour_log_probs_agree_with_the_scorer(two_steps):
     for batch, start, *_ in two_steps[1]:
         np.testing.assert_allclose(batch.rollouts.behaviour_logp, start, atol=FLOAT32)

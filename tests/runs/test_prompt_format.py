@@ -302,6 +302,7 @@ def test_the_first_prompt_is_told_token_by_token(model):
     assert told_tokens(table, most=6) == "first prompt, 4 tokens: 1│  … │ ="
 
 
+@pytest.mark.thorough
 def test_a_run_saves_the_template_that_it_did_not_use(model, tmp_path):
     tokenizer = policy.tokenizer(model)
     tokenizer.chat_template = "+ {{ messages[0].content }}"

@@ -52,5 +52,6 @@ def test_a_run_is_read_by_its_description_and_the_standard_library(run_dir):
     assert found == {name: [] for name in found}
 
 
+@pytest.mark.thorough
 def test_texts_of_a_run_have_no_addresses_of_its_process(run_dir):
     assert " at 0x" not in (run_dir / "config.json").read_text()

@@ -167,6 +167,7 @@ def test_hyperparameters_that_are_not_the_method_s_own_are_named():
     }
 
 
+@pytest.mark.thorough
 def test_a_function_of_ones_own_gets_the_numbers_of_the_file(finished):
     rows = training_runs.metrics(finished[0])
     assert [step for step, _ in REPLY_LOG] == [row.pop("step") for row in rows]

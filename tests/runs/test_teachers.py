@@ -44,6 +44,7 @@ def test_the_policy_that_sampled_is_no_distance_away(model):
     np.testing.assert_allclose(found, 0, atol=1e-6)
 
 
+@pytest.mark.thorough
 def test_the_start_is_left_behind(model):
     found, _ = divergences(run_with(model, "start"))
     assert abs(found[0]) < 1e-6 < found[1]

@@ -248,6 +248,7 @@ def test_an_update_moves_the_policy():
     assert moved().updates == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "changes",
     [

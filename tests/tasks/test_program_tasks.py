@@ -19,6 +19,7 @@ def made(name="programs", **options):
     return load(name, **{"size": SIZE, "test_size": TEST_SIZE, **options})
 
 
+@pytest.mark.thorough
 def test_gold_scores_one_and_half_and_nothing_score_nothing():
     checked = self_check(made(), prompts_per_kind=4)
     assert checked.problems == ()

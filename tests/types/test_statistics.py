@@ -95,6 +95,7 @@ def test_training_measures_it_in_micro_batches(micro_batches):
     )
 
 
+@pytest.mark.thorough
 @NEEDS_EIGHT_DEVICES
 def test_training_measures_it_on_a_mesh():
     mesh = make_mesh("data=8")

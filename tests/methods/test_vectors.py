@@ -10,7 +10,7 @@ from everyday import everyday
 
 from rlvr_jax.methods import names
 
-EVERY_CASE = everyday(golden.CASES, *golden.CASES, first=golden.CASES[:1])
+EVERY_CASE = everyday(golden.CASES, *golden.CASES[:1])
 
 
 @pytest.mark.parametrize("slug", SLUGS)

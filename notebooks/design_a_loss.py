@@ -65,6 +65,8 @@ for row in np.flatnonzero(rollouts.group == mixed[0]):
 # %%
 @part(reads={"p_squared"})
 def mild_on_habits(strength: float) -> Transform:
+    """Multiplies weights by 1 - strength · Σ p²."""
+
     def apply(signals, context, state):
         weight = signals.weight * (1 - strength * context.stats.records["p_squared"])
         return replace(signals, weight=weight), state, {}
@@ -73,6 +75,7 @@ def mild_on_habits(strength: float) -> Transform:
 
 
 def my_loss(strength: float = 0.8):
+    """The clipped surrogate with `mild_on_habits`."""
     return Recipe(
         objective(
             advantage=group_normalized(),

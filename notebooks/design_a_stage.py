@@ -95,7 +95,7 @@ actor = load_held_out(settings, replace(task, test=task.test[:32])).actor()
 
 def followed(chain, steps=8):
     """Curves of a chain over steps without an update."""
-    setting = RunInfo(asked, 8, 8, chain.sampled_samples(8), asked.response_tokens)
+    setting = RunInfo(asked, 8, 8, chain.initial_samples(8), asked.response_tokens)
     state = chain.init(setting)
     told = []
     for step in range(steps):

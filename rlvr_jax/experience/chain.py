@@ -116,7 +116,7 @@ class Experience(Part):
         more = {name for stage in self.stages.values() for name in stage.rewards}
         return replace(task, rewards=[name for name in task.rewards if name not in more])
 
-    def sampled_samples(self, samples: int) -> int:
+    def initial_samples(self, samples: int) -> int:
         """Rollouts of a group that are sampled first, for a number of trained ones."""
         for stage in reversed(tuple(self.stages.values())):
             samples = stage.size(samples)

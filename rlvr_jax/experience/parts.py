@@ -28,7 +28,7 @@ class RunInfo:
     Fields:
       task: its train prompts are trained on.
       prompts, samples: groups of a step, and trained rollouts of each.
-      sampled_samples: rollouts of each group that are sampled first; stages make the others.
+      initial_samples: rollouts of each group that are sampled first; stages make the others.
       response_tokens: budget of a response (T).
       seed: of all randomness.
       steps: of the run.
@@ -41,7 +41,7 @@ class RunInfo:
     task: Task
     prompts: int
     samples: int
-    sampled_samples: int
+    initial_samples: int
     response_tokens: int
     seed: int = 0
     steps: int = 1

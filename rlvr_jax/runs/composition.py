@@ -126,7 +126,7 @@ def setting_of(
         task,
         config.sampling.prompts_per_step,
         config.sampling.samples_per_prompt,
-        chain.sampled_samples(config.sampling.samples_per_prompt),
+        chain.initial_samples(config.sampling.samples_per_prompt),
         config.sampling.response_tokens,
         config.seed,
         config.steps,

@@ -18,6 +18,7 @@ from rlvr_jax.pipes import quiet_pipe
 from rlvr_jax.runs.command import RunsFailed
 from rlvr_jax.runs.loop import Stopped
 from rlvr_jax.tools.slips import own_place, sentence
+from rlvr_jax.training.memory import lacks_memory
 
 
 def guarded(main: Callable[[Sequence[str]], None], join: bool = True) -> None:
@@ -53,6 +54,8 @@ def guarded(main: Callable[[Sequence[str]], None], join: bool = True) -> None:
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             _end(_full(error), error)
+        if lacks_memory(error):  # and not even the reserve was enough
+            _end("memory ran out; finished steps are saved up to the last checkpoint", error)
         if own_place(error) is None:  # a fault of the library, of which the traceback says more
             raise
         _end(sentence(error), error)

@@ -210,7 +210,12 @@ def _saved_before(checkpoints: Checkpoints, step: int, state: RunState) -> Itera
             raise
         if used_up:
             last = checkpoints.latest()
-            _fail(error, step, f"the state is used up; the last checkpoint is of step {last}")
+            where = (
+                "there is no checkpoint"
+                if last is None
+                else f"the last checkpoint is of step {last}"
+            )
+            _fail(error, step, f"the state is used up; {where}")
         state_note = "the state before is saved"
         try:
             checkpoints.save(step, state)

@@ -282,7 +282,7 @@ def make_run(resolved: ResolvedRun) -> Run:
         frozen=frozen,
         critic=fitted,
         views=chain.views,
-        samples=chain.sampled_samples(config.sampling.samples_per_prompt),
+        samples=chain.initial_samples(config.sampling.samples_per_prompt),
     )
     check_asked(config, start)
     setting = setting_of(

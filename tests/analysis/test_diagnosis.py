@@ -176,7 +176,8 @@ def test_the_share_of_a_drop_is_said_of_a_drop(tmp_path, values, word):
 
 def test_the_stages_of_a_run_part_the_change_of_entropy(tmp_path):
     steps = np.arange(1, 41)
-    # up to step 20 incorrect responses lose .4 nats, and from there on nothing moves but the shares
+    # up to step 20 incorrect responses lose 0.4 nats, and from there on nothing moves but the
+    # shares
     incorrect = 0.9 - 0.4 * np.minimum(steps - 1, 19) / 19
     correct = np.full(40, 0.2)
     share = np.where(steps <= 20, 0.75, 0.75 - 0.5 * (steps - 20) / 20)

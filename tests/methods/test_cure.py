@@ -130,4 +130,4 @@ def test_groups_that_are_no_multiple_are_refused():
     with pytest.raises(
         ValueError, match="must be a multiple of 4, a row and its 3 branches, got 6"
     ):
-        chain.sampled_samples(6)
+        chain.initial_samples(6)

@@ -27,6 +27,6 @@ def test_a_view_opens_a_response_with_part_of_the_solution(view, tokens, trained
 
 def test_rows_must_be_a_multiple_of_the_rounds():
     with pytest.raises(ValueError, match="search_hint: rows of a group must be a multiple of"):
-        experience(stages=[search_hint(4, 0.5)]).sampled_samples(6)
+        experience(stages=[search_hint(4, 0.5)]).initial_samples(6)
     with pytest.raises(ValueError, match="guide_first_rows: rows must be below the 2 rollouts"):
-        experience(stages=[guide_first_rows(2, 8)]).sampled_samples(2)
+        experience(stages=[guide_first_rows(2, 8)]).initial_samples(2)

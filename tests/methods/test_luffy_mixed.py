@@ -62,7 +62,7 @@ def test_a_wrong_solution_stays():
 
 def test_groups_need_a_row_of_the_policy():
     with pytest.raises(ValueError, match="per_group must be below the 2 rollouts"):
-        experience(stages=[add_traces(2)]).sampled_samples(2)
+        experience(stages=[add_traces(2)]).initial_samples(2)
     with pytest.raises(ValueError, match="add_traces: per_group must be at least 1, got 0"):
         add_traces(0)
 

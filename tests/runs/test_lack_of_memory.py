@@ -28,10 +28,14 @@ def fails():
 def test_a_thread_that_dies_of_memory_interrupts_the_main_thread():
     never = threading.Lock()
     never.acquire()
+    rescue = threading.Timer(60, never.release)  # without the interruption the test would hang
+    rescue.start()
     before = sys.unraisablehook, signal.getsignal(signal.SIGUSR2)
     with threads_must_start(), pytest.raises(MemoryError, match="a thread could not start"):
         _thread.start_new_thread(fails, ())
-        never.acquire(timeout=60)
+        never.acquire()
+    assert rescue.is_alive()
+    rescue.cancel()
     assert (sys.unraisablehook, signal.getsignal(signal.SIGUSR2)) == before
 
 

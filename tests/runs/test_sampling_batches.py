@@ -11,7 +11,7 @@ from rlvr_jax.experience.evaluation import answered
 from rlvr_jax.rollout.sample import draw_groups
 from rlvr_jax.runs.step import collect
 
-# Some prompts are asked again, in another sampling batch and in the same one.
+# Some prompts are sampled again, in another sampling batch and in the same one.
 INDICES = np.array([3, 1, 3, 3, 2, 1, 0, 4])
 INEXACT = ("behaviour_logp", "entropy")
 ROUNDING = 1e-6  # float32 sums of some tens of terms in another order

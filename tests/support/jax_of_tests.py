@@ -1,8 +1,8 @@
 """JAX as tests have it: float64, strict promotion, eight host devices, haste in compiling.
 
-Tests compile thousands of small functions and run each a few times: what a compiler spends on their
-speed is lost. A test whose subject is rounding asks for `compiling.OPTIMIZED`; processes that tests
-start have LLVM's optimizations, as users do.
+Tests compile thousands of small functions and run each a few times: time that a compiler spends on
+optimizations is lost. A test whose subject is rounding asks for `compiling.OPTIMIZED`; processes
+that tests start have LLVM's optimizations, as users do.
 """
 
 import jax

@@ -100,9 +100,9 @@ def outcome_entropy(entropy: ArrayLike, mask: ArrayLike, correct: ArrayLike) -> 
 def entropy_and_share(
     entropy: ArrayLike, incorrect: ArrayLike, correct: ArrayLike
 ) -> OutcomeEntropy:
-    """Of curves, which do not say how many tokens are in incorrect rollouts: entropy is w ·
-    incorrect +
-    (1 - w) · correct at every step, and w over all of them is had by least squares.
+    """Splits the entropy of curves, which lack the number of tokens in incorrect rollouts.
+
+    Entropy is w · incorrect + (1 - w) · correct at every step; least squares give w of all steps.
 
     Args:
       entropy, incorrect, correct: [N] means over tokens, nats, of the steps that have all three; N
@@ -138,11 +138,11 @@ class OutcomeParts(NamedTuple):
 
 
 def change_by_outcome(before: OutcomeEntropy, after: OutcomeEntropy) -> OutcomeParts:
-    """Parts a change of entropy by outcome (Kitagawa 1955): with w the fraction of incorrect tokens
-    and
-    bars for the mean of before and after,
+    """Splits a change of entropy by outcome (Kitagawa 1955).
 
-        ΔH = w̄ ΔH_wrong + (1 - w̄) ΔH_right + Δw (H̄_wrong - H̄_right).
+    With w the fraction of incorrect tokens and bars for the mean of before and after,
+
+        ΔH = w̄ ΔH_incorrect + (1 - w̄) ΔH_correct + Δw (H̄_incorrect - H̄_correct).
 
     A kind that one of the pools lacks did not change: its tokens came or went. One that both lack
     has no part.

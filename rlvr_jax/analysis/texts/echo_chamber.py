@@ -7,7 +7,7 @@ the fractions q before and p after:
     total variation ½ Σ |p - q|        Jensen-Shannon divergence (nats)        entropies
     between formats: Σ (p_k - q_k) acc_k, the gain that the change of format alone explains
 
-A rule that does not look at correctness determines the format; "none of them" is a format, too. The
+A rule that does not look at correctness determines the format; "none of them" is also a format. The
 take-over may be over within tens of steps: count from step 0, over hundreds of rollouts.
 """
 

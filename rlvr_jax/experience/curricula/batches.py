@@ -25,7 +25,7 @@ def requests_for(turn: StepContext, numbers: Iterable[int]) -> list[SampleReques
     setting = turn.setting
     return [
         SampleRequest(
-            setting.task.train[number], int(number), setting.sampled_samples, round=turn.round
+            setting.task.train[number], int(number), setting.initial_samples, round=turn.round
         )
         for number in numbers
     ]

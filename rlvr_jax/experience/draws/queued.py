@@ -76,7 +76,7 @@ def queued(
     """
 
     def init(setting):
-        groups, rows = setting.prompts * staleness, setting.sampled_samples + redundancy
+        groups, rows = setting.prompts * staleness, setting.initial_samples + redundancy
         shape = groups, rows, setting.response_tokens
         return {
             "number": np.full(groups, -1, np.int32),
@@ -132,7 +132,7 @@ def _is_plain(request: SampleRequest, setting: RunInfo) -> bool:
     """Whether a group can be requested again by only its prompt's number."""
     train = setting.task.train
     own = request.number < len(train) and train[request.number] is request.prompt
-    own = own and request.view.label == PLAIN.label and request.samples == setting.sampled_samples
+    own = own and request.view.label == PLAIN.label and request.samples == setting.initial_samples
     return own and request.temperature is None and not len(request.given)
 
 
@@ -224,7 +224,7 @@ def _restored(state, turn: StepContext) -> list[_Group]:
                 )
             )
         number = int(state["number"][place])
-        request = SampleRequest(train[number], number, turn.setting.sampled_samples)
+        request = SampleRequest(train[number], number, turn.setting.initial_samples)
         order = {row.sample: state["ended"][place, n] for n, row in enumerate(rows)}
         done = sorted((r for r in rows if r.finished), key=lambda r, o=order: o[r.sample])
         groups.append(_Group(request, int(state["created"][place]), rows, done))

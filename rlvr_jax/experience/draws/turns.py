@@ -64,7 +64,7 @@ def turns(
 
     def init(setting):
         _check_players(
-            environment_of("turns", environment, setting.task), [setting.sampled_samples]
+            environment_of("turns", environment, setting.task), [setting.initial_samples]
         )
         return ()
 

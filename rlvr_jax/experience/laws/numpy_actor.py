@@ -275,7 +275,7 @@ def setting(
     steps: int = 10,
 ) -> RunInfo:
     """The run context that parts of a chain get in a run of `NumpyActor`."""
-    sampled = chain.sampled_samples(samples)
+    sampled = chain.initial_samples(samples)
     task = chain.graded(task or numbered_task())
     return RunInfo(task, prompts, samples, sampled, 8, seed, steps, chain.rounds, WORDS, WORDS)
 

@@ -93,7 +93,7 @@ def in_windows(fraction: Unit = 0.25) -> Draw:
 
 def _no_rows(setting: RunInfo) -> dict[str, np.ndarray]:
     """The state of rows that continue, without any."""
-    rows = setting.prompts * setting.sampled_samples
+    rows = setting.prompts * setting.initial_samples
     return {
         "tokens": np.zeros((rows, setting.response_tokens), np.int32),
         "length": np.zeros(rows, np.int32),

@@ -121,7 +121,7 @@ def adaptive_levels(
             cell = (np.full(len(correct), of[visit.number]) for of in (atlas.kind, atlas.level))
             state = counted(state, *cell, correct)
         accuracy = state.accuracy
-        after = raised(state, prompts * turn.setting.sampled_samples, threshold, atlas.last)
+        after = raised(state, prompts * turn.setting.initial_samples, threshold, atlas.last)
         metrics = {"levels_raised": float((after.highest > state.highest).sum())}
         for number, kind in enumerate(atlas.kinds):
             metrics[f"level/{kind}"] = float(after.highest[number])

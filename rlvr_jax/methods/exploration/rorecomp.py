@@ -64,7 +64,7 @@ def recompose(advantage: Transform, fraction: Share = 0.5) -> Stage:
 
     def init(setting):
         # A full one and the rows of one more step.
-        return empty_replay(2 * setting.prompts * setting.sampled_samples, setting, "advantage")
+        return empty_replay(2 * setting.prompts * setting.initial_samples, setting, "advantage")
 
     def apply(batch, actor, state, turn):
         batch = batch.with_rollouts(advantage=estimate(batch.rollouts))
@@ -75,7 +75,7 @@ def recompose(advantage: Transform, fraction: Share = 0.5) -> Stage:
             rest = batch.take(np.flatnonzero(aside))
             state = push(state, records_of(rest, actor, "advantage"), turn.step)
         further = list(batch.further)
-        full = turn.setting.prompts * turn.setting.sampled_samples
+        full = turn.setting.prompts * turn.setting.initial_samples
         if state.held >= full:
             rows, state = pop_oldest(state, full)
             further.append(replayed(actor, turn.setting.task, rows))

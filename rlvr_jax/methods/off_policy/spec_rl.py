@@ -83,7 +83,7 @@ def from_drafts(lenience: Finite, exact_mb: NonNegative = 0) -> Draw:
     counts = (*COUNTS, "residual_tokens") if exact else COUNTS
 
     def init(setting):
-        prompts, samples = len(setting.task.train), setting.sampled_samples
+        prompts, samples = len(setting.task.train), setting.initial_samples
         shape = prompts, samples, setting.response_tokens
         whole = {}
         if exact:
@@ -152,7 +152,7 @@ def _check_bytes(setting: RunInfo, exact_mb: float) -> None:
     """Raises ValueError if the log-probs of all tokens take more than `exact_mb`."""
     prompts, samples, width = (
         len(setting.task.train),
-        setting.sampled_samples,
+        setting.initial_samples,
         setting.response_tokens,
     )
     if not setting.vocabulary:

@@ -125,7 +125,7 @@ def propose_and_solve(references: Count, capacity: Count) -> Curriculum:
                 prompt = prompts[number].pop(0)
             found.append(
                 SampleRequest(
-                    prompt, start + place, setting.sampled_samples, round=turn.round, cell=cell
+                    prompt, start + place, setting.initial_samples, round=turn.round, cell=cell
                 )
             )
         return found

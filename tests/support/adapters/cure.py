@@ -27,7 +27,7 @@ def outputs(case, hyper):
     likeliest = critical_positions(rollouts.entropy, where, 1)
     top = sampled_positions(likeliest, np.random.default_rng(0))
     sizes = range(1 + hyper["n2"], 99, 1 + hyper["n2"])
-    total = [n for n in sizes if method.experience.sampled_samples(n) == hyper["n1"]]
+    total = [n for n in sizes if method.experience.initial_samples(n) == hyper["n1"]]
     return {
         "entropy": rollouts.entropy,
         "eligible": where,

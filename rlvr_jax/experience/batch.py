@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from rlvr_jax.experience.prompts import responses
-from rlvr_jax.experience.requests import SampleRequest
+from rlvr_jax.experience.requests import SampleRequest, groups_of
 from rlvr_jax.objectives import GIVEN
 from rlvr_jax.tasks import Grade, Prompt, Response
 from rlvr_jax.types import Rollouts, replace
@@ -298,9 +298,7 @@ def by_trace(
     """
     order = np.argsort(traces, kind="stable")
     trace = traces[order].astype(np.int32)
-    group_of = np.repeat(
-        np.arange(len(requests), dtype=np.int32), [request.samples for request in requests]
-    )
+    group_of = groups_of(requests)
     whole = concatenate(parts).take(order)
     whole = whole.with_rollouts(trace=trace, group=group_of[trace]).renumbered()
     truncated = whole.rollouts.truncated[whole.last_of_trace]

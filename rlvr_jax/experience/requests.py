@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from rlvr_jax.tasks import Prompt, Task
 from rlvr_jax.types.parts import Part
 
@@ -99,6 +101,12 @@ class SampleRequest:
     unanswered: int = 0
     limit: int | None = None
     prefix: Any = field(default=None, compare=False, repr=False)
+
+
+def groups_of(requests: Sequence[SampleRequest]) -> np.ndarray:
+    """The group of each row, int32: one group for each request, in order."""
+    samples = [request.samples for request in requests]
+    return np.repeat(np.arange(len(requests), dtype=np.int32), samples)
 
 
 def shows_nothing(request: SampleRequest, task: Task) -> bool:

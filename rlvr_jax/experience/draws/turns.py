@@ -12,7 +12,7 @@ from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.draws.asking import SECONDS, THREADS, Driver, environment_of
 from rlvr_jax.experience.draws.conversation import Half, PlayedHalf
 from rlvr_jax.experience.parts import Draw
-from rlvr_jax.experience.requests import SampleRequest, numbered_answers
+from rlvr_jax.experience.requests import SampleRequest, groups_of, numbered_answers
 from rlvr_jax.tools import Environment, Game
 from rlvr_jax.types.hyperparameters import Bound, Count, NonNegative
 from rlvr_jax.types.parts import part
@@ -125,9 +125,7 @@ def _in_order(
 ) -> Batch:
     """One batch of the halves, its groups in the order of the requests."""
     order = np.argsort(np.concatenate(rows), kind="stable")
-    group = np.repeat(
-        np.arange(len(requests), dtype=np.int32), [request.samples for request in requests]
-    )
+    group = groups_of(requests)
     whole = concatenate(parts).take(order).with_rollouts(group=group).renumbered()
     return replace(
         whole,

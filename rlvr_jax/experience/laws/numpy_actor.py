@@ -16,6 +16,7 @@ from rlvr_jax.experience import Batch, Collected, Experience, RunInfo, SampleReq
 from rlvr_jax.experience.given import behind_given, rows_of_responses
 from rlvr_jax.experience.laws.numbered_task import ONE_WORD, numbered_task
 from rlvr_jax.experience.parts import Actor, Written
+from rlvr_jax.experience.requests import groups_of
 from rlvr_jax.experience.sampling import occurrences
 from rlvr_jax.tasks import Grade, Prompt, Task
 from rlvr_jax.tasks.worlds.triplets import is_proposal, proposal_in
@@ -89,9 +90,7 @@ class NumpyActor(Actor):
             tokens=stacked["tokens"],
             length=stacked["length"],
             mask=np.arange(self.response_tokens)[None] < stacked["length"][:, None],
-            group=np.repeat(
-                np.arange(len(requests), dtype=np.int32), [request.samples for request in requests]
-            ),
+            group=groups_of(requests),
             rollout_id=np.arange(count, dtype=np.int32),
             parent=none,
             branch_position=none,
@@ -130,9 +129,7 @@ class NumpyActor(Actor):
         self, requests: Sequence[SampleRequest], responses: Sequence[Sequence[int]]
     ) -> Batch:
         of_row = [request for request in requests for _ in range(request.samples)]
-        group = np.repeat(
-            np.arange(len(requests), dtype=np.int32), [request.samples for request in requests]
-        )
+        group = groups_of(requests)
         heat = np.array([request.temperature or 1.0 for request in of_row], np.float32)
         rows = rows_of_responses(
             *self.prompts(of_row), responses, group, heat, self.response_tokens

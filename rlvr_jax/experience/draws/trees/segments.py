@@ -9,7 +9,7 @@ import numpy as np
 
 from rlvr_jax.experience.batch import Batch, concatenate, given_tokens
 from rlvr_jax.experience.parts import Actor
-from rlvr_jax.experience.requests import SampleRequest
+from rlvr_jax.experience.requests import SampleRequest, groups_of
 from rlvr_jax.types.fields import where_tokens
 
 
@@ -166,9 +166,7 @@ class Segments:
         """
         segments = np.asarray(segments, int)
         source = self.source[segments]
-        group = np.repeat(
-            np.arange(len(requests), dtype=np.int32), [request.samples for request in requests]
-        )
+        group = groups_of(requests)
         taken = self.batch.take(segments)
         places = np.arange(source.shape[1])[None]
         there = places < taken.rollouts.length[:, None]

@@ -24,9 +24,9 @@ FOLDERS = ("rlvr_jax", "kernels", "experiments")
 RIGHT_COLUMN = re.compile(
     r"""\b(?:
     log_probs|logp_old|ent|coef|loss_mask
-    | told | tells? | said | says? | wants | asks?(?!\ (?:for|to)\b) | drawn | draws\ (?:tokens|answers)
-    | (?:right|wrong)\ (?:answers?|responses?|ones?) | no\ (?:verdict|grade)s?
-    | verdicts?\ (?:is|are)\ missing | shares\ of | a\ share | the\ share | pieces? | seats? | waves?
+    | told | tells? | said | says? | wants | asks?(?!\ (?:for|to)\b) | drawn
+    | draws\ (?:tokens|answers) | (?:right|wrong)\ (?:answers?|responses?|ones?)
+    | no\ (?:verdict|grade)s? | shares\ of | a\ share | the\ share | pieces? | seats? | waves?
     | free\ room | rooms? | kept | visits | begun | joined | claimed | gives
     | of\ (?:one|your|my|their|its|his)(?:'s)?\ own | one's\ own | anybody(?:'s)? | somebody(?:'s)?
     | the\ latter | the\ former | stands? | lies
@@ -34,7 +34,8 @@ RIGHT_COLUMN = re.compile(
     re.VERBOSE,
 )
 RIGHT_COLUMN_PARTS = frozenset(
-    "ask asks told said kept drawn share shares wave waves seat seats piece pieces visits".split()
+    ["ask", "asks", "told", "said", "kept", "drawn", "share", "shares", "wave", "waves"]
+    + ["seat", "seats", "piece", "pieces", "visits"]
 )
 WHAT_CLAUSE = re.compile(r"^(?:what|whatever|that which)\b(?!.*\?$)", re.IGNORECASE)
 BARE_NUMBER = re.compile(r"(?<![\w.,/)\]\"'`<-])[-+±]?\.\d+(?![\w/])")
@@ -102,7 +103,7 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def _docstrings(file: str, tree: ast.AST) -> Iterator[tuple[str, int, str]]:
-    """Paragraphs of the docstrings of public names; indented lines (code, equations) are left out."""
+    """Paragraphs of public docstrings, without indented lines (code, equations)."""
     if isinstance(tree, ast.Module):
         yield from _docstring(file, tree)
     for node in ast.iter_child_nodes(tree):
@@ -125,9 +126,9 @@ def _docstring(file: str, node) -> Iterator[tuple[str, int, str]]:
     for begin, paragraph in _split(text):
         yield file, line + begin, paragraph
     for inner in node.body if isinstance(node, ast.ClassDef) else ():
-        if isinstance(inner, ast.Expr) and isinstance(inner.value, ast.Constant):
-            if inner is not node.body[0] and isinstance(inner.value.value, str):
-                yield file, inner.lineno, " ".join(inner.value.value.split())
+        constant = inner.value if isinstance(inner, ast.Expr) else None
+        if inner is not node.body[0] and isinstance(getattr(constant, "value", None), str):
+            yield file, inner.lineno, " ".join(constant.value.split())
 
 
 def _split(text: str) -> Iterator[tuple[int, str]]:
@@ -177,7 +178,7 @@ def _strings(node: ast.AST | None) -> Iterator[str]:
 
 
 def _public_names(root: Path) -> Iterator[tuple[str, int, str]]:
-    """Functions, classes, methods, fields and parameters without an underscore, of public modules."""
+    """Public functions, classes, fields and parameters of public modules."""
     for file, tree in _modules(root):
         if file.startswith("experiments") or "/_" in file.replace("/__init__", ""):
             continue

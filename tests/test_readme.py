@@ -69,7 +69,7 @@ def test_the_table_of_methods_has_the_numbers_of_the_leaderboard():
         assert len(own) == len(seeds), name
         for number, text in zip(("pass@1", "pass@32", "entropy"), told, strict=True):
             mean = np.mean([end[number] for end in own])
-            assert text == f"{mean:.{len(text) - 1}f}".lstrip("0"), (name, number)
+            assert text == f"{mean:.{len(text) - 2}f}", (name, number)
 
 
 def test_the_first_loss_is_a_method_whose_strength_scales_its_gradient(programs):

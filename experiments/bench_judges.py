@@ -74,7 +74,7 @@ def _measure(config: Config, address: str) -> float:
     texts = [{"response": f"answer {row}"} for row in range(config.rows)]
     started = time.perf_counter()
     for judge in judges:
-        found = judge.ask(texts, 0)
+        found = judge.query(texts, 0)
         if found.metrics["judge_no_verdict"]:
             raise ValueError(f"bench_judges: all rows must have a verdict, got {found.metrics}")
     return time.perf_counter() - started

@@ -306,7 +306,7 @@ def run_config(config: Config, board: Board, entry: str, seed: int) -> TrainConf
     if board.steps:
         shared["steps"] = board.steps
     read = entry_config(board.entries.get(entry, entry), shared)
-    return read.replace(samples_kept=1)
+    return read.replace(samples_stored=1)
 
 
 if __name__ == "__main__":

@@ -187,7 +187,7 @@ def expression_trace(config: Config, random: Random) -> tuple[str, str]:
         response = f"{triplet.program} ; {inputs}"
         if random.random() < config.malformed:
             response += " ;"
-        return EXPRESSIONS.ask(kind, references), response
+        return EXPRESSIONS.request(kind, references), response
     shown, _ = split(kind, triplet)
     chosen = triplet if random.random() < config.skill else other
     answers = {

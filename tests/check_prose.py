@@ -20,7 +20,7 @@ from typing import NamedTuple
 LONGEST_SENTENCE = 25
 FOLDERS = ("rlvr_jax", "kernels", "experiments")
 
-# Each pattern is a word in the meaning that the glossary replaces, as far as its neighbours show it.
+# Words in the meaning that the glossary replaces, as far as their neighbours show it.
 RIGHT_COLUMN = re.compile(
     r"""\b(?:
     log_probs|logp_old|ent|coef|loss_mask
@@ -34,8 +34,7 @@ RIGHT_COLUMN = re.compile(
     re.VERBOSE,
 )
 RIGHT_COLUMN_PARTS = frozenset(
-    ["ask", "asks", "told", "said", "kept", "drawn", "share", "shares", "wave", "waves"]
-    + ["seat", "seats", "piece", "pieces", "visits"]
+    ("ask", "asks", "told", "said", "kept", "drawn", "share", "shares", "wave", "waves", "seat")
 )
 WHAT_CLAUSE = re.compile(r"^(?:what|whatever|that which)\b(?!.*\?$)", re.IGNORECASE)
 BARE_NUMBER = re.compile(r"(?<![\w.,/)\]\"'`<-])[-+±]?\.\d+(?![\w/])")

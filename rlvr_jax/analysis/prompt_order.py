@@ -4,7 +4,7 @@
     python -m rlvr_jax.analysis.prompt_order RUN --by impact --top 20
 
 reads `outcomes.jsonl` of a run directory and prints prompts, first the one that 1-shot RLVR would
-train on: number (position in the task's train prompts), score, times sampled (`visits`), mean and
+train on: number (position in the task's train prompts), score, times sampled (`groups`), mean and
 last pass rate.
 
     variance   population std of a prompt's mean outcomes
@@ -78,7 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("run", help="run directory")
     parser.add_argument("--by", choices=_SCORES, default="variance", help="the score")
     parser.add_argument("--top", type=int, default=10, help="prompts to print; 0: all")
-    parser.add_argument("--visits", type=int, default=2, help="least times a prompt was sampled")
+    parser.add_argument(
+        "--least-sampled", type=int, default=2, help="least times a prompt was sampled"
+    )
     given = parser.parse_args(arguments)
     if given.top < 0:
         parser.error(f"--top must be at least 0, got {given.top}")
@@ -86,15 +88,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         known = read_histories(given.run)
     except ValueError as error:
         parser.error(str(error))
-    histories = {number: rates for number, rates in known.items() if len(rates) >= given.visits}
+    histories = {
+        number: rates for number, rates in known.items() if len(rates) >= given.least_sampled
+    }
     if not histories:
         most = max(map(len, known.values()))
         parser.error(
-            f"--visits must be at most {most}, as often as a prompt came, got {given.visits}"
+            f"--least-sampled must be at most {most}, as often as a prompt came,"
+            f" got {given.least_sampled}"
         )
     numbers, scores = list(histories), _SCORES[given.by](list(histories.values()))
-    print(f"{len(numbers)} of {len(known)} prompts have {given.visits} visits or more")
-    print("  rank  number     score  visits   mean   last")
+    print(f"{len(numbers)} of {len(known)} prompts have {given.least_sampled} groups or more")
+    print("  rank  number     score  groups   mean   last")
     for rank, place in enumerate(order(scores)[: given.top or None].tolist(), start=1):
         rates = histories[numbers[place]]
         rates_text = f"{len(rates):6d}  {np.mean(rates):.3f}  {rates[-1]:.3f}"

@@ -113,8 +113,8 @@ def _verifier(row: dict[str, Any]) -> str:
         parts.append(str(row["stage"]))
     if row.get("verdict") is False:
         parts.append("no verdict")
-    if row.get("said"):
-        parts.append(f"judge: {_line(row['said'], _JUDGE)}")
+    if row.get("reply"):
+        parts.append(f"judge: {_line(row['reply'], _JUDGE)}")
     return " · ".join(parts)
 
 

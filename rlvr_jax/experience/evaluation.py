@@ -12,7 +12,7 @@ import numpy as np
 from rlvr_jax.analysis import pass_at_k
 from rlvr_jax.experience.actor import RunActor
 from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.grades import grade, grade_answers, numbers_told
+from rlvr_jax.experience.grades import grade, grade_answers, reported_numbers
 from rlvr_jax.experience.parts import Draw, RunInfo, StepContext
 from rlvr_jax.experience.prompts import PromptTable
 from rlvr_jax.experience.requests import SampleRequest
@@ -203,7 +203,7 @@ def evaluate(
 
         add(correct, [is_correct(grade.outcome or 0) for grade in graded.grades])
         add(ungraded, ~graded.decided)
-        for name, values in numbers_told(graded.grades).items():
+        for name, values in reported_numbers(graded.grades).items():
             total, absent = info.setdefault(name, np.zeros((2, len(indices))))
             add(total, np.nan_to_num(values))
             add(absent, np.isnan(values))

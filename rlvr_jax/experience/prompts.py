@@ -65,7 +65,7 @@ def shown_prompt(table: PromptTable) -> list[str]:
     return token_texts(table.tokenizer, table.tokens[0, : table.length[0]].tolist())
 
 
-def told_tokens(table: PromptTable, most: int = 400) -> str:
+def shown_tokens(table: PromptTable, most: int = 400) -> str:
     """The first prompt of a table, token by token, without the middle of a long text.
 
     Args:

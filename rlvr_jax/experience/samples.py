@@ -84,7 +84,7 @@ def sample_row(batch: Batch, row: int, response: Response, tokenizer: Any) -> di
         "stage": grade.stage,
         "timed_out": grade.timed_out,
         "verdict": grade.outcome is not None,
-        "said": grade.said,
+        "reply": grade.reply,
         **({"row": int(batch.rollouts.rollout_id[row]), "compared": compared} if compared else {}),
         "tokens": token_texts(tokenizer, batch.rollouts.tokens[row, :length].tolist()),
         **written,

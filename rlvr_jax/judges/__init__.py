@@ -10,7 +10,7 @@ This subpackage has no policy and no rows: `experience.judge` judges the rows of
 
 from rlvr_jax.judges.calls import Call, Question, Reply, Spending, by_function, one_by_one
 from rlvr_jax.judges.judge import Judge, Verdicts
-from rlvr_jax.judges.parse import as_shares, number, points, two_numbers, yes_or_no
+from rlvr_jax.judges.parse import as_fractions, number, points, two_numbers, yes_or_no
 from rlvr_jax.judges.prompts import (
     comparison,
     constraints_question,
@@ -30,7 +30,7 @@ __all__ = [
     "Reply",
     "Spending",
     "Verdicts",
-    "as_shares",
+    "as_fractions",
     "by_function",
     "check_rubric",
     "comparison",

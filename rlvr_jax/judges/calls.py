@@ -77,14 +77,14 @@ class Call:
     """A source of replies.
 
     Fields:
-      ask: (questions, spending) -> a reply to each, in order. It takes each call from the spending,
-        and raises nothing: a question that fails is a `Reply` without text.
+      query: (questions, spending) -> a reply to each, in order. It takes each call from the
+        spending, and raises nothing: a question that fails is a `Reply` without text.
       identity: model and sampling, without a key. Replies of one identity are interchangeable.
       together: all processes send all questions together, as they run one compiled function; else
         one process sends each question.
     """
 
-    ask: Callable[[Sequence[Question], Spending], Sequence[Reply]]
+    query: Callable[[Sequence[Question], Spending], Sequence[Reply]]
     identity: str
     together: bool = False
 
@@ -100,13 +100,13 @@ def one_by_one(
     """
     check_arguments(one_by_one, {"at_once": at_once})
 
-    def ask(questions, spending):
+    def query(questions, spending):
         if not questions:
             return []
         with ThreadPoolExecutor(min(at_once, len(questions))) as pool:
             return list(pool.map(lambda question: reply(question, spending), questions))
 
-    return Call(ask, identity)
+    return Call(query, identity)
 
 
 def by_function(

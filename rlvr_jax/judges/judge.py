@@ -16,7 +16,7 @@ from rlvr_jax.types.hyperparameters import Count, NonNegativeInt
 
 __all__ = ["Judge", "Verdicts", "alone"]
 
-Ask = Callable[[Sequence[Question]], Sequence[Reply]]
+Query = Callable[[Sequence[Question]], Sequence[Reply]]
 """(ask, questions) -> replies to all of them, each requested by one process."""
 
 
@@ -36,9 +36,9 @@ class Verdicts(NamedTuple):
     metrics: dict[str, float]
 
 
-def alone(ask: Ask, questions: Sequence[Question]) -> Sequence[Reply]:
+def alone(query: Query, questions: Sequence[Question]) -> Sequence[Reply]:
     """One process requests all replies."""
-    return ask(questions)
+    return query(questions)
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Judge:
     """Asks for numbers.
 
     Fields:
-      call: source of replies; None: the policy itself, which the caller of `ask` sets here.
+      call: source of replies; None: the policy itself, which the caller of `query` sets here.
       prompt_of: texts by name -> messages; none without a question.
       parse: reply -> numbers, or None.
       names: of the numbers, as many as `parse` reads.
@@ -76,12 +76,12 @@ class Judge:
         """The names of the numbers: labels of a run's parts must not have addresses of servers."""
         return f"Judge({', '.join(self.names)})"
 
-    def ask(
+    def query(
         self,
         texts: Sequence[Mapping[str, Any]],
         step: int,
-        spread: Callable[[Ask, Sequence[Question]], Sequence[Reply]] = alone,
-        shares: int = 1,
+        spread: Callable[[Query, Sequence[Question]], Sequence[Reply]] = alone,
+        processes: int = 1,
     ) -> Verdicts:
         """The verdicts on some texts, with one question about equal ones.
 
@@ -89,7 +89,7 @@ class Judge:
           texts: arguments of `prompt_of` for each text.
           step: of the run; replies are known from their step on.
           spread: divides questions among processes and returns all replies to each.
-          shares: processes that send requests at the same time, for the budget.
+          processes: processes that send requests at the same time, for the budget.
         """
         messages = [tuple(self.prompt_of(**each)) for each in texts]
         numbers = np.full((len(texts), len(self.names)), np.nan)
@@ -103,7 +103,7 @@ class Judge:
             if not open_:
                 break
             asked = {place: Question(messages[place], attempt) for place in open_}
-            known = self._replies(asked, step, spread, shares)
+            known = self._replies(asked, step, spread, processes)
             for key, (_, reply) in dict(known.values()).items():
                 if not self.replies.counted(key, step):
                     metrics["judge_calls"] += reply.calls
@@ -124,7 +124,7 @@ class Judge:
         metrics |= {f"judge_failed/{why}": count for why, count in failures.items() if why}
         return Verdicts(numbers, words, {name: float(value) for name, value in metrics.items()})
 
-    def _replies(self, asked, step, spread, shares) -> dict[int, tuple[str, Known]]:
+    def _replies(self, asked, step, spread, processes) -> dict[int, tuple[str, Known]]:
         """Key and reply of each question by its place; unknown ones are requested."""
         if (call := self.call) is None:
             raise ValueError("Judge: call must be a source of replies, got None")
@@ -136,9 +136,9 @@ class Judge:
         }
         if new:
             budget = (self.most_calls, self.most_tokens)
-            spending = Spending(**self.replies.left(*budget, shares))
-            replies = spread(lambda part: call.ask(part, spending), list(new.values()))
-            self.replies.keep(list(new), replies, step, budget, shares)
+            spending = Spending(**self.replies.left(*budget, processes))
+            replies = spread(lambda part: call.query(part, spending), list(new.values()))
+            self.replies.keep(list(new), replies, step, budget, processes)
         return {
             place: (key, known)
             for place, key in keys.items()

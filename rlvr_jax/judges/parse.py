@@ -87,7 +87,7 @@ def points(rubric: Sequence[Criterion]) -> Parse:
     return parse
 
 
-def as_shares(parse: Parse, most: Sequence[float]) -> Parse:
+def as_fractions(parse: Parse, most: Sequence[float]) -> Parse:
     """The numbers of another parser, each divided by its largest value."""
 
     def fractions(words):

@@ -71,16 +71,16 @@ class Replies:
         replies: Sequence[Reply],
         step: int,
         budget: tuple[int | None, int | None] = (None, None),
-        shares: int = 1,
+        processes: int = 1,
     ) -> None:
         """Stores the replies of a step, on disk when this returns.
 
         Args:
-          budget, shares: as for `left`.
+          budget, processes: as for `left`.
         """
         for key, reply in zip(keys, replies, strict=True):
             self._add(key, Known(step, reply))
-        used_up = 0 in self.left(*budget, shares).values()
+        used_up = 0 in self.left(*budget, processes).values()
         lines = [
             json.dumps({"key": key, "step": step, **reply._asdict()})
             for key, reply in zip(keys, replies, strict=True)
@@ -116,10 +116,12 @@ class Replies:
                 ) from error
         return whole
 
-    def left(self, calls: int | None, tokens: int | None, shares: int = 1) -> dict[str, int | None]:
+    def left(
+        self, calls: int | None, tokens: int | None, processes: int = 1
+    ) -> dict[str, int | None]:
         """The rest of a budget for one of several processes with equal parts."""
 
         def part(most, spent):
-            return None if most is None else max(0, most - spent) // shares
+            return None if most is None else max(0, most - spent) // processes
 
         return {"calls": part(calls, self.calls), "tokens": part(tokens, self.tokens)}

@@ -219,7 +219,7 @@ class EvaluationSettings:
     evaluation_samples: Count = 64
     """Rollouts per held-out prompt, up to whole groups of samples_per_prompt; pass@k is estimated
     for k up to half of them."""
-    samples_kept: NonNegativeInt = 8
+    samples_stored: NonNegativeInt = 8
     """Rollouts per step that are written to samples/."""
 
 

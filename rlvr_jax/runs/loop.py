@@ -170,7 +170,7 @@ def train_steps(
         timings["wall_s"] = time.perf_counter() - started
         writer.log(step + 1, metrics, timings)
         writer.write_outcomes(step + 1, taken.seen)
-        count = config.evaluation.samples_kept
+        count = config.evaluation.samples_stored
         rows = sample_rows(taken.batch, taken.records, step + 1, count)
         writer.write_samples(step + 1, rows)
         if found is not None and not ends:

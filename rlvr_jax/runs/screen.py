@@ -7,7 +7,7 @@ from typing import Any
 import jax
 
 from rlvr_jax import methods, tasks
-from rlvr_jax.experience.prompts import told_tokens
+from rlvr_jax.experience.prompts import shown_tokens
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.runs.hyperparameters import plain
 from rlvr_jax.runs.run import Run
@@ -56,7 +56,7 @@ def run_lines(run: Run, card: Mapping[str, Any], check: tasks.SelfCheck) -> list
         f" {describe_memory(run.memory)}",
         f"data    {len(run.task.train):,} prompts, {len(run.held_out)} of {len(run.task.test):,}"
         f" held out × {config.evaluation.evaluation_samples} samples; {_paid(check)};"
-        f" {told_tokens(start.train_table)}",
+        f" {shown_tokens(start.train_table)}",
         f"step    {prompts} prompts × {samples} samples of at most"
         f" {sampler.response_tokens} tokens at temperature {sampler.sampling.temperature:g};"
         f" {updates} update{'s' * (updates > 1)} at {optimizer.learning_rate:g}, {warmup}, Adam"

@@ -19,7 +19,7 @@ _FREE = {
     "resume",
     "steps",
     "checkpoint_every",
-    "samples_kept",
+    "samples_stored",
     "log_to",
     "verbose",
     "judge_budget",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlvr_jax.experience import Batch, Collected, RunActor, concatenate
-from rlvr_jax.experience.grades import numbers_told, with_grades
+from rlvr_jax.experience.grades import reported_numbers, with_grades
 from rlvr_jax.runs.checks.forecast import names_memory
 from rlvr_jax.runs.checks.learnable import check_first_step
 from rlvr_jax.runs.run import Run
@@ -105,7 +105,7 @@ def _outcome_metrics(graded: Batch) -> dict[str, float]:
     if len(names) > 1:
         for kind in names:
             metrics[f"outcome/{kind}"] = _mean(rollouts.outcome[decided & (kinds == kind)])
-    for name, values in numbers_told(graded.grades).items():
+    for name, values in reported_numbers(graded.grades).items():
         metrics[f"info/{name}"] = _mean(values[~np.isnan(values)])
     return metrics
 

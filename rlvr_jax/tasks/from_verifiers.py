@@ -22,7 +22,7 @@ _GIVEN = ("task", "trace")
 
 def from_verifiers(
     tasks: Iterable[Any],
-    test_share: float = 0.1,
+    test_fraction: float = 0.1,
     name: str = "verifiers",
     response_tokens: int = 512,
 ) -> Task:
@@ -36,7 +36,7 @@ def from_verifiers(
     Args:
       tasks: such as a `Taskset`: objects with `data.prompt`, a text or messages of which the last
         is the user's, perhaps `data.system_prompt`, and marked methods.
-      test_share: fraction of the different prompts, the last, to evaluate only; in (0, 1).
+      test_fraction: fraction of the different prompts, the last, to evaluate only; in (0, 1).
       name, response_tokens: of the task.
     Raises:
       ValueError: fewer than two prompts, a fraction outside (0, 1); a task that takes more than one
@@ -46,8 +46,8 @@ def from_verifiers(
       GradingError: when it grades, a reward that reads a missing part of its trace.
     """
     own = list(tasks)
-    if not 0 < test_share < 1:
-        raise ValueError(f"from_verifiers: test_share must be in (0, 1), got {test_share}")
+    if not 0 < test_fraction < 1:
+        raise ValueError(f"from_verifiers: test_fraction must be in (0, 1), got {test_fraction}")
     for task in own:
         _check(task)
     prompts = [_prompt(task, number) for number, task in enumerate(own)]
@@ -56,7 +56,7 @@ def from_verifiers(
         raise ValueError(
             f"from_verifiers: tasks must have two different prompts at least, got {len(texts)}"
         )
-    held_out = {*texts[-max(1, min(round(test_share * len(texts)), len(texts) - 1)) :]}
+    held_out = {*texts[-max(1, min(round(test_fraction * len(texts)), len(texts) - 1)) :]}
 
     def verify(asked: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
         async def grades() -> list[Grade]:

@@ -23,7 +23,7 @@ class RepeatedGame:
 
     payoffs_of: Callable[[Any], Payoffs]
     rounds: int
-    told: str
+    report: str
     stops: tuple[str, ...]
     label: str
     players: int = 2
@@ -47,7 +47,7 @@ class RepeatedGame:
         each = [
             Reply(
                 None,
-                self.told.format(other=chosen[1 - player], own=chosen[player], paid=pay[player]),
+                self.report.format(other=chosen[1 - player], own=chosen[player], paid=pay[player]),
                 done,
                 pay[player],
                 (sum(earned[player]) / len(earned[player]) - least) / (most - least),
@@ -66,7 +66,7 @@ def _moves(payoffs: Payoffs) -> list[str]:
 def repeated_game(
     payoffs: Payoffs | Callable[[Any], Payoffs] = DILEMMA,
     rounds: int = 5,
-    told: str = "\nThe other player: {other}. You earn {paid:g}.\n",
+    report: str = "\nThe other player: {other}. You earn {paid:g}.\n",
     stops: Sequence[str] = ("\n",),
 ) -> RepeatedGame:
     """Two players choose a move at the same time, and read the move of the other.
@@ -79,7 +79,7 @@ def repeated_game(
       payoffs: (own move, other's move) -> pay of a round, of every pair; or (prompt) -> such a
         table.
       rounds: of a game, at least 1.
-      told: a player's text, with {other}, {own} and {paid} in it.
+      report: a player's text, with {other}, {own} and {paid} in it.
       stops: texts after which a player's turn ends; it also ends where its response does.
     Raises:
       ValueError: a pair of moves without a payoff, payoffs that are all equal, no rounds.
@@ -88,7 +88,9 @@ def repeated_game(
     if rounds < 1:
         raise ValueError(f"repeated_game: rounds must be at least 1, got {rounds}")
     if callable(payoffs):
-        return RepeatedGame(payoffs, rounds, told, tuple(stops), f"repeated_game(rounds={rounds})")
+        return RepeatedGame(
+            payoffs, rounds, report, tuple(stops), f"repeated_game(rounds={rounds})"
+        )
     table, moves = dict(payoffs), _moves(payoffs)
     missing = [(own, other) for own in moves for other in moves if (own, other) not in table]
     if missing or len({*table.values()}) < 2:
@@ -97,4 +99,4 @@ def repeated_game(
             f" {dict(payoffs)}"
         )
     label = f"repeated_game({', '.join(moves)}, rounds={rounds})"
-    return RepeatedGame(lambda prompt: table, rounds, told, tuple(stops), label)
+    return RepeatedGame(lambda prompt: table, rounds, report, tuple(stops), label)

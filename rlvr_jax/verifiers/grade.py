@@ -44,7 +44,7 @@ class Grade:
       answer: the final answer; equal texts are equal answers. None, and a text of white space:
         the response or the task has none (`Task.answers`).
       stage: stage at which the verifier decided, a word or two such as "exact"; for the samples.
-      said: the words of a judge; for the samples.
+      reply: the words of a judge; for the samples.
       compared: a judge's comparisons of it with other responses; for the samples.
     Raises:
       ValueError: an outcome outside [0, 1]; a reward without an outcome; a field that must be a
@@ -57,7 +57,7 @@ class Grade:
     info: Mapping[str, float] = field(default_factory=dict)
     answer: str | None = None
     stage: str = ""
-    said: str = ""
+    reply: str = ""
     compared: Sequence[Comparison] = ()
 
     def __post_init__(self) -> None:
@@ -67,7 +67,7 @@ class Grade:
             )
         if not isinstance(self.info, Mapping):
             raise ValueError(f"Grade: info must be numbers by name, got {self.info!r}")
-        for name in ("answer", "stage", "said"):
+        for name in ("answer", "stage", "reply"):
             text = getattr(self, name)
             if not isinstance(text, str) and (text is not None or name != "answer"):
                 raise ValueError(f"Grade: {name} must be a text, got {text!r}")

@@ -1,8 +1,8 @@
 """Format of a response: the tags that it has, and two readings of them.
 
 Published readings differ in the tags that they count (every tag once, the fraction of correct tags,
-only the start). `tags` measures once; `ok` and `share` are the two readings in use. Where a format
-enters the reward, the outcome that pass rates read must stay the correctness.
+only the start). `tags` measures once; `ok` and `fraction` are the two readings in use. Where a
+format enters the reward, the outcome that pass rates read must stay the correctness.
 
 A truncated response fails the format, so a reward of it is a hidden penalty on length. A format
 that weighs as much as the answer ranks an incorrect answer in good form above a correct one in bad
@@ -31,14 +31,14 @@ class TagReport:
     order: bool
 
     @property
-    def share(self) -> float:
+    def fraction(self) -> float:
         """Fraction of the tags that occur exactly once, (1/m) Σ 1[count = 1], in any order."""
         return sum(count == 1 for count in self.counts.values()) / len(self.counts)
 
     @property
     def exact(self) -> bool:
         """Every tag once in the whole text and in order: none that the thinking quotes is free."""
-        return self.order and self.share == 1
+        return self.order and self.fraction == 1
 
 
 def tags(

@@ -89,9 +89,9 @@ def test_curves_cross_where_the_base_reaches_rl_again():
 def test_sharpening_crosses_in_every_draw_and_widening_in_none():
     base, sharp = np.full(40, 2), np.repeat([8, 0], 20)
     sharpened = crossing_interval(base, sharp, 8, rounds=50)
-    assert sharpened.share == 1 and sharpened.low <= sharpened.k <= sharpened.high
+    assert sharpened.fraction == 1 and sharpened.low <= sharpened.k <= sharpened.high
     widened = crossing_interval(np.repeat([2, 0], 20), np.full(40, 6), 8, rounds=50)
-    assert widened.k == 0 and widened.share == 0 and np.isnan(widened.low)
+    assert widened.k == 0 and widened.fraction == 0 and np.isnan(widened.low)
 
 
 def test_solve_rates_on_an_edge_belong_to_the_upper_bin():

@@ -40,8 +40,8 @@ def test_too_few_or_equal_points_have_no_fit(number):
 
 
 def test_wrong_arguments_are_refused():
-    with pytest.raises(ValueError, match=r"share must be in \(0, 1\), got 1"):
-        forecast([1], [1], [1], share=1)
+    with pytest.raises(ValueError, match=r"fraction must be in \(0, 1\), got 1"):
+        forecast([1], [1], [1], fraction=1)
     with pytest.raises(ValueError, match=r"one shape \[N\], got \(2,\), \(1,\) and \(1,\)"):
         forecast([1, 2], [1], [1])
 

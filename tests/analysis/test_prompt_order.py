@@ -49,9 +49,9 @@ def test_the_prompt_that_learns_like_the_pool_comes_first_by_impact():
 def test_the_command_prints_the_order(tmp_path, capsys):
     prompt_order.main([str(written(tmp_path))])
     first, _, *rows = capsys.readouterr().out.splitlines()
-    assert first == "2 of 3 prompts have 2 visits or more"
+    assert first == "2 of 3 prompts have 2 groups or more"
     assert [row.split()[:3] for row in rows] == [["1", "4", "0.5000"], ["2", "2", "0.0000"]]
-    prompt_order.main([str(tmp_path), "--by", "impact", "--visits", "1", "--top", "1"])
+    prompt_order.main([str(tmp_path), "--by", "impact", "--least-sampled", "1", "--top", "1"])
     assert len(capsys.readouterr().out.splitlines()) == 3
 
 
@@ -59,7 +59,10 @@ def test_the_command_prints_the_order(tmp_path, capsys):
     ("arguments", "wanted"),
     [
         (["missing"], "run must be a directory with outcomes.jsonl, got"),
-        (["--visits", "9"], "--visits must be at most 2, as often as a prompt came, got 9"),
+        (
+            ["--least-sampled", "9"],
+            "--least-sampled must be at most 2, as often as a prompt came, got 9",
+        ),
         (["--top", "-1"], "--top must be at least 0, got -1"),
     ],
 )

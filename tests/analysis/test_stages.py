@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from rlvr_jax.analysis.entropy.stages import (
     OutcomeEntropy,
     change_by_outcome,
-    entropy_and_share,
+    entropy_and_fraction,
     outcome_entropy,
     stages,
 )
@@ -92,12 +92,12 @@ def test_a_kind_that_came_or_went_moves_shares_alone():
 
 def test_the_share_of_wrong_tokens_is_read_from_three_curves():
     incorrect, correct = np.array([0.5, 0.4, 0.3]), np.array([0.1, 0.2, 0.3])
-    found = entropy_and_share(0.75 * incorrect + 0.25 * correct, incorrect, correct)
+    found = entropy_and_fraction(0.75 * incorrect + 0.25 * correct, incorrect, correct)
     assert_allclose(found, (0.75, 0.4, 0.2), rtol=RTOL)
-    assert entropy_and_share([0.2], [0.2], [0.2]) == (0.5, 0.2, 0.2)
+    assert entropy_and_fraction([0.2], [0.2], [0.2]) == (0.5, 0.2, 0.2)
     assert (
-        entropy_and_share([0.9], [0.4], [0.2]).incorrect_fraction == 1
-    )  # a share, whatever was rounded
+        entropy_and_fraction([0.9], [0.4], [0.2]).incorrect_fraction == 1
+    )  # a fraction, whatever was rounded
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_classes_have_means_and_shares_and_may_be_empty():
         ("semantic", 1),
     ]
     assert_allclose([each.mean for each in found], [0.3, 0.5, 0, 0.9], rtol=RTOL)
-    assert_allclose([each.share for each in found], [0.3, 0.25, 0, 0.45], rtol=RTOL)
-    assert all(each.share == each.number == 0 for each in mean_by_class([], []))
+    assert_allclose([each.fraction for each in found], [0.3, 0.25, 0, 0.45], rtol=RTOL)
+    assert all(each.fraction == each.number == 0 for each in mean_by_class([], []))
     with pytest.raises(ValueError, match=r"must have shape \(1,\), got \(2,\)"):
         mean_by_class(["1"], [1, 2])

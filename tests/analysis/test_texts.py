@@ -20,7 +20,7 @@ from rlvr_jax.analysis.texts.diversity_metrics import (
     self_bleu,
     vendi,
 )
-from rlvr_jax.analysis.texts.echo_chamber import format_shares, format_shift
+from rlvr_jax.analysis.texts.echo_chamber import format_fractions, format_shift
 from rlvr_jax.analysis.texts.reward_consistency import consistency, false_accepts
 from rlvr_jax.analysis.texts.se_bench import rename, renamed_module, renamed_text, splice
 from rlvr_jax.types import Rollouts
@@ -118,7 +118,9 @@ def test_a_format_that_takes_over_explains_its_gain():
     shift = format_shift([0.5, 0.5, 0], [0, 1, 0], accuracy, [0.9, 0.1, 0])
     assert shift.dominant == 1 and not shift.best_format_won and not shift.same_winner
     assert shift.between_formats == 0.25 and shift.total_variation == 0.5
-    same = format_shift(format_shares(formats, 3), format_shares(formats, 3), accuracy, accuracy)
+    same = format_shift(
+        format_fractions(formats, 3), format_fractions(formats, 3), accuracy, accuracy
+    )
     assert same.js == 0 and same.total_variation == 0 and same.between_formats == 0
     with pytest.raises(ValueError, match="format_shift: after must sum to 1"):
         format_shift([1, 0], [1, 1], [0, 0], [0, 0])

@@ -82,9 +82,9 @@ def test_influence_is_what_a_small_step_does_to_right_answers():
 def test_groups_without_a_signal_do_not_dilute_the_shares():
     gradients = np.array([[1.0], [-1.0], [5.0]])
     found = interference(gradients, [1.0, 1.0, 0.0], [True, True, False], [0, 1, 2])
-    assert found.negative_share == 1 and found.mean_off_diagonal == -1
+    assert found.negative_fraction == 1 and found.mean_off_diagonal == -1
     alone = interference(gradients[:1], [1.0], [True], [0])
-    assert alone.negative_share == 0 and alone.influence.tolist() == [[1]]
+    assert alone.negative_fraction == 0 and alone.influence.tolist() == [[1]]
 
 
 def test_the_winner_takes_all_where_the_likely_gain():

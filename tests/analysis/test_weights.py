@@ -53,7 +53,7 @@ def test_masks_hold_their_share_and_ties_go_to_the_first():
     matrix = np.array([[3.0, -5.0], [1.0, 1.0]])
     assert largest_entries(matrix, 0.25).tolist() == [[False, True], [False, False]]
     assert smallest_entries(matrix, 0.25).tolist() == [[False, False], [True, False]]
-    with pytest.raises(ValueError, match=r"share must be in \[0, 1\], got 2"):
+    with pytest.raises(ValueError, match=r"fraction must be in \[0, 1\], got 2"):
         largest_entries(matrix, 2)
 
 

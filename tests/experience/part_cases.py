@@ -10,7 +10,6 @@ from rlvr_jax.experience import (
     PLAIN,
     add_traces,
     all_incorrect,
-    ask_verdict,
     branch_rounds,
     branch_turns,
     by_rubric,
@@ -31,6 +30,7 @@ from rlvr_jax.experience import (
     redraw,
     refill,
     rehearse,
+    request_verdict,
     score_steps,
     select_rows,
     shape,
@@ -55,7 +55,7 @@ from rlvr_jax.methods.agents.sweet_rl import train_under
 from rlvr_jax.methods.agents.sweet_rl_policy import pair_turns
 from rlvr_jax.methods.agents.verltool import mask_void
 from rlvr_jax.methods.baselines.expert_iteration import imitate_correct, restart_every
-from rlvr_jax.methods.baselines.self_data_curation import ask_greedily, screen
+from rlvr_jax.methods.baselines.self_data_curation import sample_greedily, screen
 from rlvr_jax.methods.baselines.w_grpo_pairing import rare_event_pair
 from rlvr_jax.methods.clipping.t_ppo import in_windows
 from rlvr_jax.methods.clipping.vpo import rate_first
@@ -75,9 +75,9 @@ from rlvr_jax.methods.curricula.rlve import adaptive_levels
 from rlvr_jax.methods.curricula.sws import shift_to_weaknesses
 from rlvr_jax.methods.distillation.mel import reflect
 from rlvr_jax.methods.distillation.meml_grpo import (
-    ask_experts,
     imitate_hard,
     join_groups,
+    sample_experts,
     show_to_worst,
 )
 from rlvr_jax.methods.entropy.arbitrary_entropy import draw_controllers
@@ -315,12 +315,12 @@ CASES = {
     "show_sibling": lambda: experience(stages=[show_sibling()]),
     "bootstrap_replies": lambda: experience(stages=[bootstrap_replies(2.0)]),
     "reflect": lambda: experience(stages=[reflect()]),
-    "ask_experts": lambda: experience([shuffled_epochs(), ask_experts(EXPERTS)]),
+    "sample_experts": lambda: experience([shuffled_epochs(), sample_experts(EXPERTS)]),
     "join_groups": lambda: experience(
-        [shuffled_epochs(), ask_experts(EXPERTS)], stages=[join_groups()]
+        [shuffled_epochs(), sample_experts(EXPERTS)], stages=[join_groups()]
     ),
     "show_to_worst": lambda: experience(
-        [shuffled_epochs(), ask_experts(EXPERTS)], stages=[join_groups(), show_to_worst(EXPERTS)]
+        [shuffled_epochs(), sample_experts(EXPERTS)], stages=[join_groups(), show_to_worst(EXPERTS)]
     ),
     "imitate_hard": lambda: experience(
         stages=[imitate_hard(EXPERTS, incorrect_above=0.5, probability=0.8, capacity=3)]
@@ -338,8 +338,10 @@ CASES = {
     "climb_formats": lambda: experience([shuffled_epochs(), climb_formats(["choice"], 0.4)]),
     "mastery_pool": lambda: experience(mastery_pool(0.6, pending=0.5, discard=0.9, samples=3)),
     "one_level_at_a_time": lambda: experience(one_level_at_a_time(2)),
-    "ask_greedily": lambda: experience([shuffled_epochs(), ask_greedily()], stages=[screen()]),
-    "screen": lambda: experience([shuffled_epochs(), ask_greedily()], stages=[screen(rounds=3)]),
+    "sample_greedily": lambda: experience(
+        [shuffled_epochs(), sample_greedily()], stages=[screen()]
+    ),
+    "screen": lambda: experience([shuffled_epochs(), sample_greedily()], stages=[screen(rounds=3)]),
     "random_templates": lambda: experience([shuffled_epochs(), random_templates()]),
     "reward_template": lambda: experience(
         [shuffled_epochs(), random_templates()], stages=[reward_template()]
@@ -352,7 +354,7 @@ CASES = {
     ),
     "replace_failures": lambda: experience(stages=[replace_failures(hint(1.0), 3, 0.5)]),
     "relabel": lambda: experience(
-        chosen_prompts([0, 1]), stages=[relabel(start=0, slope=-1.0, visits=3)]
+        chosen_prompts([0, 1]), stages=[relabel(start=0, slope=-1.0, times_sampled=3)]
     ),
     "rewrite_prompts": lambda: experience(stages=[rewrite_prompts(0.3, 0.7)]),
     "synthesize_problems": lambda: experience(
@@ -413,8 +415,8 @@ CASES = {
     "kinds_in_order": lambda: experience(
         kinds_in_order(["odd", "even"]), stages=[refill(uniform, 2)]
     ),
-    "ask_verdict": lambda: experience(stages=[ask_verdict(["1", "2"], "sure?")]),
-    "reward_itself": lambda: experience(stages=[ask_verdict(["a"]), reward_itself(0.1, -2.0)]),
+    "request_verdict": lambda: experience(stages=[request_verdict(["1", "2"], "sure?")]),
+    "reward_itself": lambda: experience(stages=[request_verdict(["a"]), reward_itself(0.1, -2.0)]),
     "reward_odds": lambda: experience(
         stages=[reward_odds("so?", ["1", "2"]), redraw(all_incorrect, hint(0.5)), shape(column(0))]
     ),

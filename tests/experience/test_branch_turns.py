@@ -283,7 +283,7 @@ def test_evaluations_are_samples_in_turns_without_branches(run):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_it_trains_and_the_ratio_is_one_at_first(method, policy, tmp_path):
-    training_runs.quietly(settings(policy, tmp_path / "run", method, steps=2, samples_kept=500))
+    training_runs.quietly(settings(policy, tmp_path / "run", method, steps=2, samples_stored=500))
     lines = [line for line in training_runs.metrics(tmp_path / "run") if "loss" in line]
     assert sum(training_runs.values(lines, "experience/forked_rows")) > 0
     assert min(training_runs.values(lines, "experience/tool_tokens")) > 0

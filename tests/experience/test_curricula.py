@@ -31,7 +31,7 @@ FREQUENCY = 0.02  # four standard deviations of a share of 10,000 draws
 def test_a_history_remembers_visits_rates_and_their_average():
     rates = [(1, 1.0), (1, 0.0), (1, 0.5), (2, 0.25)]
     history = visited(no_history(3), 4, rates, decay=0.5)
-    np.testing.assert_array_equal(history.visits, [0, 3, 1])
+    np.testing.assert_array_equal(history.times_sampled, [0, 3, 1])
     np.testing.assert_array_equal(history.last, [-1, 4, 4])
     np.testing.assert_allclose(history.mean, [0.5, 0.4375, 0.375], rtol=FLOAT32)
     np.testing.assert_array_equal(history.latest, [np.nan, 0.5, 0.25])
@@ -115,7 +115,7 @@ def test_prompts_that_nobody_can_grade_are_asked_as_often_as_the_others(pool):
     asked = [number for collected, _, _ in found for number in numbers_of(collected)[::4]]
     assert sorted(asked[:12]) == sorted(asked[12:]) == list(range(12))
     if "mastered_prompts" in found[0][1]:
-        assert found[2][2]["mastery_pool"].visits.max() == 0  # the epoch has ended
+        assert found[2][2]["mastery_pool"].times_sampled.max() == 0  # the epoch has ended
 
 
 def test_what_is_at_a_bound_is_not_beyond_it_whatever_rounding_does():

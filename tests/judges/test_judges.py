@@ -181,7 +181,7 @@ def test_a_server_is_asked_again_where_that_may_help(word, text, failure, calls)
         call = server(
             "m", seconds=seconds, retries=2, wait=0.01, environment=serving.environment, tokens=9
         )
-        (reply,) = call.ask([told(word)], Spending())
+        (reply,) = call.query([told(word)], Spending())
         assert (reply.text, reply.failure, reply.calls) == (text, failure, calls)
         path, _, body = serving.seen[0]
         assert len(serving.seen) == calls and path == "/v1/chat/completions"
@@ -195,12 +195,12 @@ def test_a_connection_is_kept_as_long_as_the_judge(monkeypatch):
     with judge_server.serving() as serving:
         call = server("m", environment=serving.environment)
         for word in ("seven", "yes", "seven"):
-            (reply,) = call.ask([told(word)], Spending())
+            (reply,) = call.query([told(word)], Spending())
             assert reply.text
         assert serving.connections == 1
         with monkeypatch.context() as forked:
             forked.setattr(os, "getpid", lambda: 1)
-            call.ask([told("yes")], Spending())
+            call.query([told("yes")], Spending())
         assert serving.connections == 2
         del reply, call
         gc.collect()
@@ -211,7 +211,7 @@ def test_the_key_is_sent_and_nothing_else_says_it(tmp_path):
     with judge_server.serving() as serving:
         environment = {**serving.environment, "OPENAI_API_KEY": "secret"}
         call = server("m", environment=environment)
-        found = judge(call, replies=Replies(tmp_path / "judge.jsonl")).ask(asked("seven"), 0)
+        found = judge(call, replies=Replies(tmp_path / "judge.jsonl")).query(asked("seven"), 0)
         assert serving.seen[0][1] == "Bearer secret"
     assert found.numbers.tolist() == [[7.0]] and found.words == ["It is good.\n7"]
     written = (tmp_path / "judge.jsonl").read_text()
@@ -252,7 +252,7 @@ def test_a_judge_that_cannot_be_read_is_no_verdict_and_counted():
     words = ["seven", "nonsense", "two", "chinese", "german", "empty", "page", "refused", "second"]
     with judge_server.serving() as serving:
         call = server("m", environment=serving.environment, retries=0)
-        found = judge(call).ask(asked(*words), 0)
+        found = judge(call).query(asked(*words), 0)
     nan = math.nan
     np.testing.assert_array_equal(found.numbers[:, 0], [7, nan, nan, nan, 6, nan, nan, nan, 5])
     assert found.metrics == {
@@ -269,7 +269,7 @@ def test_a_judge_that_cannot_be_read_is_no_verdict_and_counted():
 def test_equal_texts_are_asked_about_once():
     calls = []
     call = by_function(lambda messages: calls.append(messages) or "7", "f")
-    found = judge(call).ask(asked("a", "b", "a"), 0)
+    found = judge(call).query(asked("a", "b", "a"), 0)
     assert len(calls) == 2 and found.numbers.tolist() == [[7], [7], [7]]
     assert found.metrics["judge_calls"] == 2
 
@@ -282,7 +282,11 @@ def test_what_a_reply_has_cost_is_counted_once_in_a_step():
     call, calls = counting(["1", None, "3"])
     own = judge(call, tries=1)
     # A step may ask several times: of a first and of a second draw, of each round of pairs.
-    told = [own.ask(asked("a", "b"), 0), own.ask(asked("b", "a"), 0), own.ask(asked("a", "c"), 0)]
+    told = [
+        own.query(asked("a", "b"), 0),
+        own.query(asked("b", "a"), 0),
+        own.query(asked("a", "c"), 0),
+    ]
     assert [one.metrics["judge_calls"] for one in told] == [2, 0, 1] and len(calls) == 3
     assert [one.metrics.get("judge_failed/OSError") for one in told] == [1, None, None]
     assert [one.metrics["judge_no_verdict"] for one in told] == [1, 1, 0]
@@ -292,7 +296,7 @@ def test_what_a_reply_has_cost_is_counted_once_in_a_step():
     ("function", "why"), [(broken, "RuntimeError"), (lambda messages: 7, "no text")]
 )
 def test_a_function_that_fails_is_no_verdict(function, why):
-    found = judge(by_function(function, "f"), tries=1).ask(asked("a"), 0)
+    found = judge(by_function(function, "f"), tries=1).query(asked("a"), 0)
     assert np.isnan(found.numbers).all() and found.metrics[f"judge_failed/{why}"] == 1
 
 
@@ -305,7 +309,7 @@ def test_a_function_that_never_ends_is_given_up():
         return "7"
 
     call = by_function(stuck, "stuck", seconds=0.2)
-    found = judge(call).ask(asked("a", "b"), 0)
+    found = judge(call).query(asked("a", "b"), 0)
     assert not gave_up.is_set()
     ended.set()
     np.testing.assert_array_equal(found.numbers[:, 0], [math.nan, 7])
@@ -326,7 +330,7 @@ def test_questions_are_under_way_together_and_no_more_than_wanted():
             now[0] -= 1
         return Reply("1")
 
-    one_by_one(reply, "slow", at_once=4).ask([told(str(n)) for n in range(16)], Spending())
+    one_by_one(reply, "slow", at_once=4).query([told(str(n)) for n in range(16)], Spending())
     assert most[0] == 4
     with pytest.raises(ValueError, match="at_once must be at least 1, got 0"):
         one_by_one(reply, "slow", at_once=0)
@@ -351,7 +355,7 @@ def test_a_resumed_run_is_told_the_same_without_asking(tmp_path):
     path = tmp_path / "judge.jsonl"
 
     def steps(own, first=0):
-        return [own.ask(asked("a", str(step // 2)), step) for step in range(first, 4)]
+        return [own.query(asked("a", str(step // 2)), step) for step in range(first, 4)]
 
     call, calls = counting(["1", None, "what?", None, "2", "3", "4", "5", "6", "7"])
     whole = steps(judge(call, replies=Replies(path)))
@@ -368,20 +372,20 @@ def test_a_failure_is_replayed_in_its_step_and_asked_again_later(tmp_path):
     path = tmp_path / "judge.jsonl"
     call, calls = counting([None, "5"])
     own = judge(call, tries=1, replies=Replies(path))
-    assert np.isnan(own.ask(asked("a"), 3).numbers).all()
-    assert own.ask(asked("a"), 7).numbers.tolist() == [[5]]
+    assert np.isnan(own.query(asked("a"), 3).numbers).all()
+    assert own.query(asked("a"), 7).numbers.tolist() == [[5]]
     again = judge(call, tries=1, replies=Replies(path))
-    assert np.isnan(again.ask(asked("a"), 3).numbers).all()
-    assert again.ask(asked("a"), 9).numbers.tolist() == [[5]]
+    assert np.isnan(again.query(asked("a"), 3).numbers).all()
+    assert again.query(asked("a"), 9).numbers.tolist() == [[5]]
     assert len(calls) == 2
 
 
 def test_a_line_that_was_cut_off_is_asked_again_and_others_are_refused(tmp_path):
     path = tmp_path / "judge.jsonl"
     call, calls = counting(["1", "2", "3"])
-    judge(call, replies=Replies(path)).ask(asked("a", "b"), 0)
+    judge(call, replies=Replies(path)).query(asked("a", "b"), 0)
     path.write_bytes(path.read_bytes()[:-5])
-    found = judge(call, replies=Replies(path)).ask(asked("a", "b"), 0)
+    found = judge(call, replies=Replies(path)).query(asked("a", "b"), 0)
     assert found.numbers.tolist() == [[1], [3]] and len(calls) == 3
     assert len(path.read_text().splitlines()) == 2
     path.write_text("{}\n")
@@ -392,7 +396,7 @@ def test_a_line_that_was_cut_off_is_asked_again_and_others_are_refused(tmp_path)
 def test_processes_that_do_not_write_leave_the_file_alone(tmp_path):
     path = tmp_path / "judge.jsonl"
     call, _ = counting(["1"])
-    judge(call, replies=Replies(path, writes=False)).ask(asked("a"), 0)
+    judge(call, replies=Replies(path, writes=False)).query(asked("a"), 0)
     assert not path.exists()
 
 
@@ -403,14 +407,14 @@ def test_the_budget_of_calls_holds_over_steps_and_starts(tmp_path):
     def own():
         return judge(call, tries=1, most_calls=3, replies=Replies(path))
 
-    first = own().ask(asked("a", "b"), 0)
-    second = own().ask(asked("c", "d", "a"), 1)
+    first = own().query(asked("a", "b"), 0)
+    second = own().query(asked("c", "d", "a"), 1)
     assert first.metrics["judge_no_verdict"] == 0
     np.testing.assert_array_equal(np.isnan(second.numbers[:, 0]), [False, True, False])
     assert second.metrics["judge_failed/over budget"] == 1 and len(calls) == 3
     # Nobody was asked: there is nothing to remember, and a resumed run is told the same.
     assert len(path.read_text().splitlines()) == 3
-    again = own().ask(asked("c", "d", "a"), 1)
+    again = own().query(asked("c", "d", "a"), 1)
     assert again.metrics == second.metrics and len(calls) == 3
 
 
@@ -423,13 +427,13 @@ def test_a_share_of_the_budget_that_was_used_up_is_so_for_a_resumed_run(tmp_path
         return judge(call, tries=1, most_calls=4, replies=Replies(path))
 
     first = own()
-    told = first.ask(asked("a", "b", "c"), 0, shares=2)
+    told = first.query(asked("a", "b", "c"), 0, processes=2)
     assert told.metrics["judge_failed/over budget"] == 1 and len(calls) == 2
-    again = own().ask(asked("a", "b", "c"), 0, shares=2)
+    again = own().query(asked("a", "b", "c"), 0, processes=2)
     assert again.metrics == told.metrics and len(calls) == 2
     np.testing.assert_array_equal(again.numbers, told.numbers)
     # What is left is of later steps.
-    later = first.ask(asked("c", "d"), 1, shares=2)
+    later = first.query(asked("c", "d"), 1, processes=2)
     assert later.metrics["judge_failed/over budget"] == 1 and len(calls) == 3
 
 
@@ -437,17 +441,17 @@ def test_the_budget_of_tokens_ends_the_calls():
     with judge_server.serving() as serving:
         call = server("m", environment=serving.environment, at_once=1)
         own = judge(call, tries=1, most_tokens=25)
-        found = own.ask(asked(*"abcde"), 0)
+        found = own.query(asked(*"abcde"), 0)
         # The one that goes over is known only when it has come.
         assert len(serving.seen) == 3 and found.metrics["judge_tokens"] == 30
-        assert own.ask(asked("f"), 1).metrics["judge_failed/over budget"] == 1
+        assert own.query(asked("f"), 1).metrics["judge_failed/over budget"] == 1
         assert len(serving.seen) == 3
 
 
 def test_retries_are_taken_from_the_budget():
     with judge_server.serving() as serving:
         call = server("m", environment=serving.environment, retries=5, wait=0.0)
-        found = judge(call, tries=1, most_calls=2).ask(asked("busy"), 0)
+        found = judge(call, tries=1, most_calls=2).query(asked("busy"), 0)
         assert len(serving.seen) == 2 and found.metrics["judge_calls"] == 2
 
 
@@ -455,7 +459,7 @@ def test_a_process_of_its_own_is_asked_and_half_the_budget_is_its_share():
     with judge_server.process() as environment:
         call = server("m", environment=environment)
         own = judge(call, most_calls=4, tries=1)
-        found = own.ask(asked("seven", "german", "x"), 0, shares=2)
+        found = own.query(asked("seven", "german", "x"), 0, processes=2)
     assert found.metrics["judge_failed/over budget"] == 1
 
 

@@ -56,9 +56,9 @@ def test_a_language_model_behind_a_server_of_others_judges(address):
     call = server(model, tokens=8, at_once=2, seconds=SECONDS, environment={ADDRESS: base})
     judge = Judge(call, question(ASK), yes_or_no(), ["right"])
     texts = [{"prompt": "What is 2 + 2?", "response": word, "reference": "4"} for word in "45"]
-    found = judge.ask(texts, 0)
+    found = judge.query(texts, 0)
     assert all(words for words in found.words)
     assert found.metrics["judge_calls"] >= 2 and found.metrics["judge_tokens"] > 50
     assert not any(name.startswith("judge_failed") for name in found.metrics)
-    again = judge.ask(texts, 1)
+    again = judge.query(texts, 1)
     assert again.words == found.words and again.metrics["judge_calls"] == 0

@@ -33,7 +33,7 @@ def climb(rewards, available=EVERY, window=1, threshold=0.5):
 )
 def test_a_prompt_climbs_where_its_reward_is_above_the_threshold(rewards, available, window, level):
     found = climb(rewards, np.array([available], bool), window)
-    assert found.level.tolist() == [level] and found.visits.tolist() == [len(rewards)]
+    assert found.level.tolist() == [level] and found.times_sampled.tolist() == [len(rewards)]
 
 
 def test_the_window_begins_anew_after_a_climb():

@@ -36,7 +36,7 @@ def test_a_verdict_is_right_if_it_is_the_label():
 
 @pytest.mark.parametrize(
     ("fraction", "labels", "said"),
-    [(1.0, (True, False), "share must be in"), (0.2, (True, True), "solutions of both labels")],
+    [(1.0, (True, False), "fraction must be in"), (0.2, (True, True), "solutions of both labels")],
 )
 def test_verdicts_that_teach_nothing_are_refused(fraction, labels, said):
     labelled = [Labelled("1 + 1 =", str(n), label) for n, label in enumerate(labels)]

@@ -9,7 +9,7 @@ from adapters.common import only
 from golden_vectors import array
 
 from rlvr_jax import policy
-from rlvr_jax.experience import ask_verdict, experience
+from rlvr_jax.experience import experience, request_verdict
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods.exploration.dsdr import find_formulas
 from rlvr_jax.methods.judges.laser import self_reward_loss
@@ -93,8 +93,8 @@ def test_its_gradient_reaches_all_that_stands_before_it(model):
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: ask_verdict("yes"), "answers must be texts"),
-        (lambda: ask_verdict([]), "answers must be texts"),
+        (lambda: request_verdict("yes"), "answers must be texts"),
+        (lambda: request_verdict([]), "answers must be texts"),
         (lambda: reward_odds("?", ["a"]), "answers must be yes and no"),
         (lambda: mark_triggers([]), "words must be at least one"),
         (lambda: find_formulas(most=0), "most must be"),
@@ -108,11 +108,11 @@ def test_what_cannot_be_asked_is_refused(make, said):
 @pytest.mark.parametrize("answers", [["yes"], ["a", "a"]])
 def test_answers_that_are_no_tokens_are_refused_when_a_run_draws(answers):
     with pytest.raises(ValueError, match="answers must be"):
-        numpy_actor.walk(experience(stages=[ask_verdict(answers)]), steps=1)
+        numpy_actor.walk(experience(stages=[request_verdict(answers)]), steps=1)
 
 
 def test_records_of_what_is_asked_are_as_wide_as_the_question():
-    batch = numpy_actor.walk(experience(stages=[ask_verdict(["a"])]), steps=1)[0][0].batch
+    batch = numpy_actor.walk(experience(stages=[request_verdict(["a"])]), steps=1)[0][0].batch
     assert batch.rollouts.records["asked_tokens"].shape == (16, 0)
     assert batch.rollouts.records["verdict_ids"].shape == (16, 1)
 

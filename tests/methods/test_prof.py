@@ -8,7 +8,12 @@ from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.experience.stages.rewards.score_steps import tokens_up_to
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.credit.prof import consistency, consistent_rows, num_correct_kept, step_means
+from rlvr_jax.methods.credit.prof import (
+    consistency,
+    consistent_rows,
+    num_correct_selected,
+    step_means,
+)
 from rlvr_jax.methods.trees.cure import branch
 from rlvr_jax.tasks import Task
 
@@ -16,11 +21,11 @@ RTOL = 1e-6  # float32 sums of at most four ones
 
 
 def test_both_kinds_are_as_equal_as_they_can_be():
-    assert num_correct_kept(5, 3, 4) == 2
+    assert num_correct_selected(5, 3, 4) == 2
     for number in (2, 4, 6):
         for correct_rows in range(2 * number + 1):
             incorrect_rows = 2 * number - correct_rows
-            found = num_correct_kept(correct_rows, incorrect_rows, number)
+            found = num_correct_selected(correct_rows, incorrect_rows, number)
             possible = [
                 q for q in range(number + 1) if q <= correct_rows and number - q <= incorrect_rows
             ]
@@ -80,7 +85,9 @@ def test_prof_keeps_half_and_trains_on_it():
         for before, after in zip(sampled.groups, batch.groups, strict=True):
             correct_rows = int(sampled.rollouts.outcome[before].sum())
             kept = int(batch.rollouts.outcome[after].sum())
-            assert kept == num_correct_kept(correct_rows, len(before) - correct_rows, len(after))
+            assert kept == num_correct_selected(
+                correct_rows, len(before) - correct_rows, len(after)
+            )
         assert found.metrics["steps"] > 0
 
 

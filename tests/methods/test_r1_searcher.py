@@ -32,7 +32,7 @@ def test_r1_searcher_trains_on_a_task_with_an_environment(tmp_path):
         method="r1_searcher",
         response_tokens=10,
         hyperparameters=("stage=1", "segment_tokens=4", "top_p=1"),
-        samples_kept=500,
+        samples_stored=500,
     )
     training_runs.quietly(config)
     steps = training_runs.metrics(tmp_path / "run")

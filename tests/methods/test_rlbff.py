@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from training_runs import trained, values
 
-from rlvr_jax.experience import ask_verdict, experience
+from rlvr_jax.experience import experience, request_verdict
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods.judges.rlbff import reward_odds
 
@@ -22,7 +22,7 @@ def test_odds_are_asked_of_the_first_policy_for_rows_of_every_round():
     chain = experience(stages=[reward_odds("so?", ["a", "b"])])
     ((collected, _, _),) = numpy_actor.walk(chain, steps=1)
     actor, batch = numpy_actor.NumpyActor(), collected.batch
-    asked = ask_verdict(["a", "b"], "so?").apply(batch, actor, (), None)[0]
+    asked = request_verdict(["a", "b"], "so?").apply(batch, actor, (), None)[0]
     logp = actor.score(asked, ["verdict_logp"], "start")["verdict_logp"]
     told = [grade.info["odds"] for grade in batch.grades]
     np.testing.assert_allclose(told, logp[:, 0] - logp[:, 1], rtol=1e-6)

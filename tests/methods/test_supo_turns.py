@@ -343,7 +343,7 @@ def test_it_trains_on_calculations_with_a_calculator(tmp_path):
         samples_per_prompt=8,
         learning_rate=1e-4,
         steps=2,
-        samples_kept=500,
+        samples_stored=500,
     )
     training_runs.quietly(config)
     lines = [line for line in training_runs.metrics(tmp_path / "run") if "loss" in line]

@@ -49,7 +49,7 @@ def samples(run_dir):
 @pytest.mark.thorough
 def test_a_function_judges_and_its_words_stand_beside_the_samples(model, tmp_path, prompt):
     run_dir = tmp_path / "run"
-    config = judged(model, run_dir, "own_judges:longer", judge_prompt=prompt, samples_kept=8)
+    config = judged(model, run_dir, "own_judges:longer", judge_prompt=prompt, samples_stored=8)
     quietly(config)
     lines = metrics(run_dir)
     asked = values(lines, "experience/judge_asked")
@@ -58,7 +58,7 @@ def test_a_function_judges_and_its_words_stand_beside_the_samples(model, tmp_pat
         words = len(row["response"].split())
         # A row without a verdict has the mean of its group, and no loss.
         assert not words or row["reward"] == pytest.approx(words / 10)
-        assert row["said"] == (f"so many\n{words}" if words else "nothing there")
+        assert row["reply"] == (f"so many\n{words}" if words else "nothing there")
     assert "so many" in (run_dir / "report.html").read_text()
     reward = np.mean(values(lines, "info/judge"))
     assert 0 < reward < 0.6
@@ -115,13 +115,13 @@ def test_the_words_of_a_policy_that_judges_itself_have_a_budget_of_their_own(
             judge_prompt=prompt,
             judge_options=options,
             response_tokens=3,
-            samples_kept=16,
+            samples_stored=16,
             steps=1,
         )
     )
     rows = samples(run_dir)
     assert max(len(row["response"].split()) for row in rows) <= 3
-    assert 3 < max(len(row["said"].split()) for row in rows) <= 12
+    assert 3 < max(len(row["reply"].split()) for row in rows) <= 12
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_a_judge_compares_two_answers(model, tmp_path, method):
 def test_what_was_said_of_two_answers_stands_beside_the_samples(model, tmp_path):
     prompt, whole, again = tmp_path / "prompt.txt", tmp_path / "whole", tmp_path / "again"
     prompt.write_text("|{response}\n|{other}\n")
-    changes = dict(method="think_rm", judge_prompt=str(prompt), samples_kept=8, steps=4)
+    changes = dict(method="think_rm", judge_prompt=str(prompt), samples_stored=8, steps=4)
     changes |= dict(checkpoint_every=2, evaluate_every=4)
     quietly(judged(model, whole, "own_judges:wordier", **changes))
     rows = samples(whole)

@@ -92,7 +92,7 @@ def test_a_run_on_prompts_with_unknown_words_does_not_begin(model, tmp_path, spl
 @pytest.mark.thorough
 def test_samples_have_the_numbers_of_what_is_not_learned_from(model, tmp_path):
     config = training_runs.settings(
-        model, tmp_path / "run", steps=1, mask_truncated=True, samples_kept=4, response_tokens=2
+        model, tmp_path / "run", steps=1, mask_truncated=True, samples_stored=4, response_tokens=2
     )
     training_runs.quietly(config)
     lines = (config.run_dir / "samples/step_000001.jsonl").read_text().splitlines()
@@ -111,7 +111,7 @@ def test_samples_have_no_numbers_of_tokens_that_a_tool_wrote(model, tmp_path):
         steps=1,
         method="small_environments:in_turns",
         response_tokens=10,
-        samples_kept=4,
+        samples_stored=4,
     )
     training_runs.quietly(config)
     lines = (config.run_dir / "samples/step_000001.jsonl").read_text().splitlines()

@@ -11,7 +11,7 @@ from training_runs import WORDS
 
 from rlvr_jax import methods, policy
 from rlvr_jax.experience import branch_turns, experience, turns
-from rlvr_jax.experience.prompts import encode_prompts, told_tokens
+from rlvr_jax.experience.prompts import encode_prompts, shown_tokens
 from rlvr_jax.methods.agents.epo import turn_rows
 from rlvr_jax.methods.agents.supo import summarized_turns
 from rlvr_jax.runs import check_config, parse_config
@@ -298,8 +298,8 @@ def test_arguments_of_the_template_are_read_as_json(model):
 
 def test_the_first_prompt_is_told_token_by_token(model):
     table = encode_prompts(policy.tokenizer(model), [QUESTION, Prompt("3")], 0, "train")
-    assert told_tokens(table) == "first prompt, 4 tokens: 1│ +│ 2│ ="
-    assert told_tokens(table, most=6) == "first prompt, 4 tokens: 1│  … │ ="
+    assert shown_tokens(table) == "first prompt, 4 tokens: 1│ +│ 2│ ="
+    assert shown_tokens(table, most=6) == "first prompt, 4 tokens: 1│  … │ ="
 
 
 @pytest.mark.thorough

@@ -161,5 +161,5 @@ PAYOFFS = {("1", "1"): 3.0, ("1", "2"): 0.0, ("2", "1"): 5.0, ("2", "2"): 1.0}
 
 def played_sums():
     """The prompts of `training_runs`, behind which two players choose 1 or 2, three times."""
-    game = repeated_game(PAYOFFS, rounds=3, told="{other}", stops=("=",))
+    game = repeated_game(PAYOFFS, rounds=3, report="{other}", stops=("=",))
     return replace(training_runs.sums(), environment=game)

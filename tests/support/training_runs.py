@@ -113,7 +113,7 @@ def settings(folder, run_dir, **changes):
         evaluation_prompts=4,
         evaluation_samples=4,
         evaluate_every=2,
-        samples_kept=2,
+        samples_stored=2,
     )
     return TrainConfig.of(**{**small, **changes})
 

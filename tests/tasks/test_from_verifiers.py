@@ -185,8 +185,8 @@ def test_what_is_more_than_a_prompt_with_rewards_is_refused(task, said):
 def test_too_few_prompts_are_refused():
     with pytest.raises(ValueError, match="two different prompts at least, got 1"):
         from_verifiers(sums(number=1))
-    with pytest.raises(ValueError, match=r"test_share must be in \(0, 1\), got 1"):
-        from_verifiers(sums(), test_share=1)
+    with pytest.raises(ValueError, match=r"test_fraction must be in \(0, 1\), got 1"):
+        from_verifiers(sums(), test_fraction=1)
 
 
 def task():

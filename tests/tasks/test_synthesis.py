@@ -12,7 +12,7 @@ from rlvr_jax.tasks.synthesis import deepmath, rstar_coder, synthrl
 from rlvr_jax.tasks.synthesis.coverage import most_new_ngrams
 from rlvr_jax.tasks.synthesis.deepmath import (
     agreement,
-    contaminated_share,
+    contaminated_fraction,
     decontaminate,
     difficulty,
     hashed_ngrams,
@@ -66,7 +66,7 @@ def test_a_judge_sees_the_nearest_test_questions_alone_and_one_yes_is_enough():
     found = decontaminate(POOL, TESTS, embed, judge, k=1)
     assert found.keep.tolist() == [False] * 3 + [True] * 2
     assert found.hits == [[0], [0], [0], [], []]
-    assert contaminated_share(found, len(TESTS)) == 0.5
+    assert contaminated_fraction(found, len(TESTS)) == 0.5
     assert not any({*pair} == {POOL[0], TESTS[1]} for pair in shown)
     with pytest.raises(ValueError, match="k must be at least 1, got 0"):
         decontaminate(POOL, TESTS, embed, judge, k=0)
@@ -228,30 +228,30 @@ MIX = [abs] * 10 + [identity] * 4 + [negate] * 2
 
 def test_the_largest_class_labels_the_inputs():
     found = mutual_verify(outputs(MIX, INPUTS), 0.6)
-    assert found.accepted and found.share == 0.625
+    assert found.accepted and found.fraction == 0.625
     assert found.labels == [3, 1, 0, 2, 5] and found.members == list(range(10))
     fewer = outputs([*MIX[1:10], identity, *MIX[10:]], INPUTS)
-    assert mutual_verify(fewer, 0.6).share == 0.5625
+    assert mutual_verify(fewer, 0.6).fraction == 0.5625
     assert not mutual_verify(fewer, 0.6).accepted and mutual_verify(fewer, 0.4).accepted
 
 
 def test_weak_inputs_merge_classes():
     found = mutual_verify(outputs(MIX, [0, 2, 5]), 0.6)
-    assert found.accepted and found.share == 0.875 and len(found.members) == 14
+    assert found.accepted and found.fraction == 0.875 and len(found.members) == 14
 
 
 def test_errors_ties_constants_and_contradicted_examples_are_no_labels():
     failing = outputs(MIX, INPUTS)
     failing[0][-1] = None
     found = mutual_verify(failing, 0.6)
-    assert not found.accepted and found.share == 9 / 16 and found.reason == "share"
+    assert not found.accepted and found.fraction == 9 / 16 and found.reason == "fraction"
     tie = outputs([abs] * 8 + [identity] * 8, INPUTS)
     assert mutual_verify(tie, 0.4).reason == "tie"
     zeros = [[0] * 5] * 16
     assert mutual_verify(zeros, 0.6).reason == "constant"
     assert mutual_verify(zeros, 0.6, constant_examples=True).accepted
     assert mutual_verify(outputs(MIX, INPUTS), 0.6, examples={0: -3}).reason == "examples"
-    assert mutual_verify([[None]] * 3, 0.6).share == 0
+    assert mutual_verify([[None]] * 3, 0.6).fraction == 0
     with pytest.raises(ValueError, match="outputs must be rows of one length"):
         mutual_verify([[1], [1, 2]], 0.6)
 
@@ -282,7 +282,7 @@ def test_the_command_runs_programs_and_labels_inputs(tmp_path, capsys):
     rstar_coder.main([str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl")])
     (kept,) = read_lines(tmp_path / "out.jsonl")
     assert kept["labels"] == ["3", "2"] and kept["solutions"] == [good, good]
-    assert kept["share"] == pytest.approx(2 / 3) and kept["theta"] == 0.6
+    assert kept["fraction"] == pytest.approx(2 / 3) and kept["theta"] == 0.6
     told = capsys.readouterr().out
     assert "1 of 3 problems labelled" in told and "1 dropped: examples" in told
 

@@ -11,9 +11,9 @@ UNCLOSED = "<think>a</think><answer>b"
 TWICE = "<think><think>a</think><answer>b</answer>"
 
 
-@pytest.mark.parametrize(("text", "share"), [(GOOD, 1.0), (UNCLOSED, 0.75), (TWICE, 0.75)])
-def test_share_counts_the_tags_that_occur_once(text, share):
-    assert tags(text).share == share
+@pytest.mark.parametrize(("text", "fraction"), [(GOOD, 1.0), (UNCLOSED, 0.75), (TWICE, 0.75)])
+def test_share_counts_the_tags_that_occur_once(text, fraction):
+    assert tags(text).fraction == fraction
 
 
 @pytest.mark.parametrize(("text", "ok"), [(GOOD, True), (UNCLOSED, False), (TWICE, False)])
@@ -23,7 +23,7 @@ def test_ok_wants_every_tag_once(text, ok):
 
 def test_wrong_order_is_not_ok():
     report = tags("<answer>b</answer><think>a</think>")
-    assert not report.order and not report.ok and report.share == 1
+    assert not report.order and not report.ok and report.fraction == 1
     assert not tags("<think>a</think></answer>b<answer>").ok
 
 
@@ -39,7 +39,7 @@ def test_tags_quoted_in_the_thinking_are_free():
 
 def test_a_prefilled_tag_is_not_counted_and_must_not_come_again():
     report = tags("a</think><answer>b</answer>", prefilled=["<think>"])
-    assert report.ok and report.share == 1 and len(report.counts) == 3
+    assert report.ok and report.fraction == 1 and len(report.counts) == 3
     assert not tags(GOOD, prefilled=["<think>"]).ok
 
 

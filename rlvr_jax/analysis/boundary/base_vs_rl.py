@@ -30,7 +30,7 @@ class BaseVsRL(NamedTuple):
       crossing_k: see `crossing_k`; 0 if there is none.
       efficiency_gap: base pass@n - RL pass@1.
       solvable: counts of problems; "first" is the base, "second" RL.
-      subset_share: fraction of RL's solvable problems that the base also solves.
+      subset_fraction: fraction of RL's solvable problems that the base also solves.
       histogram_base, histogram_rl: int [bins], problems by solve rate on [0, 1], the last bin with
         its upper edge.
     """
@@ -40,7 +40,7 @@ class BaseVsRL(NamedTuple):
     crossing_k: int
     efficiency_gap: float
     solvable: PairedTable
-    subset_share: float
+    subset_fraction: float
     histogram_base: np.ndarray
     histogram_rl: np.ndarray
 
@@ -89,13 +89,13 @@ class Crossing(NamedTuple):
     Fields:
       k: of all problems; 0 for none.
       low, high: 2.5 % and 97.5 % quantiles of the crossing k in the draws that cross; NaN if none.
-      share: fraction of the bootstrap samples that cross.
+      fraction: fraction of the bootstrap samples that cross.
     """
 
     k: int
     low: float
     high: float
-    share: float
+    fraction: float
 
 
 def crossing_interval(

@@ -141,9 +141,9 @@ def _crossing(topic: Topic, solved: _Solved) -> None:
         "k": found.k,
         "low": found.low if np.isfinite(found.low) else None,
         "high": found.high if np.isfinite(found.high) else None,
-        "fraction_of_samples": found.share,
+        "fraction_of_samples": found.fraction,
     }
-    fraction = f"{100 * found.share:.0f} % of the draws of problems"
+    fraction = f"{100 * found.fraction:.0f} % of the draws of problems"
     if found.k:
         sentence = (
             f"The curve of {names[0]} reaches that of {names[1]} at k = {found.k}; it does in"

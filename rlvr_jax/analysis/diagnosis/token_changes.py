@@ -67,7 +67,7 @@ def _by_outcome(topic: Topic, before: Answers, after: Answers, names: tuple[str,
         f" in incorrect ones. Over all {names[1]} has {signed_number(parts.change)}:"
         f" {signed_number(parts.incorrect)} within incorrect responses,"
         f" {signed_number(parts.correct)} within correct ones,"
-        f" {signed_number(parts.shares)} as the share of tokens in incorrect ones went"
+        f" {signed_number(parts.fractions)} as the share of tokens in incorrect ones went"
         f" {100 * ends[0].incorrect_fraction:.0f} % → {100 * ends[1].incorrect_fraction:.0f} % (n ="
         f" {before.mask.sum()} and {after.mask.sum()} tokens)."
     )
@@ -122,10 +122,10 @@ def _classes(topic: Topic, before: Answers, names: tuple[str, str]) -> None:
             "tokens": old.number,
             "entropy": [old.mean, new.mean],
             "change": moved.mean,
-            "fraction_of_change": moved.share,
+            "fraction_of_change": moved.fraction,
         }
         cells = [f"{x:.3f}" for x in (old.mean, new.mean, moved.mean)]
-        fractions = [f"{100 * x:.0f} %" for x in (part, moved.share)]
+        fractions = [f"{100 * x:.0f} %" for x in (part, moved.fraction)]
         rows.append([old.name, old.number, *cells, *fractions])
     topic.numbers["classes"] = numbers
     head = ["class", "tokens", *(f"entropy, {name}" for name in names)]

@@ -14,7 +14,7 @@ from rlvr_jax.analysis.entropy.law_prediction import (
 from rlvr_jax.analysis.entropy.stages import (
     OutcomeParts,
     change_by_outcome,
-    entropy_and_share,
+    entropy_and_fraction,
     stages,
 )
 from rlvr_jax.analysis.law_section import law_section
@@ -157,7 +157,7 @@ def _parts(run: Run, first: float, last: float) -> tuple[OutcomeParts, int] | No
         known = [step for step in own if all(step in column for column in columns)]
         if not known:
             return None
-        ends.append(entropy_and_share(*([c[step] for step in known] for c in columns)))
+        ends.append(entropy_and_fraction(*([c[step] for step in known] for c in columns)))
     return (change_by_outcome(*ends), window) if len(inside) > 1 else None
 
 

@@ -56,18 +56,18 @@ class Forecast(NamedTuple):
 
 
 def forecast(
-    steps: ArrayLike, entropy: ArrayLike, score: ArrayLike, share: float = FIRST_FRACTION
+    steps: ArrayLike, entropy: ArrayLike, score: ArrayLike, fraction: float = FIRST_FRACTION
 ) -> Forecast:
     """Fits the first points and predicts the last one.
 
     Args:
       steps: [N], rising. entropy: H, [N] nats. score: R, [N].
-      share: points up to this fraction of the last step are fitted.
+      fraction: points up to this fraction of the last step are fitted.
     """
     steps, entropy, score = columns("forecast", "N", steps=steps, entropy=entropy, score=score)
-    if not 0 < share < 1:
-        raise ValueError(f"forecast: share must be in (0, 1), got {share}")
-    first = steps <= share * steps[-1] if len(steps) else np.zeros(0, bool)
+    if not 0 < fraction < 1:
+        raise ValueError(f"forecast: fraction must be in (0, 1), got {fraction}")
+    first = steps <= fraction * steps[-1] if len(steps) else np.zeros(0, bool)
     number, points = int(first.sum()), len(steps)
     try:
         law = fit_entropy_law(entropy[first], score[first])
@@ -77,9 +77,9 @@ def forecast(
     return Forecast(law, number, points, error, float(law.ceiling - score[-1]))
 
 
-def forecast_run(run: Run, share: float = FIRST_FRACTION) -> Forecast:
+def forecast_run(run: Run, fraction: float = FIRST_FRACTION) -> Forecast:
     """The forecast of a run from its evaluations that have both numbers."""
-    return forecast(*run.common(ENTROPY, SCORE), share)
+    return forecast(*run.common(ENTROPY, SCORE), fraction)
 
 
 def controls_entropy(run: Run) -> bool:

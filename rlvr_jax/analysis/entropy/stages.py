@@ -97,7 +97,7 @@ def outcome_entropy(entropy: ArrayLike, mask: ArrayLike, correct: ArrayLike) -> 
     )
 
 
-def entropy_and_share(
+def entropy_and_fraction(
     entropy: ArrayLike, incorrect: ArrayLike, correct: ArrayLike
 ) -> OutcomeEntropy:
     """Splits the entropy of curves, which lack the number of tokens in incorrect rollouts.
@@ -124,12 +124,12 @@ class OutcomeParts(NamedTuple):
     Fields:
       incorrect, correct: of tokens of incorrect and of correct rollouts, by their fraction in the
         mean of both.
-      shares: because more tokens are in one kind than before.
+      fractions: because more tokens are in one kind than before.
     """
 
     incorrect: float
     correct: float
-    shares: float
+    fractions: float
 
     @property
     def change(self) -> float:

@@ -54,7 +54,7 @@ class ClassMean(NamedTuple):
     name: str
     number: int
     mean: float
-    share: float
+    fraction: float
 
 
 def mean_by_class(words: Sequence[str], values: ArrayLike) -> list[ClassMean]:
@@ -73,8 +73,8 @@ def mean_by_class(words: Sequence[str], values: ArrayLike) -> list[ClassMean]:
     kinds = np.array([TOKEN_CLASSES.index(token_class(word)) for word in different], int)[place]
     count = np.bincount(kinds, minlength=len(TOKEN_CLASSES))
     total = np.bincount(kinds, values, minlength=len(TOKEN_CLASSES))
-    mean, fraction = total / np.maximum(count, 1), total / (total.sum() or 1.0)
+    mean, fractions = total / np.maximum(count, 1), total / (total.sum() or 1.0)
     return [
         ClassMean(name, int(n), float(m), float(s))
-        for name, n, m, s in zip(TOKEN_CLASSES, count, mean, fraction, strict=True)
+        for name, n, m, s in zip(TOKEN_CLASSES, count, mean, fractions, strict=True)
     ]

@@ -24,7 +24,7 @@ class FormatShift(NamedTuple):
     """What happened to K formats.
 
     Fields:
-      share_before, share_after: [K].
+      fraction_before, fraction_after: [K].
       total_variation, js: distances of the two.
       entropy_before, entropy_after: nats.
       dominant, dominance: the most used format afterwards (the first of equal ones), its
@@ -34,8 +34,8 @@ class FormatShift(NamedTuple):
       between_formats: gain of accuracy only by the change of fractions.
     """
 
-    share_before: np.ndarray
-    share_after: np.ndarray
+    fraction_before: np.ndarray
+    fraction_after: np.ndarray
     total_variation: float
     js: float
     entropy_before: float
@@ -47,7 +47,7 @@ class FormatShift(NamedTuple):
     between_formats: float
 
 
-def format_shares(formats: ArrayLike, number: int) -> np.ndarray:
+def format_fractions(formats: ArrayLike, number: int) -> np.ndarray:
     """Fraction of each format among rollouts, [K]; `formats` are their numbers, int [B]."""
     return np.bincount(np.asarray(formats), minlength=number) / max(np.size(formats), 1)
 
@@ -70,8 +70,8 @@ def format_shift(
     js = np.sum(special.rel_entr(p, middle) + special.rel_entr(q, middle)) / 2
     dominant = int(np.argmax(p))
     return FormatShift(
-        share_before=q,
-        share_after=p,
+        fraction_before=q,
+        fraction_after=p,
         total_variation=float(np.abs(p - q).sum() / 2),
         js=float(js),
         entropy_before=histogram_entropy(q),

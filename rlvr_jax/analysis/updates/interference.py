@@ -32,14 +32,14 @@ class Interference(NamedTuple):
     Fields:
       influence: [G, G], K_ij: of training on i on the correct answers of j; 0 where i has no
         advantage or j no correct rollout.
-      negative_share: fraction of pairs i ≠ j with K_ij < 0, of those with an advantage in i and a
-        correct rollout in j; 0 if there are none.
+      negative_fraction: fraction of pairs i ≠ j with K_ij < 0, of those with an advantage in i and
+        a correct rollout in j; 0 if there are none.
       mean_off_diagonal: mean K_ij of these pairs.
       self_influence: [G], the diagonal.
     """
 
     influence: np.ndarray
-    negative_share: float
+    negative_fraction: float
     mean_off_diagonal: float
     self_influence: np.ndarray
 

@@ -77,14 +77,14 @@ def principal_angles(before: ArrayLike, after: ArrayLike) -> np.ndarray:
     return np.arctan2(sines, cosines)
 
 
-def largest_entries(matrix: ArrayLike, share: float) -> np.ndarray:
-    """The round(share · size) entries of largest magnitude, bool of the matrix's shape."""
-    return _extreme(-np.abs(np.asarray(matrix, float)), share)
+def largest_entries(matrix: ArrayLike, fraction: float) -> np.ndarray:
+    """The round(fraction · size) entries of largest magnitude, bool of the matrix's shape."""
+    return _extreme(-np.abs(np.asarray(matrix, float)), fraction)
 
 
-def smallest_entries(matrix: ArrayLike, share: float) -> np.ndarray:
-    """The round(share · size) entries of smallest magnitude, bool of the matrix's shape."""
-    return _extreme(np.abs(np.asarray(matrix, float)), share)
+def smallest_entries(matrix: ArrayLike, fraction: float) -> np.ndarray:
+    """The round(fraction · size) entries of smallest magnitude, bool of the matrix's shape."""
+    return _extreme(np.abs(np.asarray(matrix, float)), fraction)
 
 
 def changed_entries(before: ArrayLike, after: ArrayLike, tolerance: float = 0.0) -> np.ndarray:
@@ -109,7 +109,7 @@ def effective_rank(values: ArrayLike) -> float:
 def _extreme(keys: np.ndarray, fraction: float) -> np.ndarray:
     """The entries of smallest key; of equal ones the first."""
     if not 0 <= fraction <= 1:
-        raise ValueError(f"largest_entries: share must be in [0, 1], got {fraction}")
+        raise ValueError(f"largest_entries: fraction must be in [0, 1], got {fraction}")
     number = round(fraction * keys.size)
     mask = np.zeros(keys.size, bool)
     mask[np.argsort(keys, axis=None, kind="stable")[:number]] = True

@@ -15,13 +15,13 @@ class History(NamedTuple):
     """The history of P prompts.
 
     Fields:
-      visits: int32 [P], number of counted groups.
+      times_sampled: int32 [P], number of counted groups.
       last: int32 [P], step of the last group; -1 before the first.
       mean: float [P], exponential average of the pass rates.
       rates: float [P, 1], pass rate of the last graded group; NaN before the first.
     """
 
-    visits: np.ndarray
+    times_sampled: np.ndarray
     last: np.ndarray
     mean: np.ndarray
     rates: np.ndarray

@@ -29,7 +29,7 @@ def picks_from_pool(cut: Callable[[int, np.ndarray, History], np.ndarray]) -> Cu
 
     def propose(requests, state, turn):
         members = np.flatnonzero(state.pool)
-        order = members[rarest_order(turn.random(), state.history.visits[members])]
+        order = members[rarest_order(turn.random(), state.history.times_sampled[members])]
         short = len(order) < turn.setting.prompts
         return requests_for(
             turn, np.resize(order, turn.setting.prompts) if short else of_round(order, turn)

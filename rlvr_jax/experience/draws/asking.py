@@ -68,7 +68,7 @@ class Driver:
         self.stops: tuple[str, ...] = tuple(dict.fromkeys(filter(None, self.world.stops)))
         self.sampling = {**self.sampling, **({"stops": self.stops} if self.stops else {})}
 
-    def ask(self, key: str, episode: Episode, text: Any, own: bool) -> Callable[[], Any] | None:
+    def request(self, key: str, episode: Episode, text: Any, own: bool) -> Callable[[], Any] | None:
         """Requests a reply in an episode, and returns a function that waits for it.
 
         It returns None where the reply is recorded, or another process requests it.

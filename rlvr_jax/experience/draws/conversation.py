@@ -67,7 +67,7 @@ class Half:
         """Requests the replies to the open rows that may have one; this process those it owns."""
         asked, texts = self._written()
         futures = {
-            row: self.how.ask(
+            row: self.how.request(
                 self._key(row), self.episodes[row], text, self.how.owns(self.rows[row])
             )
             for row, text in zip(asked, texts, strict=True)
@@ -187,7 +187,9 @@ class PlayedHalf(Half):
                 waiting |= {row: over for row in there if self.how.owns(self.rows[first])}
                 continue
             written = [text_of[row] for row in rows]
-            game = self.how.ask(self._key(first), episode, written, self.how.owns(self.rows[first]))
+            game = self.how.request(
+                self._key(first), episode, written, self.how.owns(self.rows[first])
+            )
             if game is not None:
                 waiting |= {row: lambda at=row - first, game=game: game().each[at] for row in rows}
         return asked, waiting

@@ -39,7 +39,7 @@ ONE_WORD = World(
     read_program=_one,
     read_proposal=lambda kind, text: (_one(text), [1]) if _one(text) else None,
     show=lambda kind, triplet: f"{kind} {triplet.program}",
-    ask=lambda kind, references: f"{kind} unlike {len(references)}",
+    request=lambda kind, references: f"{kind} unlike {len(references)}",
 )
 
 

@@ -9,7 +9,7 @@ from rlvr_jax.experience.stages.donors.traces import add_traces
 from rlvr_jax.experience.stages.grading.give_again import give_again
 from rlvr_jax.experience.stages.grading.grade_also import grade_also
 from rlvr_jax.experience.stages.grading.judge import compare_with, judge
-from rlvr_jax.experience.stages.grading.verdicts import ask_verdict
+from rlvr_jax.experience.stages.grading.verdicts import request_verdict
 from rlvr_jax.experience.stages.rewards.embed import embed
 from rlvr_jax.experience.stages.rewards.score_steps import score_steps
 from rlvr_jax.experience.stages.rewards.shape import shape
@@ -19,7 +19,6 @@ from rlvr_jax.experience.stages.rounds.redraw import redraw, refill
 __all__ = [
     "add_traces",
     "all_incorrect",
-    "ask_verdict",
     "compare_by",
     "compare_with",
     "embed",
@@ -32,6 +31,7 @@ __all__ = [
     "redraw",
     "refill",
     "rehearse",
+    "request_verdict",
     "score_steps",
     "select_rows",
     "shape",

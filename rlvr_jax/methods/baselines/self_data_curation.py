@@ -33,7 +33,7 @@ GREEDY = 1e-6  # a temperature that samples the most probable token
 
 
 @part
-def ask_greedily() -> Curriculum:
+def sample_greedily() -> Curriculum:
     """Requests one greedy response to each prompt of the curricula before it."""
 
     def propose(requests, state, turn):
@@ -46,8 +46,8 @@ def ask_greedily() -> Curriculum:
 def screen(rounds: Count = 1) -> Stage:
     """Samples the rollouts of a step only for prompts whose greedy response was not correct.
 
-    It is the first stage, after `ask_greedily`. It screens further prompts until a step has all of
-    its prompts or the rounds are used up; then the batch is smaller. An ungraded prompt is
+    It is the first stage, after `sample_greedily`. It screens further prompts until a step has all
+    of its prompts or the rounds are used up; then the batch is smaller. An ungraded prompt is
     unsolved. If every prompt is solved, nothing is trained.
 
     Reads: outcome. Samples: the rollouts of a step for each remaining prompt.
@@ -93,7 +93,7 @@ def self_data_curation(
     kl = [statistic_penalty(kl_coefficient, "reverse_kl")] if kl_coefficient else []
     return Recipe(
         objective=clipped_objective(regularizers=kl, **clip),
-        experience=experience([shuffled_epochs(), ask_greedily()], stages=[screen(rounds)]),
+        experience=experience([shuffled_epochs(), sample_greedily()], stages=[screen(rounds)]),
         teacher=teacher if kl_coefficient else None,
     )
 

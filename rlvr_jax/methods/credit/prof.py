@@ -104,14 +104,14 @@ def consistent_rows(correct: np.ndarray, agreement: np.ndarray, number: int) -> 
       number: to select, at most n.
     """
     correct_rows, incorrect_rows = np.flatnonzero(correct), np.flatnonzero(~correct)
-    num_correct = num_correct_kept(len(correct_rows), len(incorrect_rows), number)
+    num_correct = num_correct_selected(len(correct_rows), len(incorrect_rows), number)
     selected = np.zeros(len(correct), bool)
     for rows, count in ((correct_rows, num_correct), (incorrect_rows, number - num_correct)):
         selected[rows[np.argsort(-agreement[rows], kind="stable")[:count]]] = True
     return selected
 
 
-def num_correct_kept(correct_rows: int, incorrect_rows: int, number: int) -> int:
+def num_correct_selected(correct_rows: int, incorrect_rows: int, number: int) -> int:
     """Number of correct responses to select, so that both kinds are as equal as possible."""
     return min(correct_rows, max(number // 2, number - incorrect_rows))
 

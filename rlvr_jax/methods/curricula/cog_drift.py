@@ -43,13 +43,13 @@ class Climb(NamedTuple):
       level: int32 [P], the form it is shown in.
       window: float32 [P, w], the last mean rewards at that level, the newest last.
       count: int32 [P], number of mean rewards in the window.
-      visits: int32 [P], steps that requested it.
+      times_sampled: int32 [P], steps that requested it.
     """
 
     level: np.ndarray
     window: np.ndarray
     count: np.ndarray
-    visits: np.ndarray
+    times_sampled: np.ndarray
 
 
 @part(reads={"meta"})
@@ -89,7 +89,7 @@ def climb_formats(formats: Sequence[str], threshold: Finite, window: Count = 1) 
             return request
         name = formats[state.level[request.number]]
         seed = [turn.setting.seed, zlib.crc32(b"climb_formats"), request.number]
-        random = np.random.default_rng([*seed, int(state.visits[request.number])])
+        random = np.random.default_rng([*seed, int(state.times_sampled[request.number])])
         return replace(request, prompt=reformulated(request.prompt, name, random))
 
     def propose(requests, state, turn):

@@ -49,14 +49,14 @@ class Mastery(NamedTuple):
       active, waiting: bool [P], in the set, and in the queue.
       difficulty: float32 [P], pass rate of the reference model: larger is easier; NaN: unknown.
       total: float32 [P], sum of the pass rates of this epoch.
-      visits: int32 [P], times sampled in this epoch.
+      times_sampled: int32 [P], times sampled in this epoch.
     """
 
     active: np.ndarray
     waiting: np.ndarray
     difficulty: np.ndarray
     total: np.ndarray
-    visits: np.ndarray
+    times_sampled: np.ndarray
 
 
 @part
@@ -99,7 +99,7 @@ def mastery_pool(mastered: Unit, pending: Unit, discard: Unit, samples: Count = 
 
     def propose(requests, state, turn):
         members = np.flatnonzero(state.active)
-        order = members[rarest_order(turn.random(), state.visits[members])]
+        order = members[rarest_order(turn.random(), state.times_sampled[members])]
         wanted = turn.setting.prompts
         short = len(order) < wanted * (turn.round + 1)
         asked = requests_for(turn, np.resize(order, wanted) if short else of_round(order, turn))
@@ -115,15 +115,15 @@ def mastery_pool(mastered: Unit, pending: Unit, discard: Unit, samples: Count = 
             for number, rate in rated_rates(seen, len(difficulty)).items():
                 difficulty[number] = rate
             return _with_metrics(first_set(difficulty, turn.setting.prompts), 0)
-        total, times_sampled = state.total.copy(), state.visits.copy()
+        total, count = state.total.copy(), state.times_sampled.copy()
         # Ungraded groups also count as sampled; otherwise the epoch would never end.
         for visit in visits_of(seen, len(total), undecided=True):
             total[visit.number] += np.nan_to_num(visit.rate)
-            times_sampled[visit.number] += 1
-        state = state._replace(total=total, visits=times_sampled)
-        if not (times_sampled[state.active] > 0).all():
+            count[visit.number] += 1
+        state = state._replace(total=total, times_sampled=count)
+        if not (count[state.active] > 0).all():
             return _with_metrics(state, 0)
-        accuracy = total / np.maximum(times_sampled, 1)
+        accuracy = total / np.maximum(count, 1)
         after, waiting = exchanged(
             state.active, state.waiting, accuracy, state.difficulty, mastered
         )

@@ -53,7 +53,7 @@ EXPERTS = (
 
 
 @part
-def ask_experts(views: Sequence[View]) -> Curriculum:
+def sample_experts(views: Sequence[View]) -> Curriculum:
     """Divides the samples of a request among views of its prompt; the view's number is the cell.
 
     The samples of one view are a group; `join_groups` merges the groups of a prompt.
@@ -62,7 +62,7 @@ def ask_experts(views: Sequence[View]) -> Curriculum:
       views: at least one; a request with fewer samples than views uses the first ones.
     """
     if not views:
-        raise ValueError("ask_experts: views must be at least one, got none")
+        raise ValueError("sample_experts: views must be at least one, got none")
 
     def propose(requests, state, turn):
         return [
@@ -298,7 +298,7 @@ def meml_grpo(
         objective=clipped_objective(
             clip_low, clip_high, advantage=cell_normalized(epsilon), regularizers=terms
         ),
-        experience=experience([shuffled_epochs(), ask_experts(views)], stages=stages),
+        experience=experience([shuffled_epochs(), sample_experts(views)], stages=stages),
     )
 
 

@@ -29,7 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.experience import Stage, ask_verdict, experience
+from rlvr_jax.experience import Stage, experience, request_verdict
 from rlvr_jax.objectives import Transform, clipped_objective, part, rollout_advantage
 from rlvr_jax.objectives.statistics.groups import (
     finished_rows,
@@ -58,7 +58,7 @@ declare("self_reward", Float[Array, "B"], "outcome that the policy of the row ex
 def reward_itself(scale: Positive, reference: Finite) -> Stage:
     """Records s of each response under the policy that wrote it.
 
-    The first token of the preceding `ask_verdict` is z_c.
+    The first token of the preceding `request_verdict` is z_c.
 
     Metrics: self_reward (mean over finished rows).
     """
@@ -187,7 +187,9 @@ def laser(
             regularizers=fit,
             aggregation=rollout_mean_token_mean(),
         ),
-        experience=experience(stages=[ask_verdict([token]), reward_itself(scale, reference_logp)]),
+        experience=experience(
+            stages=[request_verdict([token]), reward_itself(scale, reference_logp)]
+        ),
     )
 
 

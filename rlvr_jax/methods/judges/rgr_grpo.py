@@ -116,7 +116,7 @@ def refine(rubric: Sequence[Criterion], reward: Shaping, least: Unit = 0.5) -> S
             request = replace(batch.requests[row], samples=1, first_sample=turn.setting.samples - 1)
             if refined[place]:
                 lacking = [name for name, out in zip(names, failed[place], strict=True) if out]
-                shown = ask_to_revise(task, request.prompt, texts[place].text, lacking)
+                shown = request_revision(task, request.prompt, texts[place].text, lacking)
                 request = replace(request, view=showing(shown))
             requests.append(request)
         sampled = actor.grade(actor.draw(requests, turn.key))
@@ -141,7 +141,7 @@ def refine(rubric: Sequence[Criterion], reward: Shaping, least: Unit = 0.5) -> S
     return Stage(apply, init=init, size=fewer_rows("refine: revised rows", 1))
 
 
-def ask_to_revise(task: Task, prompt: Prompt, answer: str, lacking: Sequence[str]) -> str:
+def request_revision(task: Task, prompt: Prompt, answer: str, lacking: Sequence[str]) -> str:
     """The prompt with the response and the failed criteria.
 
     The task's own form comes first (`Task.show_answer`).

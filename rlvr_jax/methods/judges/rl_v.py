@@ -22,7 +22,7 @@ are refused
 
 import jax.numpy as jnp
 
-from rlvr_jax.experience import ask_verdict, experience, part
+from rlvr_jax.experience import experience, part, request_verdict
 from rlvr_jax.objectives import Transform, finished_rows, group_centered, masked_mean, objective
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
@@ -75,7 +75,7 @@ def rl_v(
             regularizers=verify,
             aggregation=token_mean(),
         ),
-        experience=experience(stages=[ask_verdict([yes, no], question)]),
+        experience=experience(stages=[request_verdict([yes, no], question)]),
     )
 
 

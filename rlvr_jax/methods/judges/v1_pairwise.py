@@ -41,7 +41,7 @@ Show = Callable[[str, str, str], str]
 """(text of the prompt, two responses) -> the text of the prompt that requests ratings."""
 
 
-def ask_to_rate(prompt: str, first: str, second: str) -> str:
+def request_rating(prompt: str, first: str, second: str) -> str:
     """Asks for two ratings on the last line."""
     return (
         f"{prompt}\n\nFirst answer:\n{first}\n\nSecond answer:\n{second}\n\nRate both answers from"
@@ -50,7 +50,7 @@ def ask_to_rate(prompt: str, first: str, second: str) -> str:
 
 
 @part(by_row=True, counts=True)
-def rate_pairs(pairs: Count = 2, tolerance: Unit = 0.2, show: Show = ask_to_rate) -> Stage:
+def rate_pairs(pairs: Count = 2, tolerance: Unit = 0.2, show: Show = request_rating) -> Stage:
     """Adds rows in which the policy rates two responses of a group.
 
     Pairs are sampled among those with a correct response, in a random order of the two. Each is

@@ -43,16 +43,16 @@ class Labels(NamedTuple):
     Fields:
       majority: int32 [P, E], the class of the most frequent answer, `NONE` if it is not unique.
       rate: float32 [P, E], its fraction of the answers, 0 if there is none.
-      visits: times sampled, int32 [P].
+      times_sampled: times sampled, int32 [P].
     """
 
     majority: np.ndarray
     rate: np.ndarray
-    visits: np.ndarray
+    times_sampled: np.ndarray
 
 
 @part
-def relabel(start: NonNegativeInt, slope: Finite, visits: Count) -> Stage:
+def relabel(start: NonNegativeInt, slope: Finite, times_sampled: Count) -> Stage:
     """Grades a group by its most frequent answer where `judged_label` replaces the label.
 
     It overwrites the verifier's outcome, reward and grades.
@@ -64,8 +64,8 @@ def relabel(start: NonNegativeInt, slope: Finite, visits: Count) -> Stage:
     def init(setting):
         prompts = len(setting.task.train)
         return Labels(
-            np.full((prompts, visits), NONE, np.int32),
-            np.zeros((prompts, visits), np.float32),
+            np.full((prompts, times_sampled), NONE, np.int32),
+            np.zeros((prompts, times_sampled), np.float32),
             np.zeros(prompts, np.int32),
         )
 
@@ -79,8 +79,8 @@ def relabel(start: NonNegativeInt, slope: Finite, visits: Count) -> Stage:
             if number >= len(count) or not len(graded):
                 continue
             answers = [_class(batch.grades[row].answer) for row in graded]
-            known = min(int(count[number]), visits)
-            past = slice(visits - known, visits)
+            known = min(int(count[number]), times_sampled)
+            past = slice(times_sampled - known, times_sampled)
             label = judged_label(
                 answers, majority[number, past], rate[number, past], count[number], start, slope
             )
@@ -157,17 +157,19 @@ def _unique_mode(values: Sequence[int]) -> tuple[int, int] | None:
 @arguments_of(
     clipped_objective, "clip_low", "clip_high", "epsilon", "kl_coefficient", kl_coefficient=0.001
 )
-def olr(start: NonNegativeInt = 4, slope: Finite = 0.05, visits: Count = 10, **clip: Any) -> Recipe:
+def olr(
+    start: NonNegativeInt = 4, slope: Finite = 0.05, times_sampled: Count = 10, **clip: Any
+) -> Recipe:
     """GRPO on groups that are graded by their majority once it has settled.
 
     Args:
       start: times a prompt is sampled before its label can be replaced.
       slope: least rise of the majority's fraction per time sampled.
-      visits: number of remembered times.
+      times_sampled: number of remembered times.
     """
     return Recipe(
         objective=clipped_objective(**clip),
-        experience=experience(stages=[relabel(start, slope, visits)]),
+        experience=experience(stages=[relabel(start, slope, times_sampled)]),
     )
 
 

@@ -352,7 +352,7 @@ class _Attempt:
         own = self.request
         key = f"{own.round}/{own.number}/{own.first_sample}/{self.num_replies}"
         self.num_replies += 1
-        waiting = self.how.ask(key, episode, tactic, self.how.owns(self.place))
+        waiting = self.how.request(key, episode, tactic, self.how.owns(self.place))
         return self.how.replies({0: key}, {} if waiting is None else {0: waiting})[0]
 
     def rows(self, steps: Sequence[tuple[str, str]], group: int, info: dict[str, float]) -> Batch:

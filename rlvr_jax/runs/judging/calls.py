@@ -83,8 +83,8 @@ def _of_folder(path: str, tokens: int, config: TrainConfig, sampling: dict[str, 
         nothing = PromptTable((), np.zeros((1, 1), np.int32), np.ones(1, np.int32), tokenizer)
         return writing(RunActor(sampler, params, {"plain": nothing}, 0, None), path, key, sampling)
 
-    def ask(questions, spending):
-        return call().ask(questions, spending)
+    def query(questions, spending):
+        return call().query(questions, spending)
 
     options = sorted(sampling.items())
-    return Call(ask, f"folder {path} {options} {tokens} {config.seed}", together=True)
+    return Call(query, f"folder {path} {options} {tokens} {config.seed}", together=True)

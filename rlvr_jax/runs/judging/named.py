@@ -8,7 +8,7 @@ from rlvr_jax import parallel
 from rlvr_jax.judges import (
     Judge,
     Replies,
-    as_shares,
+    as_fractions,
     constraints_question,
     number,
     points,
@@ -66,12 +66,12 @@ def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str
             f" among the run's sampled_tokens, got {settings.judge_budget}"
         )
     names, prompt_of, without = ["judge"], question(), float("nan")
-    parse = as_shares(number(0, options["highest"]), [options["highest"]])
+    parse = as_fractions(number(0, options["highest"]), [options["highest"]])
     if settings.judge_rubric:
         rubric = read_rubric(Path(settings.judge_rubric))
         names = [f"judge/{criterion.name}" for criterion in rubric]
         prompt_of = rubric_question(rubric)
-        parse = as_shares(points(rubric), [criterion.maximum for criterion in rubric])
+        parse = as_fractions(points(rubric), [criterion.maximum for criterion in rubric])
     elif settings.judge_prompt == _CONSTRAINTS:
         # Like the hard ones, soft constraints are those of the text after the thinking.
         prompt_of = shown_by(constraints_question(), lambda text: behind_thought(text) or "")

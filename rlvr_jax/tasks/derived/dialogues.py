@@ -54,16 +54,16 @@ def imagine(
 
 
 def split_by_persona(
-    dialogues: Sequence[Dialogue], share: float, seed: int = 0
+    dialogues: Sequence[Dialogue], fraction: float, seed: int = 0
 ) -> tuple[list[Dialogue], list[Dialogue]]:
     """Dialogues of some personas, and those of the others: no persona is in both.
 
     Args:
-      share: fraction of the personas in the first part; rounded.
+      fraction: fraction of the personas in the first part; rounded.
     """
     personas = sorted({dialogue.persona for dialogue in dialogues})
     order = np.random.default_rng(seed).permutation(personas)
-    first = set(order[: round(share * len(personas))].tolist())
+    first = set(order[: round(fraction * len(personas))].tolist())
     parts = [], []
     for dialogue in dialogues:
         parts[dialogue.persona not in first].append(dialogue)

@@ -40,7 +40,7 @@ class Labelled(NamedTuple):
 
 
 def with_verdicts(
-    task: Task, labelled: Sequence[Labelled], share: float = 0.2, ask: str = ASK
+    task: Task, labelled: Sequence[Labelled], fraction: float = 0.2, request: str = ASK
 ) -> Task:
     """The task with prompts that request a verdict on a solution, of kind "verdict".
 
@@ -48,13 +48,13 @@ def with_verdicts(
 
     Args:
       labelled: solutions, one prompt each; those to one problem are different prompts.
-      share: fraction of a batch, in (0, 1); the task's kinds divide the rest as before.
-      ask: shows {problem} and {solution}.
+      fraction: fraction of a batch, in (0, 1); the task's kinds divide the rest as before.
+      request: shows {problem} and {solution}.
     Raises:
       ValueError: a fraction out of range, no solutions, or labels that are all equal.
     """
-    if not 0 < share < 1:
-        raise ValueError(f"with_verdicts: share must be in (0, 1), got {share}")
+    if not 0 < fraction < 1:
+        raise ValueError(f"with_verdicts: fraction must be in (0, 1), got {fraction}")
     labels = {bool(one.right) for one in labelled}
     if len(labels) < 2:
         raise ValueError(
@@ -63,7 +63,7 @@ def with_verdicts(
         )
     prompts = [
         Prompt(
-            ask.format(problem=one.problem, solution=one.solution),
+            request.format(problem=one.problem, solution=one.solution),
             answer=bool(one.right),
             kind=KIND,
             gold=f"\\conclusion{{{bool(one.right)}}}",
@@ -72,7 +72,7 @@ def with_verdicts(
     ]
     mixture = task.mixture or Counter(prompt.kind for prompt in task.train)
     whole = sum(mixture.values())
-    fractions = {kind: (1 - share) * weight / whole for kind, weight in mixture.items()}
+    fractions = {kind: (1 - fraction) * weight / whole for kind, weight in mixture.items()}
 
     def verify(asked: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
         found: dict[int, Grade] = {}
@@ -91,5 +91,5 @@ def with_verdicts(
         name=f"{task.name}+verdicts",
         train=[*task.train, *prompts],
         verify=verify,
-        mixture={**fractions, KIND: share},
+        mixture={**fractions, KIND: fraction},
     )

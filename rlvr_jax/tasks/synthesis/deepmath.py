@@ -31,7 +31,7 @@ from rlvr_jax.tasks.synthesis.lines import (
 )
 from rlvr_jax.verifiers.maths.verifier import verify_math
 
-__all__ = ["Contamination", "agreement", "contaminated_share", "decontaminate", "difficulty"]
+__all__ = ["Contamination", "agreement", "contaminated_fraction", "decontaminate", "difficulty"]
 __all__ += ["hashed_ngrams", "main", "names_answer", "same_words"]
 
 Judge = Callable[[str, str], bool]
@@ -113,7 +113,7 @@ def decontaminate(
     return Contamination(np.array([not found for found in hits], bool), hits)
 
 
-def contaminated_share(found: Contamination, tests: int) -> float:
+def contaminated_fraction(found: Contamination, tests: int) -> float:
     """Share of the test questions that some question was dropped for, each counted once."""
     return len({test for hits in found.hits for test in hits}) / tests
 
@@ -213,7 +213,7 @@ def main(arguments: Sequence[str]) -> None:
     for gate in ("contamination", "difficulty", "agreement"):
         print(f"  {dropped[gate]} dropped by {gate}")
     if tests:
-        print(f"  {contaminated_share(found, len(tests)):.1%} of the test questions were in it")
+        print(f"  {contaminated_fraction(found, len(tests)):.1%} of the test questions were in it")
     print(f"  {sum(row['names_answer'] for row in stored)} stored questions state their answer")
 
 

@@ -5,7 +5,7 @@
 Rows have `programs` (Python that reads standard input) and `inputs` (texts), and where the
 statement gives some `examples`, pairs of [input, output], which are run first. Programs run in the
 sandbox, each input twice; an error, the time limit, or two runs that differ give no output. Rows
-whose programs agree are written with `inputs`, `labels`, `share`, `theta` and `solutions`, the
+whose programs agree are written with `inputs`, `labels`, `fraction`, `theta` and `solutions`, the
 programs of the largest class, which are verified only against their own labels. Two seconds of CPU
 time are the limit of a run: it is part of the label's meaning.
 """
@@ -31,14 +31,14 @@ class Agreement(NamedTuple):
 
     Fields:
       accepted: whether the labels are to be used.
-      share: fraction of the programs that are in the largest class.
+      fraction: fraction of the programs that are in the largest class.
       labels: outputs of that class on the inputs; none if not accepted.
       members: the programs of that class; none if not accepted.
-      reason: why it was not accepted: "share", "tie", "constant", "examples", or "".
+      reason: why it was not accepted: "fraction", "tie", "constant", "examples", or "".
     """
 
     accepted: bool
-    share: float
+    fraction: float
     labels: list[Any]
     members: list[int]
     reason: str = ""
@@ -75,12 +75,12 @@ def mutual_verify(
         raise ValueError(f"mutual_verify: theta must be in (0, 1], got {theta}")
     classes = Counter(tuple(row) for row in outputs if None not in row)
     if not classes:
-        return Agreement(False, 0.0, [], [], "share")
+        return Agreement(False, 0.0, [], [], "fraction")
     (labels, size), *others = classes.most_common(2)
     fraction = size / len(outputs)
     reason = ""
     if size < math.ceil(theta * len(outputs) - 1e-9):  # 10 of 16 at 0.6
-        reason = "share"
+        reason = "fraction"
     elif others and others[0][1] == size:
         reason = "tie"
     elif len(set(labels)) == 1 and len(labels) > 1 and not constant_examples:
@@ -133,7 +133,7 @@ def main(arguments: Sequence[str]) -> None:
             reasons[found.reason] += 1
             continue
         first = len(row.get("examples", []))
-        fields = {"labels": found.labels[first:], "share": found.share, "theta": given.theta}
+        fields = {"labels": found.labels[first:], "fraction": found.fraction, "theta": given.theta}
         solutions = [row["programs"][member] for member in found.members]
         stored.append({k: v for k, v in row.items() if k != "programs"} | fields)
         stored[-1]["solutions"] = solutions

@@ -150,7 +150,7 @@ EXPRESSIONS = World(
     read_program=_program,
     read_proposal=_proposal,
     show=_shown,
-    ask=_asked,
+    request=_asked,
 )
 
 

@@ -104,7 +104,7 @@ PYTHON_FUNCTIONS = World(
     read_program=_program,
     read_proposal=_proposal,
     show=_shown,
-    ask=_asked,
+    request=_asked,
 )
 
 

@@ -63,7 +63,7 @@ class World(NamedTuple):
       read_proposal: (kind, text) -> (program, inputs) of a proposal, None if it is none.
       show: (kind, triplet) -> the text that requests the missing part; of an induction the triplet
         has the pairs that are shown.
-      ask: (kind, references) -> the text that requests another program and inputs.
+      request: (kind, references) -> the text that requests another program and inputs.
     """
 
     name: str
@@ -74,7 +74,7 @@ class World(NamedTuple):
     read_program: Callable[[str], str | None]
     read_proposal: Callable[[str, str], tuple[str, Sequence[Any]] | None]
     show: Callable[[str, Triplet], str]
-    ask: Callable[[str, Sequence[Triplet]], str]
+    request: Callable[[str, Sequence[Triplet]], str]
 
 
 def split(kind: str, triplet: Triplet) -> tuple[Triplet, Triplet]:
@@ -98,7 +98,7 @@ def propose_prompt(world: World, kind: str, references: Sequence[Triplet]) -> Pr
     """The question for another program with inputs than those that are shown."""
     known = [reference.text() for reference in references]
     answer = {"role": "propose", "kind": kind, "references": known}
-    return Prompt(world.ask(kind, references), answer=answer, kind=f"propose_{kind}")
+    return Prompt(world.request(kind, references), answer=answer, kind=f"propose_{kind}")
 
 
 def is_proposal(prompt: Prompt) -> bool:

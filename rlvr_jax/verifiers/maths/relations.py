@@ -10,12 +10,12 @@ from rlvr_jax.verifiers.maths.formulas.reading import read_formula
 from rlvr_jax.verifiers.maths.formulas.trees import Node, free_symbols, parts, unordered
 from rlvr_jax.verifiers.maths.regions import as_region
 from rlvr_jax.verifiers.maths.values import (
-    Ask,
     Chain,
     Equation,
     Expression,
     Infinity,
     Number,
+    Query,
     Ratio,
     Region,
     Relation,
@@ -29,7 +29,7 @@ _BESIDE = Fraction(1, 10**6)  # of an end, relative to its size
 _ROUNDING = 1e-9
 
 
-def equal_ratios(gold: Value, answer: Value, ask: Ask) -> bool | None:
+def equal_ratios(gold: Value, answer: Value, query: Query) -> bool | None:
     """Whether two ratios a : b : … have equal quotients; a number is the ratio to 1."""
     pair = []
     for value in (gold, answer):
@@ -47,12 +47,12 @@ def equal_ratios(gold: Value, answer: Value, ask: Ask) -> bool | None:
         if None in nodes:
             return False
         verdict = identity.same(*nodes)
-        verdicts.append(ask(crossed) if verdict is None else verdict)
+        verdicts.append(query(crossed) if verdict is None else verdict)
     nothing = [identity.worked_out(read_formula(text)) == 0 for text in (*pair[0], *pair[1])]
     return False if any(nothing) else all_of(verdicts)
 
 
-def equal_relations(gold: Relation | Equation | Region, answer: Value, ask: Ask) -> bool | None:
+def equal_relations(gold: Relation | Equation | Region, answer: Value, query: Query) -> bool | None:
     """As wholes: the differences of both sides are proportional."""
     region = as_region(answer) if isinstance(gold, Relation) else None
     if region is not None and (found := _is_solution(gold, region)) is not None:
@@ -73,8 +73,8 @@ def equal_relations(gold: Relation | Equation | Region, answer: Value, ask: Ask)
     verdict = identity.proportional(*nodes, ordered=sign in ("<", "\\le"))
     below = [p.items[1] for node in nodes for p in parts(node) if p.kind == "quotient"]
     if verdict is False and sign == "=" and any(map(free_symbols, below)):
-        return ask((*texts, "/"))
-    return ask((*texts, "<" if sign in ("<", "\\le") else "=")) if verdict is None else verdict
+        return query((*texts, "/"))
+    return query((*texts, "<" if sign in ("<", "\\le") else "=")) if verdict is None else verdict
 
 
 def equal_statements(gold: Value, answer: Value) -> bool:

@@ -14,7 +14,7 @@ from rlvr_jax.verifiers.maths.formulas.identity import worked_out
 from rlvr_jax.verifiers.maths.formulas.reading import read_formula
 
 # (gold, answer) -> equal? and (gold,) -> readable? None: not known yet.
-Ask = Callable[[tuple[str, ...]], bool | None]
+Query = Callable[[tuple[str, ...]], bool | None]
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ from rlvr_jax.verifiers.maths.comparison import Rules
 from rlvr_jax.verifiers.maths.extract import BOXES, Boxes, agreed, spellings
 from rlvr_jax.verifiers.maths.gradable import is_gradable
 from rlvr_jax.verifiers.maths.parsing import parse_answer
-from rlvr_jax.verifiers.maths.values import Ask
+from rlvr_jax.verifiers.maths.values import Query
 from rlvr_jax.verifiers.pool import WorkerPool
 
 _MAX_WORKERS = 8  # by default
@@ -132,10 +132,10 @@ class MathVerifier:
             grades = []
             for options, found in zip(choices, answers, strict=True):
                 used: set[tuple[str, ...]] = set()
-                ask = functools.partial(_look_up, known, wanted, used)
-                correct = _right(options, found, self._rules, ask)
+                query = functools.partial(_look_up, known, wanted, used)
+                correct = _right(options, found, self._rules, query)
                 if correct is False and self._joined and len(found) > 1:
-                    correct = _right(options, [", ".join(found)], self._rules, ask)
+                    correct = _right(options, [", ".join(found)], self._rules, query)
                 missed = not correct and bool(used & lost)
                 stopped = not correct and not missed and bool(used & late)
                 decided = "digits" if used else "exact"
@@ -173,7 +173,7 @@ class MathVerifier:
         self.close()
 
 
-def _right(golds: list[str], answers: list[str], rules: Rules, ask: Ask) -> bool | None:
+def _right(golds: list[str], answers: list[str], rules: Rules, query: Query) -> bool | None:
     """Whether all answers equal one of the golds; None if none of these can be graded."""
     # {3} is 3 or a set; it is correct if the gold is either.
     given = [
@@ -183,10 +183,10 @@ def _right(golds: list[str], answers: list[str], rules: Rules, ask: Ask) -> bool
     gradable = False
     for gold in golds:
         wanted = parse_answer(gold, rules.choice)
-        if wanted is None or is_gradable(wanted, ask) is False:
+        if wanted is None or is_gradable(wanted, query) is False:
             continue
         gradable = True
-        equal = [any([rules.equal(wanted, value, ask) for value in each]) for each in given]
+        equal = [any([rules.equal(wanted, value, query) for value in each]) for each in given]
         if equal and all(equal):
             return True
     return False if gradable else None
@@ -207,13 +207,13 @@ def check(
     """
     asked = []
 
-    def ask(key: tuple[str, ...]) -> bool:
+    def query(key: tuple[str, ...]) -> bool:
         asked.append(key)
         return equal_expressions(list(key))
 
     tolerance = None if relative_tolerance is None else Fraction(relative_tolerance)
     rules = Rules(choice=choice, percent_is_number=percent_is_number, tolerance=tolerance)
-    right = _right([gold] if isinstance(gold, str) else list(gold), [answer], rules, ask)
+    right = _right([gold] if isinstance(gold, str) else list(gold), [answer], rules, query)
     stage = "gold" if right is None else "digits" if asked else "exact"
     return Grade(None if right is None else float(right), answer=answer, stage=stage)
 

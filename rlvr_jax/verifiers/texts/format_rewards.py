@@ -1,7 +1,7 @@
 """Format rewards for <think>…</think><answer>…</answer>, as published and as `tags` reads it.
 
 Gold: the tag that the prompt has opened, "<think>", or "" if none. The readings differ in the tags
-that they look at. A graded penalty of tags is `TagReport.share` in another scale.
+that they look at. A graded penalty of tags is `TagReport.fraction` in another scale.
 
 Sources: https://github.com/Unakar/Logic-RL (`exact_tags`),
 https://github.com/wenquanlu/prompt-augmentation-GRPO (`tag_fraction`),
@@ -19,7 +19,7 @@ def exact_tags(response: str, opened: str = "") -> bool:
 
 def tag_fraction(response: str, opened: str = "") -> float:
     """Fraction of the tags to write that occur once, in any order."""
-    return tags(response, prefilled=prefilled_tags(opened)).share
+    return tags(response, prefilled=prefilled_tags(opened)).fraction
 
 
 def think_format(response: str, opened: str = "") -> bool:

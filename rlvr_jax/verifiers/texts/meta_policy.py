@@ -67,7 +67,7 @@ def sum_of_points(scores: Sequence[int | None], maxima: Sequence[int]) -> int | 
     return sum(score or 0 for score in scores)
 
 
-def share_of_points(scores: Sequence[int | None], maxima: Sequence[int]) -> float | None:
+def fraction_of_points(scores: Sequence[int | None], maxima: Sequence[int]) -> float | None:
     """Mean of score / maximum over the readable items; None without any, or if one is missing."""
     if len(scores) != len(maxima):
         return None

@@ -21,7 +21,7 @@ def outputs(case, hyper):
         "crossing_k": found.crossing_k,
         "sampling_efficiency_gap": found.efficiency_gap,
         "solvable": [counts.both, counts.second_only, counts.first_only, counts.neither],
-        "subset_share": found.subset_share,
+        "subset_share": found.subset_fraction,
         "accuracy_hist_rl": found.histogram_rl,
         "accuracy_hist_base": found.histogram_base,
         "ppl_base_of_rl": perplexity(logp_of(case, "ref_logits"), data["mask"]),

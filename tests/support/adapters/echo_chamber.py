@@ -4,7 +4,7 @@ import golden_vectors as golden
 import numpy as np
 
 from rlvr_jax.analysis.arrays import binned_mean
-from rlvr_jax.analysis.texts.echo_chamber import format_shares, format_shift
+from rlvr_jax.analysis.texts.echo_chamber import format_fractions, format_shift
 
 LEFT_OUT = {}
 
@@ -17,7 +17,7 @@ def outputs(case, hyper):
     accuracy = binned_mean(data["rewards"], after, number)
     score = binned_mean(data["soft_rewards"], before, number)
     shift = format_shift(
-        format_shares(before, number), format_shares(after, number), accuracy, score
+        format_fractions(before, number), format_fractions(after, number), accuracy, score
     )
     return shift._asdict() | {
         "accuracy_by_format": accuracy,

@@ -184,9 +184,9 @@ def test_nothing_that_can_be_written_raises():
     texts = ["".join(seeds.choices(TOKENS, k=seeds.randint(1, 12))) for _ in range(3000)]
     known: dict = {}
     for text in texts:
-        ask = functools.partial(maths._look_up, known, {}, set())
+        query = functools.partial(maths._look_up, known, {}, set())
         for gold in (text, "1", "x^2", "(1,2)", "{1,2}"):
-            assert maths._right([gold], [text], maths.Rules(), ask) in (True, False, None)
+            assert maths._right([gold], [text], maths.Rules(), query) in (True, False, None)
 
 
 @pytest.mark.parametrize("gold", ["", "foo(", r"\frac{", "9^{9^{9^9}}", "x∈" * 200 + "1"])

@@ -205,7 +205,8 @@ peer = next(o for o in gc.get_objects() if type(o).__name__ == "Peer")
 def f(x):
     for do in ("load", "names", "call", "next", "text", "attribute", "_assert", "run"):
         for number in (0, -1, "0", None, [], 10**9):
-            peer.ask({"do": do, "handle": number, "arguments": {"tuple": []}, "name": "__class__"})
+            arguments = {"tuple": []}
+            peer.query({"do": do, "handle": number, "arguments": arguments, "name": "__class__"})
     return 8
 """,
     "a value of many bytes": "def f(x): return 'x' * 10**7",

@@ -131,7 +131,7 @@ def test_what_is_no_message_is_the_end(line):
     sender = threading.Thread(target=send)
     sender.start()
     with pytest.raises(Gone):
-        Peer(ours, dict).ask({"do": "call"})
+        Peer(ours, dict).query({"do": "call"})
     ours.close()
     sender.join()
 
@@ -140,10 +140,10 @@ def test_both_sides_may_ask_while_they_wait():
     ours, theirs = socket.socketpair()
 
     def doubled(question):
-        more = there.ask({"do": "more"})["value"] if question["n"] else 0
+        more = there.query({"do": "more"})["value"] if question["n"] else 0
         return {"value": 2 * question["n"] + more}
 
-    here = Peer(ours, lambda question: {"value": here.ask({"do": "n", "n": 0})["value"] + 100})
+    here = Peer(ours, lambda question: {"value": here.query({"do": "n", "n": 0})["value"] + 100})
     there = Peer(theirs, doubled)
 
     def serve():
@@ -152,7 +152,7 @@ def test_both_sides_may_ask_while_they_wait():
 
     server = threading.Thread(target=serve)
     server.start()
-    assert here.ask({"do": "n", "n": 4}) == {"value": 108}
+    assert here.query({"do": "n", "n": 4}) == {"value": 108}
     ours.close()
     server.join()
     theirs.close()

@@ -8,8 +8,8 @@ from rlvr_jax.verifiers.texts.meta_policy import (
     Rubric,
     Sample,
     evolve,
+    fraction_of_points,
     read_items,
-    share_of_points,
     sum_of_points,
 )
 
@@ -61,8 +61,8 @@ def test_a_rewritten_rubric_pays_longer_ones_more_by_the_sum_alone():
     before, after = (4, 3), (4, 3, 2)
     maxima = [tuple(item.maximum for item in rubric.items) for rubric in (RUBRIC, new)]
     assert (sum_of_points(before, maxima[0]), sum_of_points(after, maxima[1])) == (7, 9)
-    assert share_of_points(before, maxima[0]) == pytest.approx(0.7)
-    assert share_of_points(after, maxima[1]) == pytest.approx(0.533333, abs=PRINTED)
+    assert fraction_of_points(before, maxima[0]) == pytest.approx(0.7)
+    assert fraction_of_points(after, maxima[1]) == pytest.approx(0.533333, abs=PRINTED)
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def _played(how: Driver, requests, tokenizer):
             if last:
                 continue
             keys[row] = f"solution/{request.round}/{request.number}/{row}/{step}"
-            if (future := how.ask(keys[row], episodes[row], text, how.owns(row))) is not None:
+            if (future := how.request(keys[row], episodes[row], text, how.owns(row))) is not None:
                 waiting[row] = future
         for row, reply in how.replies(keys, waiting).items():
             for name, value in reply.info.items():

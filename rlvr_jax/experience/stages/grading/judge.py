@@ -21,7 +21,7 @@ from rlvr_jax.types.parts import Function, part
 
 @part(at_grading=True, by_row=True)
 def judge(asked: Judge, sampling: Mapping[str, Any] | None = None) -> Stage:
-    """Adds a judge's numbers (`Grade.info`, NaN without a verdict) and its reply (`Grade.said`).
+    """Adds a judge's numbers (`Grade.info`, NaN without a verdict) and its reply (`Grade.reply`).
 
     It judges all responses that the task's verifier graded, before any filter, except those that
     only rate a prompt. The names become the first of `Task.rewards`, so methods use the numbers as
@@ -43,7 +43,7 @@ def judge(asked: Judge, sampling: Mapping[str, Any] | None = None) -> Stage:
         grades = list(batch.grades)
         for row, own, text in zip(rows.tolist(), numbers.tolist(), words, strict=True):
             info[row] = dict(zip(asked.names, own, strict=True))
-            grades[row] = replace(grades[row], said=text)
+            grades[row] = replace(grades[row], reply=text)
         return with_info(replace(batch, grades=grades), info), state, counts
 
     return Stage(apply, rewards=tuple(asked.names))
@@ -102,7 +102,7 @@ def writing(
       who: name of the weights.
     """
 
-    def ask(questions, spending):
+    def query(questions, spending):
         granted = [question for question in questions if spending.take()]
         chats = [question.messages for question in granted]
         attempts = [question.attempt for question in granted]
@@ -116,7 +116,7 @@ def writing(
         return replies + [Reply(None, OVER_BUDGET, calls=0)] * (len(questions) - len(granted))
 
     identity = json.dumps(["policy", who, sorted((sampling or {}).items())])
-    return Call(ask, identity, together=True)
+    return Call(query, identity, together=True)
 
 
 @dataclass(frozen=True)
@@ -143,18 +143,18 @@ def _asked(asked: Judge, texts, policy: JudgingPolicy) -> Verdicts:
     if asked.call is None:
         # A resumed run writes the same replies again: they need not be stored.
         call = writing(policy.actor, f"step {step}", policy.key, policy.sampling)
-        return replace(asked, call=call, replies=Replies()).ask(texts, step)
+        return replace(asked, call=call, replies=Replies()).query(texts, step)
     if asked.call.together:
-        return asked.ask(texts, step)
-    return asked.ask(texts, step, _by_owners, jax.process_count())
+        return asked.query(texts, step)
+    return asked.query(texts, step, _by_owners, jax.process_count())
 
 
-def _by_owners(ask, questions):
+def _by_owners(query, questions):
     """Every process requests replies to a part of the questions, and all get all replies."""
     if jax.process_count() == 1:
-        return alone(ask, questions)
+        return alone(query, questions)
     own = np.array_split(np.arange(len(questions)), jax.process_count())[jax.process_index()]
-    replies = gather([list(reply) for reply in ask([questions[place] for place in own])])
+    replies = gather([list(reply) for reply in query([questions[place] for place in own])])
     return [Reply(*reply) for own in replies for reply in own]
 
 

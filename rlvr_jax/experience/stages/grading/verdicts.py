@@ -8,13 +8,13 @@ from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Actor, Stage
 from rlvr_jax.types.parts import part
 
-__all__ = ["ask_verdict", "asked_rows"]
+__all__ = ["asked_rows", "request_verdict"]
 
 GIVES = frozenset({"asked_tokens", "asked_length", "verdict_ids"})
 
 
 @part(writes=GIVES, by_row=True)
-def ask_verdict(answers: Sequence[str], question: str = "") -> Stage:
+def request_verdict(answers: Sequence[str], question: str = "") -> Stage:
     """Records a question after each response and its possible answers, for `verdict_logp`.
 
     Args:
@@ -24,7 +24,7 @@ def ask_verdict(answers: Sequence[str], question: str = "") -> Stage:
       ValueError: no answers; in a run, an answer that is not one token of the policy's tokenizer,
         or two equal answers.
     """
-    answers = checked_answers("ask_verdict", answers)
+    answers = checked_answers("request_verdict", answers)
 
     def apply(batch, actor, state, turn):
         return asked_rows(batch, actor, answers, question), state, {}
@@ -46,13 +46,13 @@ def asked_rows(batch: Batch, actor: Actor, answers: Sequence[str], question: str
         tokens = list(actor.encode(answer))
         if len(tokens) != 1:
             raise ValueError(
-                f"ask_verdict: answers must be one token each of the policy's tokenizer, got"
+                f"request_verdict: answers must be one token each of the policy's tokenizer, got"
                 f" {answer!r} of {len(tokens)}"
             )
         ids += tokens
     if len({*ids}) < len(ids):
         raise ValueError(
-            f"ask_verdict: answers must be different tokens of the policy's tokenizer, got"
+            f"request_verdict: answers must be different tokens of the policy's tokenizer, got"
             f" {list(answers)} with ids {ids}"
         )
     asked, rows = list(actor.encode(question)) if question else [], len(batch)

@@ -76,14 +76,14 @@ def tournament(
         counts: dict[str, float] = {}
         heard: list[Heard] = []
 
-        def ask(pairs):
+        def query(pairs):
             scores, found, replies = compare(batch, pairs, actor, turn)
             heard.extend(replies)
             for name, count in found.items():
                 counts[name] = counts.get(name, 0.0) + count
             return scores
 
-        rounds = play(players, schedule, ask)
+        rounds = play(players, schedule, query)
         earned = np.zeros(len(batch), batch.rollouts.reward.dtype)
         credit = np.zeros(len(batch), batch.rollouts.reward.dtype)
         for rows, own in zip(players, rounds, strict=True):

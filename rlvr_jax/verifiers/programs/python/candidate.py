@@ -167,16 +167,16 @@ class Side:
     def _remote(self, kind: str, number: int) -> Any:
         """A function or an iterator that calls the other side."""
 
-        def ask(do: str, **more: Any) -> Any:
-            answer = self.peer.ask({"do": do, "handle": number, **more})
+        def query(do: str, **more: Any) -> Any:
+            answer = self.peer.query({"do": do, "handle": number, **more})
             if "value" not in answer:
                 raise RuntimeError("the other side raised")
             return self._values.decode(answer["value"])
 
         def items() -> Iterable[Any]:
-            while found := ask("next"):
+            while found := query("next"):
                 yield found[0]
 
         if kind == "iterator":
             return items()
-        return lambda *arguments: ask("call", arguments=self._values.encode(arguments))
+        return lambda *arguments: query("call", arguments=self._values.encode(arguments))

@@ -62,7 +62,7 @@ class Peer:
         self._answer = answer
         self._rest = bytearray()
 
-    def ask(self, question: dict[str, Any]) -> dict[str, Any]:
+    def query(self, question: dict[str, Any]) -> dict[str, Any]:
         """The answer to a question, while questions of the other side are answered; raises
         `Gone`."""
         self._send(question)

@@ -42,11 +42,11 @@ class Judge:
         "raised"; "value", of a call, with the text; "ended", there was no answer; "large"."""
         setup, function = test.get("setup", ""), test.get("function", "")
         question = {"do": "load", "setup": setup, "function": function}
-        answer = self.ask(question | {"classes": _classes(test.get("code", ""))})
+        answer = self.query(question | {"classes": _classes(test.get("code", ""))})
         if "raised" in answer:
             self._report("program")
         elif test["kind"] == "call":
-            answer = self.ask({"do": "text", "function": function, "arguments": test["args"]})
+            answer = self.query({"do": "text", "function": function, "arguments": test["args"]})
             text = answer.get("text")
             if not isinstance(text, str) or "\n" in text:
                 self._report("raised")
@@ -64,10 +64,10 @@ class Judge:
             else:
                 self._report("passed")
 
-    def ask(self, question: dict[str, Any]) -> dict[str, Any]:
+    def query(self, question: dict[str, Any]) -> dict[str, Any]:
         """Asks the program; if it has ended, so does this process, which no test can catch."""
         try:
-            return self._peer.ask(question)
+            return self._peer.query(question)
         except Gone:
             self._end()
 
@@ -97,7 +97,7 @@ class Judge:
         self._values.known = lambda: {name: names[name] for name in defined(names)}
         tree = ast.parse(code)
         wanted = _undefined(tree) - names.keys() - vars(builtins).keys() | {function} - {""}
-        found = self.ask({"do": "names", "names": sorted(wanted)}).get("value")
+        found = self.query({"do": "names", "names": sorted(wanted)}).get("value")
         for name in wanted:
             if isinstance(found, dict) and name in found:
                 names[name] = self._decode(found[name])
@@ -150,11 +150,11 @@ class Judge:
 
     async def _coroutine(self, number: int) -> Any:
         """Runs in the program when it is awaited here."""
-        return self.result(self.ask({"do": "await", "handle": number}))
+        return self.result(self.query({"do": "await", "handle": number}))
 
     def following(self, handle: int) -> list[Any]:
         """The next values of an iterator: at most one."""
-        found = self.result(self.ask({"do": "next", "handle": handle}))
+        found = self.result(self.query({"do": "next", "handle": handle}))
         if not isinstance(found, list) or len(found) > 1:
             self._end()
         return found
@@ -162,11 +162,11 @@ class Judge:
     def operate(self, name: str, *arguments: Any) -> Any:
         """The result of one of Python's operations in the program."""
         encoded = self._values.encode(arguments)
-        return self.result(self.ask({"do": "operate", "name": name, "arguments": encoded}))
+        return self.result(self.query({"do": "operate", "name": name, "arguments": encoded}))
 
     def state(self, value: Object) -> tuple[str, Any]:
         """The name of an object's class, and its attributes."""
-        found = self.result(self.ask({"do": "state", "handle": value._handle}))
+        found = self.result(self.query({"do": "state", "handle": value._handle}))
         if not isinstance(found, tuple) or len(found) != 2:
             self._end()
         return found
@@ -183,7 +183,7 @@ class Judge:
             "words": {name: encode(value) for name, value in words.items()},
             "back": back,
         }
-        answer = self.ask(question)
+        answer = self.query(question)
         result = self.result(answer)
         if back:
             changed = self._decode(answer.get("arguments"))

@@ -93,10 +93,10 @@ class Function(Object):
 
 
 def _asked(name: str) -> Callable[..., Any]:
-    def ask(self: Object, *arguments: Any) -> Any:
+    def query(self: Object, *arguments: Any) -> Any:
         return self._asks.operate(name, self, *arguments)
 
-    return ask
+    return query
 
 
 def _operator(name: str, reflected: bool = False) -> Callable[[Object, Any], Any]:

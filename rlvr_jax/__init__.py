@@ -55,7 +55,7 @@ _PUBLIC = {
     "pass_at_k": "analysis",
     "token_stats": "kernels.token_stats",
 }
-_ROOMS = (
+_SUBPACKAGES = (
     "analysis",
     "boards",
     "diagnosis",
@@ -83,10 +83,10 @@ __all__ = ["__version__", *_PUBLIC]
 def __getattr__(name: str) -> Any:
     if name in _PUBLIC:
         return getattr(importlib.import_module(f"rlvr_jax.{_PUBLIC[name]}"), name)
-    if name in _ROOMS:
+    if name in _SUBPACKAGES:
         return importlib.import_module(f"rlvr_jax.{name}")
     raise AttributeError(f"module 'rlvr_jax' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_ROOMS])
+    return sorted([*__all__, *_SUBPACKAGES])

@@ -27,7 +27,7 @@ RIGHT_COLUMN = re.compile(
     | told | tells? | said | says? | wants | asks?(?!\ (?:for|to)\b) | drawn
     | draws\ (?:tokens|answers) | (?:right|wrong)\ (?:answers?|responses?|ones?)
     | no\ (?:verdict|grade)s? | shares\ of | a\ share | the\ share | pieces? | seats? | waves?
-    | free\ room | rooms? | kept | visits | begun | joined | claimed | gives
+    | free\ room | rooms | kept | visits | begun | joined | claimed | gives
     | of\ (?:one|your|my|their|its|his)(?:'s)?\ own | one's\ own | anybody(?:'s)? | somebody(?:'s)?
     | the\ latter | the\ former | stands? | lies
     )\b""",

@@ -21,6 +21,9 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 WITHOUT_JAX = ("sandbox", "verifiers")
 """Folders whose subject imports no JAX, and so do their tests."""
 
+HELD: dict[str, int] = {}
+"""The most compilations of a folder in the first tier, of all its processes together."""
+
 # Where processes that tests start store what they compile, one place for all of them.
 PROGRAMS = "RLVR_JAX_PROGRAMS_OF_TESTS"
 if PROGRAMS not in os.environ:
@@ -66,18 +69,41 @@ def pytest_runtest_teardown(item):
         compiled.clear()
 
 
-def pytest_terminal_summary(terminalreporter):
-    """Seconds and compilations of each folder of tests, those of all processes together."""
+def _spent(reporter):
+    """Seconds and compilations by folder, those of all processes together."""
     seconds, counts = Counter(), Counter()
-    for report in itertools.chain.from_iterable(terminalreporter.stats.values()):
+    for report in itertools.chain.from_iterable(reporter.stats.values()):
         if isinstance(report, pytest.TestReport):
             folder = Path(report.nodeid.split("::")[0]).parts[1]
             seconds[folder] += report.duration
             if report.when == "teardown":
                 counts[folder] += dict(report.user_properties).get("compilations", 0)
+    return seconds, counts
+
+
+def _above(config, counts):
+    """The folders that compile more than is held, if the whole first tier was run."""
+    whole = config.args_source == config.ArgsSource.TESTPATHS and not config.option.keyword
+    first = config.option.markexpr == "not slow and not thorough"
+    return [name for name, most in HELD.items() if whole and first and counts[name] > most]
+
+
+def pytest_sessionfinish(session):
+    """The first tier fails if a folder compiles more than is held."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and _above(session.config, _spent(reporter)[1]):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Prints seconds and compilations by folder, and those that are above what is held."""
+    seconds, counts = _spent(terminalreporter)
     terminalreporter.section("seconds and compilations by folder")
     for folder, spent in seconds.most_common():
         terminalreporter.line(f"{spent:8.1f} s {counts[folder]:7} {folder}")
+    for folder in _above(terminalreporter.config, counts):
+        line = f"{folder}: {counts[folder]} compilations, at most {HELD[folder]} are held"
+        terminalreporter.line(f"{line} (tests/conftest.py)", red=True)
 
 
 @pytest.fixture(autouse=True)

@@ -1,8 +1,8 @@
-"""Models on slices, compiled one after the other: whether they fit, and the cost of a step.
+"""Table of models on slices: whether they fit, and the cost of a step.
 
     python -m rlvr_jax.parallel.compile --table docs/results/pods
 
-A row that `rows.jsonl` has of the libtpu that is installed is not compiled again, so the command
+Rows that `rows.jsonl` already has for the installed libtpu are not compiled again. So the command
 may be stopped at any time. `README.md` next to it is written from the rows of all versions.
 """
 
@@ -26,7 +26,7 @@ class Row(NamedTuple):
 
     Fields:
       method: of the run; or `_PAPER`, and the model is a file of `experiments/papers`.
-      options: of the command, besides method, model and slice.
+      options: other options of the command.
     """
 
     method: str
@@ -93,14 +93,14 @@ _PROGRAMS = {"sample": "sampling", "score": "scoring", "update": "update"}
 
 
 def fill_table(folder: Path, say: Callable[[str], None]) -> bool:
-    """Compiles the rows that are missing, each in a process of its own, and writes the page.
+    """Compiles the missing rows, each in a new process, and writes the page.
 
     Args:
-      folder: of rows.jsonl and README.md; made if it is not there.
-      say: called with the compiled row and its result.
+      folder: of rows.jsonl and README.md; created if missing.
+      say: called with lines of progress.
     Returns:
-      Whether every row fits. One that could not be compiled is reported and left out; the next
-      call tries it again.
+      Whether every row fits. A row that could not be compiled is reported and left out. The next
+      call compiles it again.
     """
     try:
         version = metadata.version("libtpu")

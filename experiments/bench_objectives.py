@@ -1,9 +1,9 @@
-"""Prints what each method's objective costs, beside GRPO's: time and memory of loss and gradient.
+"""Measures time and memory of loss and gradient of each method's objective, relative to GRPO's.
 
     python -m experiments.bench_objectives --methods clip_cov siren
 
-Arrays are random, of 512 × 2048 tokens by default. A ratio is the median over repeats of the
-method's time over that of GRPO just before it, so that other load on the machine moves both.
+Arrays are random, of 512 × 2048 tokens by default. A ratio is the median over repeats: a method's
+time / GRPO's time just before it. Other load on the machine changes both.
 """
 
 import argparse

@@ -9,8 +9,8 @@ log_softmax, autodiff), optax's cross entropy (log-prob only), and every impleme
 here. All take turns in every round with one product of the hidden states and the unembedding, so
 other load slows all of them. A ratio is the median over rounds of two times of one round.
 
-The floor is the time of four products at the rate of that one, 2·N·D·V operations each: one
-forward, three backward. Memory is the compiler's, without arguments and results.
+The floor is one such product (2·N·D·V operations) forward and three more backward, at the rate of
+that product. Memory is the compiler's, without arguments and results.
 `xla nucleus` is the entropy of the nucleus, which naive does not have. `processor_to_naive` is the
 ratio of processor time of all threads, which other load changes less. It has no meaning on an
 accelerator.

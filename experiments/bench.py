@@ -54,8 +54,8 @@ class Config:
     """Sizes: quickstart, SmolLM2, S, M, L, Qwen2.5-0.5B. Default: all; SmolLM2 needs its weights,
     Qwen2.5-0.5B an accelerator."""
     micro_batches: tuple[int, ...] = ()
-    """Numbers of micro-batches of a Clip-Cov update to time, with `old_logp` from its first pass and
-    from a scoring pass."""
+    """Numbers of micro-batches of a Clip-Cov update to time, with `old_logp` from its first pass
+    and from a scoring pass."""
     json: bool = False
     """Print one JSON object per size as the last lines."""
     profile: int = 0

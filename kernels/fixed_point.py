@@ -181,7 +181,7 @@ def _check(values, shape, parts):
     if most > NARROW.at_once or most * min(width, math.prod(rows) * parts) > MOST:
         raise ValueError(
             f"masked_means: values must have 1 to {NARROW.at_once} entries along the last axis, at"
-            f" most as many rows and {MOST} entries, got shape {shape} on each of {parts} devices"
+            f" most as many rows, and {MOST} in all, got shape {shape} on each of {parts} devices"
         )
     return most
 

@@ -1,19 +1,18 @@
-"""What a training step costs, part by part, and how far it is from what the machine could do.
+"""Measures the time and memory of a training step, and compares them with a lower bound.
 
-    python -m experiments.bench                        # all pieces of work, one after the other
-    python -m experiments.bench --size S --json        # one of them, one JSON object as last line
+    python -m experiments.bench                        # all sizes, one after the other
+    python -m experiments.bench --size S --json        # one size, a JSON object as last line
     python -m experiments.bench --size S --micro-batches 1 2 4 8
-    python -m experiments.bench --size Qwen2.5-0.5B --profile 20       # where its time goes
+    python -m experiments.bench --size Qwen2.5-0.5B --profile 20       # the 20 longest operations
 
-The pieces of work are the first steps of the quickstart and of SmolLM2, and some of fixed size
-(`experiments.bench_work`). A step is the training loop's own, verification and metrics
-included; times are medians of warm steps. The floor is the time that the matrix products take at
-the rate of a large one in the work's own dtype, or the weights at the speed of memory where that is
-slower, both measured in the same run; `mfu` is the fraction of that rate. It counts the tokens that
-were drawn and no padding; the prompt of every rollout in the update and once per group in the
-sampler; and no pass for old log-probs. `least_s` counts the
-prompt once per group in the update too, what all prompts begin with once for all, and no pass for
-the last token of a response.
+Sizes are the first steps of the quickstart and of SmolLM2, and fixed sizes (`bench_work`). A step
+is one of the training loop, with verification and metrics. Times are medians of warm steps.
+
+The floor is the time of the matrix products at the rate of a large one in the same dtype. If
+reading the weights at the speed of memory is slower, it is that time. Both rates are measured in
+the same run. `mfu` is the fraction of that rate. The floor counts generated tokens without padding
+and no pass for `old_logp`. It counts a prompt per rollout in the update, per group in the sampler.
+`least_s` counts prompts per group, common prompt tokens once, and no last token of a response.
 """
 
 import dataclasses
@@ -49,18 +48,18 @@ from rlvr_jax.types import Rollouts
 
 @dataclass(frozen=True)
 class Config:
-    """Which work, and what is printed; each column of numbers comes from a process of its own."""
+    """Sizes to measure and the output. Each column of numbers comes from a new process."""
 
     size: tuple[str, ...] = ()
-    """Of quickstart, SmolLM2, S, M, L and Qwen2.5-0.5B; none: all, SmolLM2 only where its weights
-    are and the last one only on an accelerator."""
+    """Sizes: quickstart, SmolLM2, S, M, L, Qwen2.5-0.5B. Default: all; SmolLM2 needs its weights,
+    Qwen2.5-0.5B an accelerator."""
     micro_batches: tuple[int, ...] = ()
-    """Time the update of Clip-Cov in so many pieces, with old log-probs of its own pass and with
-    a scoring pass for them."""
+    """Numbers of micro-batches of a Clip-Cov update to time, with `old_logp` from its first pass
+    and from a scoring pass."""
     json: bool = False
-    """One JSON object per size as the last lines."""
+    """Print one JSON object per size as the last lines."""
     profile: int = 0
-    """So many operations of one more step, those that take longest; 0: none."""
+    """Number of longest operations of one more step to print; 0: none."""
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -1,13 +1,13 @@
-"""How long a diagnosis takes, and how much memory: of stored answers, and of weights.
+"""Measures time and memory of a diagnosis of stored responses and of weights.
 
     python -m experiments.bench_diagnosis
     python -m experiments.bench_diagnosis --scorer rlvr_jax/tasks/base_models/brackets --length 32
     python -m experiments.bench_diagnosis --spectra
 
-Answers of random policies are written as `diagnose --keep` does and read again; drawing and scoring
-are not in it. With --scorer the answers are of that policy's tokens and scored as often as a
-diagnosis does it, both draws under both policies: the scorer's own time stands beside that with the
-diagnosis. With --spectra two folders of random weights of SmolLM2-135M's shape are compared, too.
+Responses of random policies are written as `diagnose --keep` does and read again. Sampling and
+scoring are not timed. With --scorer the responses have that policy's tokens and are scored as in a
+diagnosis: both sets under both policies. The scorer's time is printed next to that of the
+diagnosis. With --spectra two folders of random weights of SmolLM2-135M's shape are also compared.
 """
 
 import resource
@@ -45,20 +45,20 @@ SHAPE = policy.ModelConfig(
 
 @dataclass(frozen=True)
 class Config:
-    """How much is diagnosed."""
+    """Amount of data to diagnose."""
 
     tokens: int = 1_000_000
-    """Of all answers together, three draws."""
+    """Tokens of all responses, in three sets."""
     length: int = 256
-    """Tokens of an answer at most; half of it in the mean."""
+    """Most tokens of a response; the mean is half of it."""
     samples: int = 32
-    """Answers to a problem in each draw."""
+    """Responses per problem in each set."""
     scorer: str = ""
-    """Folder of a policy that scores the answers, too; after one call that compiles it."""
+    """Folder of a policy that also scores the responses; compilation is not timed."""
     spectra: bool = False
-    """Compare weights, too."""
+    """Also compare weights."""
     seed: int = 0
-    """Of the answers and the weights."""
+    """Seed of the responses and the weights."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str]) -> None:
     config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     problems = round(2 * config.tokens / (3 * config.samples * config.length))
     if problems < 2:
-        raise ValueError(f"tokens must make two problems at least, got {config.tokens}")
+        raise ValueError(f"tokens must be enough for two problems, got {config.tokens}")
     scorer = policy.load(config.scorer) if config.scorer else None
     vocabulary = scorer[0].config.vocab_size if scorer else VOCABULARY
     with tempfile.TemporaryDirectory() as folder:

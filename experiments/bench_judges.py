@@ -1,9 +1,9 @@
-"""How long judging takes, against its floor.
+"""Measures the time of judging and compares it with its lower bound.
 
-python -m experiments.bench_judges
+    python -m experiments.bench_judges
 
-A server of this command answers every call after a fixed time on loopback, from a process of its
-own. The floor is rows × calls × that time / calls under way at a time: nothing but waiting.
+A server in another process answers each call on loopback after a fixed time. The lower bound is
+the waiting time: rows × calls × that time / calls at a time.
 """
 
 import asyncio
@@ -27,20 +27,20 @@ REPLY = json.dumps(
 
 @dataclass(frozen=True)
 class Config:
-    """What is asked, and how slow the server is."""
+    """Number of calls, and time of the server."""
 
     rows: int = 512
-    """Answers that are judged."""
+    """Responses to judge."""
     calls: int = 2
-    """Questions about each."""
+    """Questions about each response."""
     at_once: int = 32
-    """Calls that are under way at a time."""
+    """Calls at a time."""
     milliseconds: float = 100.0
-    """Until the server answers."""
+    """Time of the server's answer."""
     repeats: int = 3
-    """Measurements, of which the median is printed."""
+    """Number of measurements; the median is printed."""
     serve: bool = False
-    """Be the server: prints its address and ends with its input."""
+    """Run the server: it prints its address and ends with its input."""
 
 
 async def _answer(reader, writer, seconds: float) -> None:

@@ -1,25 +1,24 @@
-"""Time and memory of `token_stats` beside what one would write instead.
+"""Measures time and memory of `token_stats` and of simpler implementations.
 
     python -m experiments.bench_kernels
     python -m experiments.bench_kernels --shapes 4096x512x8192 --dtypes bfloat16 --repeats 5 --json
     python -m experiments.bench_kernels --shapes 2048x896x151936 --programs naive xla
 
-For each shape (tokens x width x vocabulary) and dtype it times, one after the other in every round,
-so that a busy machine slows all of them: one product of the hidden states and the unembedding; the
-naive version (float32 logits, log_softmax, autodiff); optax's cross entropy (log-prob only); and
-every implementation that runs here. A ratio is the median over rounds of two times of one round.
+Timed for each shape (tokens x width x vocabulary) and dtype are the naive version (float32 logits,
+log_softmax, autodiff), optax's cross entropy (log-prob only), and every implementation that runs
+here. All take turns in every round with one product of the hidden states and the unembedding, so
+other load slows all of them. A ratio is the median over rounds of two times of one round.
 
-The floor is 2·N·D·V operations forward and 6·N·D·V more backward (one recomputation, two products)
-at the rate of that one product. Memory is what the compiler sets aside besides arguments and
-results. `xla nucleus` is the entropy of the nucleus, which naive does not have.
-`processor_to_naive` compares the processor time of all threads, which other programs on the machine
-move less; it means nothing on an accelerator.
+The floor is one such product (2·N·D·V operations) forward and three more backward, at the rate of
+that product. Memory is the compiler's, without arguments and results.
+`xla nucleus` is the entropy of the nucleus, which naive does not have. `processor_to_naive` is the
+ratio of processor time of all threads, which other load changes less. It has no meaning on an
+accelerator.
 
-A second table has the fraction of the time that remains if only some tokens count. Where `libtpu`
-is installed, a third one has the TPU kernel compiled ahead of time: temporary memory, fraction of
-the matrix units' slots in use by the static schedule, and milliseconds at the chip's peak and at
-that fraction (`tpu_schedule`); no TPU is needed, and none of it is a measurement. With
-`--programs` neither is made, unless `--chips` asks for the third.
+A second table has the fraction of the time for selected tokens. With `libtpu` installed, a third
+table has the TPU kernel, compiled ahead of time. It shows temporary memory, the fraction of the
+matrix units' slots in use, and milliseconds at the chip's peak and at that fraction. It needs
+no TPU and is not a measurement. `--programs` omits both tables; `--chips` adds the third.
 """
 
 import argparse
@@ -260,9 +259,9 @@ def selection(shape: tuple[int, int, int], dtype: DTypeLike, repeats: int) -> li
 
 
 def compiled(chips: Iterable[str]) -> list[dict[str, Any]]:
-    """Rows of the third table: what `tpu_schedule` says of each chip and shape, in bfloat16.
+    """Rows of the third table: `tpu_schedule` for each chip and shape, in bfloat16.
 
-    Each is made by a process of its own, because libtpu reads where to write when it is loaded.
+    Each row needs a new process, because libtpu reads its output folder when it is loaded.
 
     Raises:
       subprocess.CalledProcessError: a kernel does not compile.
@@ -282,9 +281,9 @@ def main(arguments: Iterable[str] | None = None) -> None:
     """Prints the tables, or their rows as one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--shapes", nargs="+", default=_SHAPES, help="tokens x width x vocabulary")
-    parser.add_argument("--dtypes", nargs="+", default=["float32", "bfloat16"])
+    parser.add_argument("--dtypes", nargs="+", default=["float32", "bfloat16"], help="of inputs")
     parser.add_argument("--programs", nargs="+", default=(), help="some of the contestants only")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=3, help="rounds (3)")
     parser.add_argument(
         "--chips",
         nargs="*",

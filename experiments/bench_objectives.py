@@ -1,9 +1,9 @@
-"""Prints what each method's objective costs, beside GRPO's: time and memory of loss and gradient.
+"""Measures time and memory of loss and gradient of each method's objective, relative to GRPO's.
 
     python -m experiments.bench_objectives --methods clip_cov siren
 
-Arrays are random, of 512 × 2048 tokens by default. A ratio is the median over repeats of the
-method's time over that of GRPO just before it, so that other load on the machine moves both.
+Arrays are random, of 512 × 2048 tokens by default. A ratio is the median over repeats: a method's
+time / GRPO's time just before it. Other load on the machine changes both.
 """
 
 import argparse
@@ -94,9 +94,9 @@ def main(arguments: list[str] | None = None) -> None:
         prog="python -m experiments.bench_objectives", description=__doc__
     )
     parser.add_argument("--methods", nargs="*", default=names(), help="all by default")
-    parser.add_argument("--rows", type=int, default=512)
-    parser.add_argument("--tokens", type=int, default=2048)
-    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--rows", type=int, default=512, help="responses of the batch (512)")
+    parser.add_argument("--tokens", type=int, default=2048, help="tokens of a response (2048)")
+    parser.add_argument("--repeat", type=int, default=5, help="timed calls of each method (5)")
     parser.add_argument("--json", action="store_true", help="one object per line")
     options = parser.parse_args(arguments)
     baseline, own, memory = _program(BASELINE, options.rows, options.tokens)

@@ -1,7 +1,7 @@
-"""The cost of a run: `python -m experiments.bench_sandbox`.
+"""Measures the cost of a run in the sandbox: `python -m experiments.bench_sandbox`.
 
-An empty program in a warm sandbox and in a bare interpreter (`-I -S`), in turns, so that other load
-of the machine meets both.
+An empty program runs in a warm sandbox and in a bare interpreter (`-I -S`). They take turns, so
+other load of the machine slows both.
 """
 
 import argparse
@@ -36,16 +36,16 @@ def measured(rounds: int) -> dict[str, list[float]]:
 def main() -> None:
     """Prints the medians, the least and the ratio."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=200, help="number of runs of each (200)")
     seconds = measured(parser.parse_args().rounds)
     for name, values in seconds.items():
         median, least = statistics.median(values), min(values)
-        print(f"{name:18} {1e3 * median:6.1f} ms in the middle, {1e3 * least:6.1f} ms at best")
+        print(f"{name:18} {1e3 * median:6.1f} ms median, {1e3 * least:6.1f} ms least")
     warm, bare = seconds.values()
     ratios = sorted(a / b for a, b in zip(warm, bare, strict=True))
     print(
-        f"ratio {statistics.median(warm) / statistics.median(bare):.2f} of the middles,"
-        f" {min(warm) / min(bare):.2f} of the least, {statistics.median(ratios):.2f} in the middle"
+        f"ratio of medians {statistics.median(warm) / statistics.median(bare):.2f},"
+        f" of the least {min(warm) / min(bare):.2f}, median ratio {statistics.median(ratios):.2f}"
     )
 
 

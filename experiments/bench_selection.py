@@ -1,14 +1,13 @@
-"""Prints what choosing over a batch costs: covariance, the choices made from it, a quantile.
+"""Measures selection over a batch: covariance, selections of tokens, a quantile.
 
     python -m experiments.bench_selection
     python -m experiments.bench_selection --rows 128 --tokens 1024 --repeats 9 --json
 
-Every operation is timed beside what one would write instead ("plain"): means of floats, and a sort
-of the whole batch. Programs take turns in every round, so other load on the machine slows all of
-them. `processor` is the least time over the rounds of all threads of this process, which other
-programs move less, in milliseconds; `to_plain` is the median over rounds of its ratio. Three
-quarters of the tokens are on the mask, and 0.2 % of those are chosen. For TPUs see
-`experiments.selection_schedule`.
+Every operation is compared with a plain version: means of floats, and a sort of the whole batch.
+They take turns in every round, so other load on the machine slows all of them. `processor` is the
+processor time of all threads in milliseconds, the least of the rounds. Other load changes it less.
+`to_plain` is the median over rounds of its ratio to the plain version. Three quarters of the tokens
+are on the mask, and 0.2 % of those are selected. For TPUs see `experiments.selection_schedule`.
 """
 
 import argparse
@@ -28,8 +27,8 @@ from rich.console import Console
 from rlvr_jax.experiments.bench_kernels import PROCESSOR, WALL, filled, ratio, timed_rounds
 from rlvr_jax.kernels import selection
 
-_FRACTION = 0.002
-_FRACTION = 0.8
+_CHOSEN = 0.002  # fraction of the tokens on the mask
+_QUANTILE = 0.8
 
 Values = Float[Array, "B T"]
 _Mask = Bool[Array, "B T"]
@@ -52,7 +51,7 @@ def _sorted_top_k(values: Values, eligible: _Mask, k: int | Int[Array, ""]) -> _
 def _sorted_quantile(values: Values, mask: _Mask) -> Float[Array, ""]:
     """With linear interpolation, from a sort."""
     ordered = jnp.sort(jnp.where(mask, values, jnp.inf).ravel())
-    position = _FRACTION * (jnp.sum(mask, dtype=jnp.int32) - 1).astype(values.dtype)
+    position = _QUANTILE * (jnp.sum(mask, dtype=jnp.int32) - 1).astype(values.dtype)
     below = jnp.floor(position)
     low, high = (ordered[below.astype(jnp.int32) + i] for i in (0, 1))
     return low + (position - below) * (high - low)
@@ -85,7 +84,7 @@ ARGUMENTS: dict[str, Callable[[_Inputs], tuple[Any, ...]]] = {
     "top_k": lambda x: (x.logp, x.mask, x.k, x.rollout_id),
     "top_covariance": lambda x: (x.advantage, x.logp, x.mask, x.k, x.rollout_id),
     "random_subset": lambda x: (x.mask, x.k, x.key, x.rollout_id),
-    "quantile": lambda x: (x.logp, x.mask, _FRACTION),
+    "quantile": lambda x: (x.logp, x.mask, _QUANTILE),
 }
 
 
@@ -102,7 +101,7 @@ def random_inputs(rows: int, tokens: int) -> _Inputs:
     mask = np.arange(tokens) < length[:, None]
     advantage = np.repeat(random.normal(size=(rows, 1)), tokens, axis=1).astype(np.float32)
     logp = -random.exponential(size=mask.shape).astype(np.float32)
-    k = np.int32(max(_FRACTION * mask.sum(), 1))
+    k = np.int32(max(_CHOSEN * mask.sum(), 1))
     arrays = advantage, logp, mask, k, np.arange(rows, dtype=np.int32)
     return _Inputs(*map(jnp.asarray, arrays), jax.random.key(0))
 
@@ -135,9 +134,9 @@ def measure(rows: int, tokens: int, repeats: int) -> list[dict[str, Any]]:
 def main(arguments: Iterable[str] | None = None) -> None:
     """Prints the table, or its rows as one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rows", type=int, default=512)
-    parser.add_argument("--tokens", type=int, default=2048)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--rows", type=int, default=512, help="responses of the batch (512)")
+    parser.add_argument("--tokens", type=int, default=2048, help="tokens of a response (2048)")
+    parser.add_argument("--repeats", type=int, default=5, help="rounds (5)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
     device = jax.devices()[0].device_kind

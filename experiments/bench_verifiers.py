@@ -1,14 +1,14 @@
-"""How many grades a second each verifier gives, and the longest time of one.
+"""Measures the grades per second of each verifier, and the longest time of a grade.
 
     python -m experiments.bench_verifiers
     python -m experiments.bench_verifiers --tasks brackets sql --rows 512
     python -m experiments.bench_verifiers --types
 
-First the tasks that ship, then the checks that none of them uses, each with one answer that is
-right and one that is not. `rate` is of one call with both in turns, as a step makes it, after a
-call that starts what the verifier needs; where a number may stand before an answer no response is
-asked twice, so that nothing is remembered. `worst` is the longest grade of one hostile text alone:
-megabytes, brackets and boxes without end, towers of powers, programs that run for ever.
+The shipped tasks come first, then the checks that no task uses. Each has a correct and an incorrect
+answer. `rate` is of one call with both in turns, as in a step, after a warm-up call. Responses
+differ where a number can precede an answer, so that grades are not cached. `worst` is the longest
+grade of one hostile text: megabytes, brackets and boxes without end, towers of powers, programs
+that run for ever.
 """
 
 import itertools
@@ -46,7 +46,7 @@ HOSTILE = {
 
 
 class Rule(NamedTuple):
-    """A check without a task of its own: an answer, and golds that find it right and wrong."""
+    """A check that no task uses: an answer, and golds for which it is correct and incorrect."""
 
     check: Check
     golds: tuple[Any, Any]
@@ -153,10 +153,10 @@ FIRST = 100  # so that all numbers are as long
 
 @dataclass(frozen=True)
 class Config:
-    """What is timed."""
+    """Tasks and texts to time."""
 
     tasks: tuple[str, ...] = ()
-    """Names of tasks and of checks; empty: all that can be made here."""
+    """Names of tasks and of checks; empty: all that can be built here."""
     rows: int = 512
     """Responses of the call that is timed."""
     types: bool = False

@@ -1,10 +1,10 @@
-"""The pieces of work that `experiments.bench` times, each as a run that is ready to step.
+"""The sizes that `experiments.bench` times, each as a run that is ready to step.
 
-`quickstart` and `SmolLM2` are the first steps of those programs, with GRPO. S, M and L are fixed:
-a random policy of Qwen2's shape in float32, prompts of 32 tokens, exactly 64 new ones (there is no
-stop token), temperature 1, reward the fraction of even token ids, GRPO, Adam, one update on the
-whole batch. `Qwen2.5-0.5B` is one more of that kind, made for an accelerator: products in bfloat16,
-256 new tokens.
+`quickstart` (GRPO) and `SmolLM2` (GDPO) are the first steps of those commands. S, M and L have a
+random policy of Qwen2's shape in float32. Prompts have 32 tokens, responses exactly 64 (there is no
+stop token), at temperature 1. The reward is the fraction of even token ids. The method is GRPO with
+Adam and one update per batch. `Qwen2.5-0.5B` is a size for an accelerator, with products in
+bfloat16 and 256 new tokens.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ PROMPT_TOKENS, SAMPLES = 32, 8
 
 @dataclass(frozen=True)
 class Work:
-    """One fixed size: the policy's shape, the prompts of a step, and how many steps are timed."""
+    """A fixed size: the policy's shape, prompts of a step, and number of timed steps."""
 
     model: ModelConfig
     prompts: int
@@ -71,10 +71,10 @@ _FIXED = {
     ),
 }
 ACCELERATED = ("Qwen2.5-0.5B",)
-"""Pieces of work for an accelerator, which a CPU is not asked for unless they are named."""
+"""Sizes for an accelerator. A CPU measures them only if they are named."""
 _PROGRAMS = {"quickstart": ("brackets", "grpo"), "SmolLM2": ("arithmetic", "gdpo")}
 STEPS = {"quickstart": 7, "SmolLM2": 5, **{size: work.steps for size, work in _FIXED.items()}}
-"""All pieces of work, and how many warm steps of each are timed."""
+"""All sizes, and the number of timed warm steps of each."""
 
 
 def prepared(size: str, folder: str, method: str = "", micro_batches: int | None = None) -> Run:
@@ -82,8 +82,8 @@ def prepared(size: str, folder: str, method: str = "", micro_batches: int | None
 
     Args:
       folder: for the random policy of a fixed size.
-      method: empty: GRPO, or the first one of the program.
-      micro_batches: of an update; None: as many as the program takes, or are usual.
+      method: empty: GRPO, or the method of the command.
+      micro_batches: of an update; None: the default of the command or of a run.
     Raises:
       ValueError: SmolLM2's weights are not installed.
     """

@@ -1,13 +1,12 @@
-"""What one round of a search costs on a TPU, by the compiler's static schedule. No TPU is needed.
+"""Estimates a round of a search on a TPU by the compiler's static schedule. No TPU is needed.
 
     python -m experiments.selection_schedule v5e --rows 512 --tokens 2048
 
-A search for a threshold spends its time in counting the tokens that reach a candidate. The compiler
-of PyPI's `libtpu` writes down the instruction bundles of XLA's fusion, which counts for one
-candidate and settles one bit of the threshold, and of the kernel of `selection_tpu`, which counts
-for 15 and settles four. The kernel's loops are counted as often as they run. A bundle is a cycle as
-long as nothing waits; a schedule does not wait for memory, so this is an estimate and no
-measurement.
+A search for a threshold mostly counts the tokens that reach a candidate. The compiler of PyPI's
+`libtpu` writes the instruction bundles of two implementations. XLA's fusion counts for a candidate
+and determines one bit of the threshold. The kernel of `selection_tpu` counts for 15 candidates and
+determines four bits. The kernel's loops count as often as they run. A bundle is a cycle as long as
+nothing waits. A schedule does not wait for memory, so this is an estimate, not a measurement.
 """
 
 import argparse
@@ -61,9 +60,9 @@ def _compile(chip, rows, tokens):
 def main() -> None:
     """Compiles both forms for the chip and prints one JSON object about them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("chip", choices=TOPOLOGIES)
-    parser.add_argument("--rows", type=int, default=512)
-    parser.add_argument("--tokens", type=int, default=2048)
+    parser.add_argument("chip", choices=TOPOLOGIES, help="kind of TPU")
+    parser.add_argument("--rows", type=int, default=512, help="responses of the batch (512)")
+    parser.add_argument("--tokens", type=int, default=2048, help="tokens of a response (2048)")
     args = parser.parse_args()
     jax.config.update("jax_platforms", "cpu")  # no TPU is looked for
     with tempfile.TemporaryDirectory() as folder:

@@ -1,10 +1,10 @@
-"""How busy the TPU kernel keeps the matrix units, by the compiler's static schedule. No TPU needed.
+"""Estimates how busy the TPU kernel keeps the matrix units, by the static schedule; needs no TPU.
 
     python -m experiments.tpu_schedule v5e --width 3584 --vocabulary 152064
 
 The compiler of PyPI's `libtpu` records the units that each instruction bundle uses. The result is
-the fraction of the matrix units' slots in use in the bundles of one step of the grid; branches that
-a step in the middle does not take are left out. It is an estimate and no measurement: a schedule
+the fraction of the matrix units' slots in use in the bundles of one step of the grid. Branches that
+a step in the middle does not take are left out. It is an estimate, not a measurement: a schedule
 does not wait for memory.
 """
 
@@ -33,7 +33,7 @@ _MATRIX_UNIT = "MATMUL"
 
 
 class Schedule(NamedTuple):
-    """What the dump says of a kernel.
+    """Schedule of a kernel.
 
     Fields:
       bundles: instruction bundles that a step of the grid runs through.
@@ -112,7 +112,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("chip", choices=TOPOLOGIES, help="the kind of TPU")
     parser.add_argument("--tokens", type=int, default=8192, help="rows of hidden states")
-    parser.add_argument("--width", type=int, default=3584, help="of the hidden states")
+    parser.add_argument("--width", type=int, default=3584, help="width of the hidden states")
     parser.add_argument("--vocabulary", type=int, default=152064, help="rows of the unembedding")
     parser.add_argument(
         "--needs", nargs="+", default=SECOND_ORDER, metavar="STATISTIC", help="fields of TokenStats"

@@ -97,8 +97,8 @@ class Coefficients(NamedTuple):
 
     Fields:
       logsumexp: log Σ e^z, to get log p from a recomputed logit.
-      alpha, c, beta, gamma, delta, epsilon: factors of p, 1[v = y], p log p, p², p² log p and
-        p (log p)².
+      alpha, c, beta: factors of p, 1[v = y], p log p.
+      gamma, delta, epsilon: factors of p², p² log p, p (log p)².
       second: factor of e^rz / Σ e^rz.
       second_ratio, second_logsumexp: r and log Σ e^rz.
     """

@@ -1,23 +1,23 @@
 """Means whose bits depend neither on the order of the values nor on how they are sharded.
 
-A floating-point sum depends on its order, hence on the number of devices, and a threshold next to a
-rounded mean then chooses other tokens. Integers add in any order. With 2^e above the largest |x|,
+A floating-point sum depends on its order, and so on the number of devices. A threshold next to a
+rounded mean then selects other tokens. Integers add in any order. With 2^e above the largest |x|,
 
     x · 2^-e = Σ_i limb_i · 2^(-b i) + rest,   i = 1 … n,   0 ≤ rest < 2^(-b n),
 
-limb_1 in [-2^b, 2^b) and the others in [0, 2^b). Every limb is summed by itself as an integer,
-first along the last axis and then over the rest; carries between the two keep the sums small. Only
-the few digits of the end result become one floating-point number.
+limb_1 in [-2^b, 2^b) and the others in [0, 2^b). Each limb is summed as an integer, first along
+the last axis, then over the rest. Carries between the two keep the sums small. The digits of the
+result become one floating-point number at the end.
 
-| | b · n | exact down to | values along the last axis, and rows, at most |
+| | b · n | exact down to | most values along the last axis, and most rows |
 |---|---|---|---|
 | float32 | 18 · 2 | 2^(e - 36) | 2^12 |
 | float32 | 12 · 3 | 2^(e - 36) | 2^18 |
 | float64 | 42 · 2 | 2^(e - 84) | 2^18 |
 
-So a value above 2^-12 (2^-31) of the largest one is summed exactly, and what is cut off of smaller
-ones moves the mean by less than 2^(e - 36) (2^(e - 84)), always downwards. The mean is then rounded
-four times. How a float32 is cut changes no bit. Values of less than 2^(e - 126) may count as 0.
+A value above 2^-12 (float64: 2^-31) of the largest one is summed exactly. Smaller values are cut,
+which moves the mean down by less than 2^(e - 36) (float64: 2^(e - 84)). The mean is then rounded
+four times. Both cuts of float32 have the same bits. Values below 2^(e - 126) may count as 0.
 """
 
 import math
@@ -32,13 +32,13 @@ MOST = 2**30
 
 
 class Limbs(NamedTuple):
-    """How a number is cut.
+    """Cut of a number into limbs.
 
     Fields:
       bits: b.
       number: n.
       dtype: of limbs and their sums.
-      at_once: so many limbs can be added, with bits for a carry and the sign.
+      at_once: most limbs in a sum, with bits for a carry and the sign.
     """
 
     bits: int
@@ -52,7 +52,7 @@ DOUBLE = Limbs(42, 2, jnp.int64, 2**18)
 
 
 def limbs_for(dtype: jnp.dtype, num_values: int) -> Limbs:
-    """The fewest limbs of which `num_values` can be added at once."""
+    """The fewest limbs whose sums hold `num_values` values."""
     if dtype == jnp.float64:
         return DOUBLE
     return WIDE if num_values <= WIDE.at_once else NARROW
@@ -125,12 +125,12 @@ def _limb_sums(x, exponent, limbs):
 
 
 class Totals(NamedTuple):
-    """How numbers of all tokens are brought together; the defaults leave it to the partitioner.
+    """Sums over the tokens of all devices; the defaults leave them to the partitioner.
 
     Fields:
       add, largest: from the sum or maximum of this device's tokens to that of all tokens.
       limb_sums: as `plain_limb_sums`, of this device's tokens.
-      parts: over how many devices the tokens are split.
+      parts: number of devices that split the tokens.
     """
 
     add: Callable[[Array], Array] = lambda x: x
@@ -149,7 +149,7 @@ def masked_means(
     Args:
       values: of one dtype, float32 or float64, in the shape of the mask.
       mask: the values that count; the others are not read.
-      totals: if the arrays are a device's part, how the parts are brought together.
+      totals: sums over devices, if the arrays are one device's part.
     Returns:
       NaN for an array that is not finite on the mask.
     Raises:
@@ -180,8 +180,8 @@ def _check(values, shape, parts):
     most = max(width, math.prod(rows) * parts)
     if most > NARROW.at_once or most * min(width, math.prod(rows) * parts) > MOST:
         raise ValueError(
-            f"masked_means: values must have 1 to {NARROW.at_once} entries along the last axis and"
-            f" as many rows at most, {MOST} in all, got shape {shape} on each of {parts} devices"
+            f"masked_means: values must have 1 to {NARROW.at_once} entries along the last axis, at"
+            f" most as many rows, and {MOST} in all, got shape {shape} on each of {parts} devices"
         )
     return most
 

@@ -1,8 +1,8 @@
 """The backward pass: gradients of tiles of logits, recomputed and contracted at once.
 
-Vocabulary tiles are the outer loop, so a tile of the unembedding's gradient is finished and written
-once, in the unembedding's dtype, and the only array that is accumulated over the whole loop is the
-gradient of the hidden states. Tokens whose cotangents are all 0 are not visited.
+Vocabulary tiles are the outer loop. A tile of the unembedding's gradient is finished and written
+once, in the unembedding's dtype. Only the gradient of the hidden states is accumulated over the
+loop. Tokens whose cotangents are all 0 are skipped.
 """
 
 from functools import partial

@@ -1,16 +1,16 @@
-"""Entropy of the nucleus: of the smallest set of tokens whose mass reaches top_p.
+"""Entropy of the nucleus, the smallest set of tokens whose mass reaches top_p.
 
-With e = e^d relative to the largest logit and s0 = Σ e, the nucleus is {v: e_v ≥ t}, where t is
-the largest number such that Σ e 1[e ≥ t] ≥ top_p s0. So equal probabilities are in or out together,
-and no order of the vocabulary is needed. The search bisects the bits of t, which for numbers ≥ 0
-are ordered as the numbers are: it ends at the exact threshold, after 30 rounds in float32.
+Let e = e^d relative to the largest logit and s0 = Σ e. The nucleus is {v: e_v ≥ t}, with t the
+largest number such that Σ e 1[e ≥ t] ≥ top_p s0. Equal probabilities are in or out together, and
+the vocabulary needs no order. The search bisects the bits of t. Numbers ≥ 0 have the order of their
+bits, so the search finds the exact threshold, after 30 rounds in float32.
 
 With n0, n1 = Σ e, Σ e d over the nucleus:
 
     H = log n0 - n1 / n0      dH/dz_v = -q_v (log q_v + H),  q = p / (mass of the nucleus) inside it
 
-The set itself is a constant of the gradient. Some definitions leave out the token that reaches
-top_p: then the nucleus is {v: e_v > t}, and may be empty, with H = 0.
+The set is a constant of the gradient. Some definitions exclude the token that reaches top_p: the
+nucleus is then {v: e_v > t} and can be empty, with H = 0.
 """
 
 from collections.abc import Callable
@@ -27,11 +27,11 @@ _Total = Callable[..., Array]
 
 
 class Nucleus(NamedTuple):
-    """What the backward pass has to know, or its numbers per token; all [n].
+    """Residuals of the backward pass, or its numbers per token; all [n].
 
     Fields:
-      threshold: a log-prob between those inside and those outside the nucleus, so that another
-        rounding of a logit does not move it across.
+      threshold: a log-prob between those inside and outside. Another rounding of a logit does not
+        move it across.
       log_mass: log of the nucleus' probability.
       entropy: H.
       factor: -dL/dH, with the factor 1 / T of dz/dx; None in the forward pass.
@@ -58,7 +58,7 @@ def entropy(
     Args:
       include_crossing: whether the tokens at the threshold belong to it.
       group: rows to search at a time, a divisor of n; None is all.
-      exp, shift: e^d and d, 0 and anything finite for entries that are not in the vocabulary.
+      exp, shift: e^d and d. Removed entries of the vocabulary have 0 and any finite number.
       s0: Σ e^d over the whole vocabulary.
       total: sums [n, V] over the vocabulary to [n], over all devices that hold a part of it.
     """

@@ -1,10 +1,10 @@
 """The differentiable operation of `token_stats`, on one device or over a mesh.
 
-One custom VJP joins whichever implementation made the streaming sums, the statistics of rows and
-the one backward pass. Under a mesh each of the two passes is a `shard_map` of its own, because
-automatic partitioning would gather hidden states and the unembedding for the loops over tiles:
-tokens are split over data and fsdp, the vocabulary over tensor. What crosses devices is one pmax
-and one psum of numbers per token forward, and the gradients' psum backward.
+One custom VJP combines the streaming sums of any implementation, the statistics of rows and the
+one backward pass. With a mesh, each pass is a `shard_map`: tokens are split over data and fsdp, the
+vocabulary over tensor. Automatic partitioning would gather hidden states and the unembedding for
+the loops over tiles. Devices exchange one pmax and one psum of numbers per token in the forward
+pass, and a psum of the gradients in the backward pass.
 """
 
 import dataclasses
@@ -46,7 +46,7 @@ DIFFERENTIABLE = (
 
 
 class _Saved(NamedTuple):
-    """What the forward pass leaves for the backward pass, [N] each; 0 for inactive tokens.
+    """Residuals of the forward pass, [N] each; 0 for inactive tokens.
 
     Fields:
       stats: all that was computed, more than was requested.
@@ -72,7 +72,7 @@ def on_mesh(plan: Plan, mesh: Mesh | None, policy: Policy) -> Plan:
     if policy.unembedding.shape[0] % parts:
         raise ValueError(
             f"token_stats: the mesh axis {_VOCABULARY_AXIS} must divide the vocabulary, got size"
-            f" {parts} and V = {policy.unembedding.shape[0]}; pad the unembedding, with a bias of"
+            f" {parts} and V = {policy.unembedding.shape[0]}. Pad the unembedding, with a bias of"
             " -inf for the added entries"
         )
     vocabulary_axis = _VOCABULARY_AXIS if parts > 1 else None
@@ -85,8 +85,8 @@ def statistics(plan: Plan, policy: Policy, other: OtherPolicy | None, tokens: To
     """The statistics `plan.needs`; those of inactive tokens are 0. Reverse mode only.
 
     Args:
-      policy, other, tokens: all of them, over all devices. A number of tokens that the mesh does
-        not divide is filled up with inactive ones.
+      policy, other, tokens: of all devices. Inactive tokens are added until the mesh divides
+        their number.
     """
     size = policy.hidden.shape[0]
     missing = -size % math.prod(plan.mesh.shape[axis] for axis in plan.token_axes)

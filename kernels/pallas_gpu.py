@@ -1,10 +1,10 @@
 """Token statistics on GPU: a Triton kernel for the sums, forward only, on request.
 
-A program has a block of tokens and a part of the vocabulary, walks the part in tiles, and holds
-the sums in registers; `algebra.merge` merges the parts outside. Nothing is accumulated over an axis
-of the grid, as the programs of a GPU run in any order: a body written for TPU would compile here
-and race. The parts depend only on the size of the vocabulary, so a token's bits do not depend on
-the number of tokens.
+A Triton program has a block of tokens and a part of the vocabulary. It walks the part in tiles and
+holds the sums in registers. `algebra.merge` merges the parts outside. The programs of a GPU run in
+any order, so nothing is accumulated over an axis of the grid. A body written for TPU would compile
+here and race. The parts depend only on the size of the vocabulary, so a token's bits do not depend
+on the number of tokens.
 
     grid: parts x blocks of tokens; neighbours share hidden states, which then stay in L2
     tile: z [n, v] = Σ h [n, d] w [v, d]^T over chunks of the width, then one update of the sums
@@ -32,7 +32,7 @@ _MOST_ELEMENTS = 2**31
 
 
 def obstacle(plan: Plan, policy: Policy) -> str | None:
-    """Why the kernel cannot make these sums on the device that is traced for; None if it can."""
+    """The reason why the kernel cannot run on the device that is traced for; None if it can."""
     del plan
     platform, kind = tpu_blocks.device()
     if platform not in ("gpu", "cuda"):

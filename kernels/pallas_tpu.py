@@ -1,19 +1,19 @@
 """Token statistics on TPU: a Mosaic kernel for the sums, forward only.
 
-The tile of logits is transposed, z [v, n] = W h^T, tokens on lanes. Sums over the vocabulary then
-run down the sublanes and the vector registers, and never across lanes; the kernel does not even
-add the eight sublanes of a register but keeps eight sets of sums per token, each over every eighth
-entry, which `algebra.merge` merges outside.
+The tile of logits is transposed, z [v, n] = W h^T, with tokens on lanes. Sums over the vocabulary
+run down the sublanes and the vector registers, never across lanes. The kernel does not add the
+eight sublanes of a register. It has eight sets of sums per token, each over every eighth entry,
+which `algebra.merge` merges outside.
 
     grid: blocks of tokens (in any order) x pairs of vocabulary tiles (in order)
     step j:  left  = W[2j] h^T        while right, the last tile of step j - 1, is absorbed
              right = W[2j + 1] h^T    while left is absorbed
 
-So the vector units work on one tile while the matrix units make the next one. The tiles are two
-arrays, not two halves of one: with an index that is not constant the compiler cannot tell that a
-write to one and a read of the other do not meet. No logit is masked: the pairs' remainder of the
-vocabulary is copied, filled up, and goes through the kernel once more, in one pair of smaller
-tiles; lanes past the last token hold arbitrary values, since no lane reads another one.
+The vector units work on one tile while the matrix units compute the next one. The tiles are two
+arrays, not two halves of one. With a variable index, the compiler cannot prove that a write to one
+half and a read of the other do not overlap. No logit is masked. The remainder of the
+vocabulary after the pairs is copied, padded, and goes through the kernel once more, in one pair of
+smaller tiles. Lanes past the last token have arbitrary values, since no lane reads another one.
 """
 
 from functools import partial
@@ -36,7 +36,7 @@ ROWS, _COLUMNS = 128, 256
 
 
 def obstacle(plan: Plan, policy: Policy) -> str | None:
-    """Why the kernel cannot make these sums on the device that is traced for; None if it can."""
+    """The reason why the kernel cannot run on the device that is traced for; None if it can."""
     platform, kind = tpu_blocks.device()
     if platform != "tpu":
         return f"it needs a TPU, the device is {kind!r}"

@@ -1,4 +1,4 @@
-"""What is fixed when `token_stats` is traced, and the arrays that its loops read."""
+"""Settings that are fixed when `token_stats` is traced, and the arrays that its loops read."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ _Result = TypeVar("Result")
 Statistics = dict[str, Array]
 """Statistics of tokens by name, [n] or [n, k] each; those that are not requested are absent."""
 
-# Statistics that need the largest logit or the normalizer of the whole row before their sum can
-# start, or an order of the row: they are computed on chunks of tokens with all of the vocabulary.
+# Statistics that need the largest logit, the normalizer or an order of the whole row first. They
+# are computed on chunks of tokens with the whole vocabulary.
 ROWS = (
     "min_p_mass",
     "topk_logp",
@@ -56,8 +56,8 @@ class Tiles(NamedTuple):
     Fields:
       platform: "cpu", "gpu" or "tpu".
       forward, backward: (tokens, vocabulary entries) of a tile.
-      wave: (logits of a chunk of whole rows, vocabulary entries of one product of a chunk).
-      search: rows whose nucleus is searched at a time, a divisor of 8; None is all of a chunk.
+      wave: (logits of a chunk of whole rows, vocabulary entries of one product of the chunk).
+      search: rows whose nucleus is searched at a time, a divisor of 8; None is the whole chunk.
     """
 
     platform: str
@@ -88,15 +88,15 @@ _AT_ONCE_LOGITS = 2**23
 
 @dataclass(frozen=True)
 class Plan:
-    """What to compute, and how.
+    """Statistics to compute and the settings of the computation.
 
     Fields:
       needs: names of the statistics.
       dtype: of logits and sums.
       softcap, top_k, top_p, include_crossing, min_p: arguments of `token_stats`.
-      mesh, token_axes, vocabulary_axis: the mesh and the names of its axes over which tokens and
-        vocabulary are split; None, () and None on one device.
-      implementation: which one makes the streaming sums; None leaves it to `dispatch`.
+      mesh: None on one device.
+      token_axes, vocabulary_axis: axes of the mesh that split tokens and vocabulary, if any.
+      implementation: of the streaming sums; None leaves the choice to `dispatch`.
     """
 
     needs: tuple[str, ...]

@@ -5,8 +5,8 @@ With l = log p, k = log q and u = l - k, every divergence is a sum of terms that
     KL(p‖q) = Σ p u - p + q        KL(q‖p) = Σ -q u - q + p
     JS = ½ Σ p log(p/m) + q log(q/m),   m = (p + q) / 2,   log(p/m) = log(1 + tanh(u/2))
 
-As Σ p = Σ q = 1, the additions -p + q change nothing but the rounding: terms do not cancel, and an
-error of the two normalizers is not seen. Gradients, with A = Σ p log(p/m):
+As Σ p = Σ q = 1, the additions -p + q change only the rounding. Terms do not cancel, and an error
+of the two normalizers has no effect. Gradients, with A = Σ p log(p/m):
 
     dKL(p‖q)/dz_v = p_v (u_v - KL)    dKL(q‖p)/dz_v = p_v - q_v
     dJS/dz_v = ½ p_v (log(p_v/m_v) - A)

@@ -1,17 +1,17 @@
-"""Covariance, choice and quantiles over a batch of tokens, the same to the last bit on any mesh.
+"""Covariance, top-k and quantiles over a batch of tokens, with equal bits on any mesh.
 
-What is chosen is a matter of thresholds, and a threshold that moves by a rounding error chooses
-other tokens. So nothing here depends on the number of devices or the order of rows: means are sums
-of integers (`fixed_point`), ranks are found by counting (`selection_search`), ties go by the
-identity of a token, and random bits are a function of key and identity. Nothing is sorted and no
-array of the batch leaves its device; only a few integers at a time cross devices.
+A threshold that changes by a rounding error selects other tokens. So results do not depend on the
+number of devices or the order of rows. Means are sums of integers (`fixed_point`), ranks are found
+by counting (`selection_search`). Ties are broken by the identity of a token, and random bits are a
+function of key and identity. Nothing is sorted, and no array of the batch leaves its device.
+Devices exchange a few integers at a time.
 
 `implementation` is one of
 
     "xla"         jax.numpy, under `jit` with arrays in any sharding; not inside `shard_map`
-    "pallas_tpu"  sweeps of a Mosaic kernel (`selection_tpu`), in a `shard_map` of its own: rows are
-                  split over the axes data and fsdp of `mesh`, which must divide them
-    None          "xla"; docs/selection.md says why
+    "pallas_tpu"  sweeps of a Mosaic kernel (`selection_tpu`) in a `shard_map`: rows are split over
+                  the axes data and fsdp of `mesh`, which must divide them
+    None          "xla" (reasons: docs/selection.md)
 """
 
 import math
@@ -82,7 +82,7 @@ def top_covariance(
     mesh: Mesh | None = None,
     implementation: str | None = None,
 ) -> tuple[Float[Array, "B T"], Bool[Array, "B T"]]:
-    """`covariance` and, chosen as by `top_k`, its k largest values on the mask. No gradient."""
+    """`covariance`, and the `top_k` of its values on the mask. No gradient."""
     arrays = (advantage, logp, mask, jnp.asarray(k, jnp.int32), rollout_id)
     split = (ROWS, ROWS, ROWS, _WHOLE, ROWS)
     return _run(_top_covariance, mesh, implementation, arrays, split, (ROWS, ROWS))
@@ -97,13 +97,13 @@ def top_k(
     mesh: Mesh | None = None,
     implementation: str | None = None,
 ) -> Bool[Array, "B T"]:
-    """Chooses the k eligible tokens of largest value; all of them if there are fewer. No gradient.
+    """Selects the k eligible tokens of largest value; all of them if there are fewer. No gradient.
 
     Ties go to the smaller `rollout_id`, then to the earlier position.
 
     Args:
       values: float32 or float64, not NaN where eligible.
-      eligible: the tokens to choose from.
+      eligible: the tokens to select from.
       k: how many; may be traced.
       rollout_id: distinct for rows with eligible tokens.
     Returns:
@@ -124,10 +124,10 @@ def random_subset(
     mesh: Mesh | None = None,
     implementation: str | None = None,
 ) -> Bool[Array, "B T"]:
-    """Draws k eligible tokens uniformly without replacement; all of them if there are fewer.
+    """Samples k eligible tokens uniformly without replacement; all of them if there are fewer.
 
-    Every token draws 32 random bits from (key, rollout_id, position); the k largest are chosen.
-    Equal draws go to the smaller `rollout_id`; that any two tokens draw the same has chance 2⁻³².
+    Each token has 32 random bits of (key, rollout_id, position); the k largest are selected. Ties
+    go to the smaller `rollout_id`; two tokens have equal bits with probability 2⁻³².
 
     Args:
       key: PRNG key, used once.
@@ -147,8 +147,8 @@ def quantile(
 ) -> Float[Array, ""]:
     """The quantile of the values on the mask with linear interpolation, as numpy's; no gradient.
 
-    With x_0 ≤ … ≤ x_{n-1} the values on the mask and h = fraction · (n - 1):
-    q = x_⌊h⌋ + (h - ⌊h⌋) (x_⌈h⌉ - x_⌊h⌋). 0 if there is no value.
+    Let x_0 ≤ … ≤ x_{n-1} be the values on the mask and h = fraction · (n - 1). Then
+    q = x_⌊h⌋ + (h - ⌊h⌋) (x_⌈h⌉ - x_⌊h⌋), and 0 if there is no value.
 
     Args:
       values: float32 or float64, finite on the mask; of any shape for "xla", else [B, T].

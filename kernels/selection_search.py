@@ -1,13 +1,12 @@
 """The k-th largest value, the first k tokens and quantiles, found by counting.
 
-Nothing is sorted or gathered: a bisection over the bits of the values asks 32 or 64 times how many
-reach a threshold. A count is an integer, so the answer is the same to the last bit however the
-tokens are split over devices, and what crosses devices is one integer a round. Results carry no
-gradient.
+Nothing is sorted or gathered. A bisection over the bits of the values counts 32 or 64 times the
+values that reach a threshold. A count is an integer, so the result has equal bits for every split
+of the tokens over devices. Devices exchange one integer per round. Results carry no gradient.
 
-`count` is (bool) -> how many of a set are True, in a shape that broadcasts against the values: one
-number, or one per set, and then every set is searched at the same time. `kth` is `kth_largest` or
-another function of its signature.
+`count` is (bool) -> number of True entries of a set, in a shape that broadcasts against the values.
+With one number per set, all sets are searched at the same time. `kth` is `kth_largest` or another
+function of its signature.
 """
 
 from collections.abc import Callable

@@ -1,10 +1,10 @@
-"""The sweeps of `selection` on TPU: a Mosaic kernel that reads every token once and adds up.
+"""The sweeps of `selection` on TPU: a Mosaic kernel that reads every token once.
 
-A sweep goes over the batch in blocks and keeps what it adds up in registers, [8, 128] integers per
-sum, so nothing crosses lanes before the end. There are three: the limbs of `fixed_point` of several
-arrays at once; the centred product, which also counts how many tokens reach each of 15 candidates;
-and the counts alone. With 15 candidates a sweep settles four bits of a threshold: 8 rounds, and 8
-messages between devices, where the bisection of the XLA form takes 32.
+A sweep goes over the batch in blocks. Its sums stay in registers, [8, 128] integers per sum, so
+nothing crosses lanes before the end. One sweep sums the limbs of several arrays (`fixed_point`),
+one the centred product and counts of tokens that reach each of 15 candidates, one only the counts.
+With 15 candidates a sweep determines four bits of a threshold. A search takes 8 rounds and 8
+messages between devices, the bisection of the XLA form 32.
 """
 
 from collections.abc import Callable, Sequence

@@ -142,17 +142,17 @@ def fold_vocabulary(
 def working_dtype(plan: Plan, platform: str, *matrices: Array) -> DTypeLike:
     """The dtype of the operands of matrix products.
 
-    bfloat16 where all are and the hardware multiplies it; a CPU does not, and there float32 is
-    both faster and spares the logit gradient a rounding.
+    bfloat16 where all are and the hardware multiplies it. A CPU does not: float32 is faster there
+    and saves one rounding of the logit gradient.
     """
     is_bfloat16 = all(matrix.dtype == jnp.bfloat16 for matrix in matrices)
     return jnp.bfloat16 if is_bfloat16 and platform != "cpu" else plan.dtype
 
 
 def viewed(matrix: Float[Array, "V D"], platform: str) -> Float[Array, "V D"] | UInt[Array, "V D"]:
-    """The matrix as loops slice it.
+    """The matrix in the form that loops slice.
 
-    XLA on CPU widens a bfloat16 matrix as a whole if a loop slices it; its bits it leaves alone.
+    XLA on CPU widens a whole bfloat16 matrix if a loop slices it. It does not widen its bits.
     """
     if platform == "cpu" and matrix.dtype == jnp.bfloat16:
         return jax.lax.bitcast_convert_type(matrix, jnp.uint16)

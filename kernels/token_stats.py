@@ -1,4 +1,4 @@
-"""What a policy says about tokens, from its last hidden states, without storing the logits."""
+"""Log-prob, entropy and other statistics of tokens, from hidden states, without stored logits."""
 
 from collections.abc import Collection
 from numbers import Real
@@ -56,53 +56,50 @@ def token_stats(
         nucleus_entropy = H of p in {p ≥ t}, t the largest threshold of mass ≥ top_p
         kl = KL(p‖q)   reverse_kl = KL(q‖p)   js = ½ KL(p‖m) + ½ KL(q‖m),  m = (p + q) / 2
 
-    All are in nats. Logits and sums are float32 for any inputs, but float64 if one of
-    hidden and unembedding is. logp ≤ 0, 0 ≤ entropy ≤ log V and 1/V ≤ p_squared ≤ 1 hold exactly.
-    Equal logits are in or out of a nucleus together; of equal ones the smaller id comes first.
-    NaN or Inf in a hidden state spoils the statistics of its token only.
+    All are in nats. Logits and sums are float32, or float64 if hidden or unembedding is. The bounds
+    logp ≤ 0, 0 ≤ entropy ≤ log V and 1/V ≤ p_squared ≤ 1 hold exactly. Equal logits are in or out
+    of a nucleus together. In a top-k the smaller id of equal logits comes first. NaN or Inf in a
+    hidden state affects the statistics of its token only.
 
-    Gradients go to hidden, unembedding and bias, from all but mean_logit, max_logp, max_id,
-    min_p_mass and topk_ids, which are constants; so are the sets of a nucleus and of the top_k.
-    Reverse mode only, except for "reference". Tokens that are off the mask, or that get no
-    cotangent, cost nothing if V is above a tile of 2048.
+    Gradients go to hidden, unembedding and bias. Constants are mean_logit, max_logp, max_id,
+    min_p_mass and topk_ids, and the sets of a nucleus and of the top_k. Reverse mode only, except
+    for "reference". Tokens off the mask or without a cotangent cost nothing if V > 2048.
 
     Args:
       hidden: the model's last hidden states.
       unembedding: output embedding, in the layout of Hugging Face and tied embeddings.
-      targets: the tokens of `logp`. A target outside [0, V) makes its own logp and second_logp
-        NaN, without gradient through them; all else is as if the target were good.
+      targets: the tokens of `logp`. A target outside [0, V) makes its logp and second_logp NaN,
+        without gradient. Other statistics do not change.
       needs: names of the statistics to compute.
-      mask: tokens off it get 0 in every statistic and no gradient, whatever their other
-        arguments hold (NaN included).
+      mask: tokens off it get 0 in every statistic and no gradient, even if their other arguments
+        are NaN.
       temperature: T > 0, one or one per token; no gradient.
       softcap: the cap of the logits, if the model has one.
       bias: added to h·w, before the cap. -inf takes an entry out of the vocabulary.
       second_temperature: T₂ > 0 of `second_logp`, one or one per token; no gradient.
       top_k: k of `topk_logp` and `topk_ids`, from 1 to 64 and at most V.
       top_p: mass of `nucleus_entropy`, in (0, 1].
-      include_crossing: whether the tokens at the threshold, with which the mass reaches top_p,
-        belong to the nucleus. Without them it may be empty, and its entropy is 0.
+      include_crossing: whether the tokens at the threshold belong to the nucleus. Without them it
+        can be empty, with entropy 0.
       nucleus_mask: tokens off it get nucleus_entropy 0, without gradient and without cost.
       min_p: cut of `min_p_mass` relative to the largest probability, in (0, 1].
       other: hidden states and unembedding of the second policy q of `kl`, `reverse_kl` and `js`,
-        of any width E; bias, cap and temperature are those of the first. No gradient.
-      mesh: splits tokens over its axes data and fsdp, the vocabulary over tensor, whichever it
-        has; its axes must be of type Auto. Any number of tokens will do. Without it, the function
-        runs where it is called: on one device, or inside a caller's
-        `jax.shard_map(..., check_vma=False)`.
-      implementation: "reference" keeps all logits; "xla" keeps tiles of them; "pallas_tpu"
-        and "pallas_gpu" are kernels for the forward pass, with the backward pass of "xla". None
-        picks by platform: on TPU its kernel, or "xla" with one warning that says why the kernel
-        cannot run; "xla" on all others.
+        of any width E. It uses the first policy's bias, cap and temperature. No gradient.
+      mesh: splits tokens over its axes data and fsdp, the vocabulary over tensor, if it has them.
+        Its axes must be of type Auto. Any number of tokens works. Without a mesh, the function
+        runs on one device, or inside a caller's `jax.shard_map(..., check_vma=False)`.
+      implementation: "reference" stores all logits, "xla" tiles of them. "pallas_tpu" and
+        "pallas_gpu" are kernels for the forward pass, with the backward pass of "xla". None selects
+        the TPU kernel on TPU and "xla" elsewhere. If the TPU kernel cannot run, "xla" runs with
+        one warning that names the reason.
 
     Returns:
       `TokenStats` of `needs`, [N] arrays ([N, top_k] for the two of top-k).
 
     Raises:
-      ValueError: a name in needs or implementation that is not known; an implementation that was
-        named and cannot run; a statistic without the argument that it reads; shapes that do not
-        fit; hidden or unembedding not floating, targets not integers, a mask not bool; a number
-        outside its range; a vocabulary that the mesh axis tensor does not divide.
+      ValueError: an unknown name in needs or implementation. A named implementation that cannot
+        run. A statistic without its argument. Wrong shapes, dtypes or ranges. A vocabulary that the
+        mesh axis tensor does not divide.
     """
     policy = Policy(*(None if x is None else jnp.asarray(x) for x in (hidden, unembedding, bias)))
     check_other(other)

@@ -1,9 +1,9 @@
 """Block sizes of the TPU kernel: a table by chip generation, fitted to the width of the model.
 
 A block of tokens stays in VMEM while the vocabulary streams past it, so the unembedding is read
-N / tokens times. To be bound by the matrix units and not by HBM, a block of bfloat16 needs as many
-tokens as the chip does FLOP per byte that it reads (peak rate over bandwidth): 240 on v5e, 170 on
-v5p, 220 on v4, 560 on v6e, 310 on tpu7x.
+N / tokens times. A block of bfloat16 is bound by the matrix units, and not by HBM, if it has at
+least peak rate / bandwidth tokens (FLOP per byte). This is 240 on v5e, 170 on v5p, 220 on v4, 560
+on v6e, 310 on tpu7x.
 """
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ RESERVE = 2 * MEBIBYTE
 
 
 class Blocks(NamedTuple):
-    """How a call is cut.
+    """Block sizes of a call.
 
     Fields:
       tokens: token block.

@@ -1,8 +1,8 @@
 """Sums over the vocabulary in plain XLA: tiles of logits that are never stored.
 
 Vocabulary tiles are the outer loop and token tiles the inner one, so a tile of the unembedding is
-read once. Tokens off the mask are not visited: the others are moved to the front once, and the
-inner loop runs over as many tiles as they fill.
+read once. Tokens off the mask are skipped: the other tokens are moved to the front once. The inner
+loop runs over the tiles that they fill.
 """
 
 from functools import partial

@@ -1,9 +1,9 @@
 """Meshes, shardings and processes: one program on every host, one mesh over all devices.
 
-`make_mesh("data=2,fsdp=4")` builds the mesh; one table says which mesh axis a logical axis of a
-parameter is split over, and from it `parameter_shardings` and `row_sharding` place parameters and
-rollouts; `jit` does the rest. `distribute` and `fetch` copy between host memory and devices.
-`start` joins the processes of a job; `keep_programs` caches compiled functions for the next one.
+`make_mesh("data=2,fsdp=4")` builds the mesh. One table maps logical axes of parameters to mesh
+axes; `parameter_shardings` and `row_sharding` use it for parameters and rollouts. `jit` does the
+rest. `distribute` and `fetch` copy between host memory and devices. `start` connects the processes
+of a job. `keep_programs` caches compiled functions on disk.
 """
 
 from rlvr_jax.parallel.arrays import bytes_per_device, distribute, fetch, placed_shapes

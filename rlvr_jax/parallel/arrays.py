@@ -1,7 +1,7 @@
 """Copies between host memory and global arrays: inputs and results of every process.
 
-A global array is on the devices of all processes; a process sees the parts on its own. These
-functions are correct for one process and for many.
+A global array is on the devices of all processes. A process can read the parts on its devices.
+These functions work for one process and for many.
 """
 
 import math
@@ -14,7 +14,7 @@ from jax.sharding import Sharding
 
 
 def distribute(tree: Any, sharding: Sharding) -> Any:
-    """Global arrays of numpy arrays that every process has; each puts its own part on devices."""
+    """Global arrays from numpy arrays that every process has. Each process places its part."""
 
     def put(leaf):
         array = np.asarray(leaf)

@@ -1,9 +1,9 @@
-"""The text of a compiled program, read for collectives, the compiler's cycles, array shapes.
+"""Reads collectives, the compiler's cycles and array shapes from the text of a compiled function.
 
-A loop's body occurs in the text once. How often it runs is an attribute, or read from the largest
-constant that its condition compares the counter with: for a loop that may end earlier, how often it
-runs at most, unless the caller knows the mean. A loop whose bound is known at run time only counts
-once, and is named.
+The body of a loop occurs in the text once. Its number of rounds is an attribute, or the largest
+constant that its condition compares the counter with. For a loop that may end earlier this is the
+maximum, unless the caller knows the mean. A loop whose bound is known at run time only counts once,
+and is named.
 """
 
 import math
@@ -83,18 +83,18 @@ class KernelCall(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What one run of a program does on each device.
+    """Operations of one run of a compiled function on each device.
 
     Fields:
       collectives: by kind, those that occur.
-      cycles: sum of the compiler's estimates, which fusions have and collectives and kernels of
-        Pallas have not; None where it estimates nothing (CPU).
+      cycles: sum of the compiler's estimates of fusions. Collectives and kernels of Pallas have
+        none. None where the compiler estimates nothing (CPU).
       operations: cycles by place in the model and shape of the result, those of most cycles first.
       kernels: calls of Pallas kernels, and how often each runs.
-      moves: bytes read and written by gathers, scatters and sorts that the compiler gives no
-        cycles, and by a SparseCore, by place and shape.
-      counted_once: places of the loops whose number of rounds the text does not say.
-      not_estimated: operations that the compiler gives no cycles; they count as none.
+      moves: bytes read and written by gathers, scatters and sorts without cycles, and by a
+        SparseCore, by place and shape.
+      counted_once: places of the loops whose number of rounds is not in the text.
+      not_estimated: operations without cycles; they count as 0.
     """
 
     collectives: dict[str, Collective]
@@ -110,9 +110,9 @@ def read(text: str, fractions: Mapping[str, float] | None = None) -> Facts:
     """Facts of a program.
 
     Args:
-      text: of the optimized HLO module, as `Compiled.as_text` gives it.
-      fractions: by a part of the names of loops (`jax.named_scope`), the mean fraction of their
-        largest number of rounds that they run, where they may end earlier.
+      text: of the optimized HLO module, from `Compiled.as_text`.
+      fractions: for loops that may end earlier, by a part of their name (`jax.named_scope`): mean
+        rounds / largest number of rounds.
     """
     computations, entry = _computations(text)
     times: dict[str, float] = {}
@@ -169,9 +169,9 @@ def wide_arrays(text: str, vocabulary: set[int], tokens: int, widths: set[int]) 
 
     Args:
       vocabulary: entries of the vocabulary, and of a device's part of it.
-      tokens: with so many numbers or more for each entry, an array is one over tokens: those of one
-        response. The logits of a step of the sampler have as many as there are rows.
-      widths: sizes that the other axes of weights multiply to, which are not looked at.
+      tokens: of one response. An array with at least so many numbers per entry is one over tokens.
+        The logits of a step of the sampler have as many numbers per entry as there are rows.
+      widths: products of the other axes of weights; arrays with these sizes are ignored.
     """
     found = set()
     for kind, shape in _ARRAY.findall(text):
@@ -204,10 +204,10 @@ def largest(report: str, text: str, most: int = 5) -> dict[str, int]:
 
 
 def temporaries(assignment: str) -> int | None:
-    """Bytes of a program's temporaries in a device's memory; None where the text does not say.
+    """Bytes of temporaries in a device's memory; None if the text does not have them.
 
-    Where a SparseCore works, `memory_analysis` says more (libtpu 0.0.42.1: 28.1 GiB in the place of
-    17.4, in a program that the compiler has placed in 31.2 beside 11.8 of inputs and outputs).
+    With a SparseCore, `memory_analysis` is too large (libtpu 0.0.42.1: 28.1 instead of 17.4 GiB).
+    The compiler had placed that function in 31.2 GiB, with 11.8 GiB of inputs and outputs.
 
     Args:
       assignment: libtpu's assignment of buffers.

@@ -1,7 +1,7 @@
-"""What kernels of Pallas do, read from the arrays that a compiled program hands them.
+"""Work of Pallas kernels, from the arrays that a compiled function passes to them.
 
-The compiler estimates nothing for them. They are counted at their own roofline: products at the
-chip's peak, or their arrays, moved once, at its bandwidth.
+The compiler has no estimate for them. They count with their own roofline: products at the chip's
+peak, or their arrays, moved once, at its bandwidth.
 """
 
 import math
@@ -18,9 +18,9 @@ _PRODUCTS = {"splash_mqa_fwd": 2, "splash_mqa_dq": 3, "splash_mqa_dkv": 4}
 def kernel_work(call: KernelCall, config: ModelConfig) -> Work:
     """The work of one call.
 
-    Products with experts are counted for the token-expert assignments to the device's own, and for
-    the experts with an assignment, on average if each is as likely as another: the kernels receive
-    the sizes of groups, and are taken to skip empty ones.
+    Products with experts count the token-expert assignments to the device's experts. Weights count
+    for experts with an assignment: the mean number if all experts are equally likely. The kernels
+    receive the sizes of groups and are assumed to skip empty groups.
 
     Args:
       call: its name begins with the kernel's.

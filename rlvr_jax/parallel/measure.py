@@ -86,7 +86,7 @@ def measured(
         }
     seconds = time.perf_counter() - started
     if (memory := compiled.memory_analysis()) is None:
-        raise RuntimeError(f"topology {topology.name!r}: its compiler does not say what it takes")
+        raise RuntimeError(f"topology {topology.name!r}: its compiler reports no memory")
     given_bytes = memory.argument_size_in_bytes
     parts = {
         **given,

@@ -1,7 +1,7 @@
 """The large arrays of sampling and of an update, counted by hand from the shape of the model.
 
-A plan is made from them before anything is compiled, and a report names them when a program does
-not fit: the compiler then reports by how much, and not why.
+A plan is made from them before anything is compiled. A report names them if a function does not
+fit, because the compiler reports only the missing bytes.
 """
 
 import math
@@ -15,11 +15,11 @@ _LANES = 128  # the last axis of an array in a TPU's memory is filled up to whol
 
 
 def cache_bytes(config: ModelConfig, rows: float, slots: int, parts: int, *, padded: bool) -> int:
-    """Keys and values of all layers for so many sequences of a device.
+    """Bytes of keys and values of all layers, for the sequences of a device.
 
     Args:
-      parts: devices that the heads are split over, where that comes out even.
-      padded: as they lie in a TPU's memory.
+      parts: devices that the heads are split over, where possible.
+      padded: in the padded layout of a TPU's memory.
     """
     heads = cached_heads(config, parts)
     heads //= parts if heads % parts == 0 else 1

@@ -46,7 +46,7 @@ def make_mesh(spec: str = "", devices: Sequence[Any] | None = None) -> Mesh:
 
     Args:
       spec: as for `mesh_sizes`. Empty: all devices on `data`.
-      devices: those of a topology that a program is compiled for; None: the ones that are there.
+      devices: those of a topology to compile for; None: the present ones.
     Raises:
       ValueError: as `mesh_sizes`, or sizes that do not multiply to the number of devices.
     """
@@ -68,7 +68,7 @@ def one_device_mesh() -> Mesh:
     """A mesh of only the first device.
 
     Raises:
-      ValueError: there are several processes, of which only one would have something to do.
+      ValueError: there are several processes, and only one would have a device.
     """
     if jax.process_count() > 1:
         raise ValueError(
@@ -81,7 +81,7 @@ def one_device_mesh() -> Mesh:
 def regrouped(mesh: Mesh, spec: str) -> Mesh:
     """The devices of a mesh, in their order, as the mesh of another text.
 
-    A jitted function takes arrays of the one and gives arrays of the other.
+    A jitted function can take arrays of one mesh and return arrays of the other.
 
     Raises:
       ValueError: as `mesh_sizes`, or sizes that do not multiply to the number of devices.

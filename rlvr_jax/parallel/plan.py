@@ -1,4 +1,4 @@
-"""A mesh to train on and one to sample on, where the user names none."""
+"""Choice of a mesh to train on and one to sample on, if the user names none."""
 
 from rlvr_jax.parallel.memory import update_buffers
 from rlvr_jax.parallel.roofline import computed_bytes, num_parameters
@@ -34,19 +34,18 @@ def train_mesh(config: ModelConfig, topology: Topology, rows: int, tokens: int, 
 
 
 def sample_mesh(config: ModelConfig, topology: Topology, prompts: int, held: int) -> str:
-    """As few devices on tensor as leave three quarters of the memory beside the weights, or all
-    that divide the key/value heads; the rest on data, for fsdp would gather the weights anew for
-    every token. Weights that take over half of what training leaves of the memory are split over
-    more devices on tensor, several of which have the same key/value head, and over fsdp if they
-    take over half of the memory even so.
+    """A mesh to sample on: few devices on tensor, the rest on data.
 
-    More are on tensor where the rest would not divide the prompts, which then could not be split:
-    by the compiler's estimate 128 x 8 responses of 3000 tokens of a 1.5B model took a v5e-256 163 s
-    over data=256, 9 s over data=128,tensor=2.
+    tensor has as few devices as leave three quarters of the memory free of weights, or all that
+    divide the key/value heads. It is larger if the weights take over half of the memory that
+    training leaves; several devices then have the same key/value head. If the weights are still too
+    large, they are split over fsdp, which gathers them for every token. tensor is also larger if
+    data would not divide the prompts. Example, by the compiler's estimate: 128 x 8 responses of
+    3000 tokens (1.5B, v5e-256) take 163 s over data=256, 9 s over data=128,tensor=2.
 
     Args:
       prompts: of a batch.
-      held: bytes that training keeps of each parameter all the time.
+      held: bytes that training stores for each parameter all the time.
     """
     devices = topology.num_devices
     parameters = num_parameters(config)

@@ -1,7 +1,7 @@
 """Several processes as one program: start-up, agreement, and the exit when one must stop.
 
-Every host runs the same command. What differs between processes is which devices and rows are
-theirs; everything else, random numbers and decisions included, is the same on all of them.
+Every host runs the same command. Processes differ in their devices and rows only; random numbers
+and decisions are equal on all of them.
 """
 
 import importlib.util
@@ -25,16 +25,16 @@ _GPU_DEVICES = ("nvidia[0-9]*", "kfd")
 
 
 def start() -> None:
-    """Joins the processes of a job, if it has several, and caches compiled functions on disk
-    (`keep_programs`). Before any array is made.
+    """Connects the processes of a job, if it has several, and caches compiled functions on disk
+    (`keep_programs`). Call it before any array is made.
 
-    By environment, the first that applies:
+    The first environment that applies:
       JAX_COORDINATOR_ADDRESS (host:port of process 0), JAX_NUM_PROCESSES and JAX_PROCESS_ID: these.
       A SLURM step of several tasks (`srun`): one process per task, one GPU each.
       A Cloud TPU VM: the hosts of its slice.
 
     A single process gets one CPU device per core, unless NPROC (the number of threads) or
-    XLA_FLAGS says how many there are.
+    XLA_FLAGS sets their number.
 
     Raises:
       ValueError: some of the three variables are missing, or are not numbers.
@@ -78,7 +78,7 @@ def num_cores() -> int:
 
 
 def has_accelerator() -> bool:
-    """Whether JAX has a GPU or a TPU here, found without starting it, which would take it."""
+    """Whether JAX has a GPU or a TPU, found without starting JAX, which would occupy it."""
     return os.environ.get("JAX_PLATFORMS") != "cpu" and _has((*_GPU_DEVICES, *_TPU_DEVICES))
 
 
@@ -88,13 +88,13 @@ def is_first() -> bool:
 
 
 def barrier(name: str) -> None:
-    """Waits until all processes are here."""
+    """Waits until all processes call it."""
     if jax.process_count() > 1:
         multihost_utils.sync_global_devices(name)
 
 
 def first_says(value: bool) -> bool:
-    """What the first process found, for decisions by the clock."""
+    """The first process's value on every process, for decisions by the clock."""
     if jax.process_count() == 1:
         return value
     return bool(multihost_utils.broadcast_one_to_all(np.asarray(value)))
@@ -119,11 +119,11 @@ def gather(value: Any) -> list[Any]:
 def must_stop(step: int, first_step: int = 0) -> bool:
     """Whether some process got SIGTERM (a pre-emption), and this is the step to stop before.
 
-    All processes ask before every step, and all hear the same; one process alone hears no.
+    All processes call it before every step, with the same result; a single process gets False.
 
     Args:
-      first_step: where the run goes on. JAX stops at the step behind the last one it was asked of,
-        0 if none: a signal during the start is heard only if all steps from there are asked.
+      first_step: step at which the run starts or resumes. JAX stops at the step after the last
+        call. A signal during the start is noticed only if no step from 0 on is left out.
     """
     if jax.process_count() == 1:
         return False

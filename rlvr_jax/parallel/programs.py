@@ -14,10 +14,10 @@ _BYTES = 2**31
 
 
 def keep_programs() -> None:
-    """Lets JAX keep compiled programs, and take them from there. Before anything is compiled.
+    """Turns on JAX's disk cache of compiled functions. Call it before anything is compiled.
 
-    Settings of JAX that the environment names (JAX_COMPILATION_CACHE_DIR and its neighbours) stay;
-    JAX_ENABLE_COMPILATION_CACHE=false turns it off. An unwritable directory gets no cache.
+    JAX's environment variables (such as JAX_COMPILATION_CACHE_DIR) have priority, and
+    JAX_ENABLE_COMPILATION_CACHE=false turns the cache off. An unwritable directory has no cache.
     """
     if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", _SECONDS)
@@ -43,10 +43,10 @@ def _remove_halves(directory: Path) -> None:
 
 
 def programs_directory() -> Path:
-    """Directory of the cache: of the user, for processors like this one.
+    """Directory of the user's cache for this kind of processor.
 
-    A home directory may be shared by machines of several kinds, and a program that was compiled
-    for one of them can ask for instructions that another has not; JAX does not tell them apart.
+    Machines of several kinds can share a home directory. A function that was compiled for one of
+    them can need instructions that another does not have, and JAX does not distinguish them.
     """
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     digest = hashlib.sha256(_processor().encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""What a compiled run takes and costs, as text."""
+"""Memory and cost of a compiled run, as text."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -31,7 +31,7 @@ _HELP = {
 
 
 def describe_report(report: dict[str, Any]) -> str:
-    """Some lines about a report of `rlvr_jax.parallel.compile`."""
+    """The text of a report of `rlvr_jax.parallel.compile`."""
     return "\n".join(_lines(report))
 
 
@@ -51,10 +51,7 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
     yield ", ".join(f"{name} {version}" for name, version in versions.items() if version)
     for name, tested in TESTED.items():
         if versions.get(name) and versions[name] not in tested:
-            yield (
-                f"warning: this was tried with {name} {' and '.join(tested)}; of {versions[name]}"
-                " nothing is known"
-            )
+            yield (f"warning: tested with {name} {' and '.join(tested)}, not with {versions[name]}")
     for name, program in report["programs"].items():
         yield ""
         yield from _program(name, program, hbm)
@@ -106,11 +103,11 @@ def _program(name: str, program: dict[str, Any], hbm: int) -> Iterator[str]:
         if moves := program.get("move_seconds"):
             yield f"  of the estimate, gathers, scatters, sorts at their roofline: {moves:.4g} s"
         if once := program.get("loops_counted_once"):
-            yield f"  too small by loops whose rounds are not known: {', '.join(once)}"
+            yield f"  loops of unknown length, counted once: {', '.join(once)}"
         if missing := program.get("not_estimated"):
-            yield f"  too small by what the compiler gives no time: {', '.join(missing)}"
+            yield f"  operations without an estimate, counted as 0: {', '.join(missing)}"
         if longest := program.get("longest_operations"):
-            yield "  the operations that the compiler gives most time:"
+            yield "  the operations with the longest estimates:"
             for name, seconds in longest.items():
                 yield f"  {seconds:>11.4g} s  {name}"
     yield f"  compiled in {program['compile_seconds']:.1f} s"

@@ -1,10 +1,10 @@
 """FLOPs and bytes of sampling and of an update, counted by hand from the shape of the model.
 
-Matrix products, attention, and what has to come from memory for them: weights, cache, scores and
-activations. Attention is over all keys; in sampling over the blocks of the cache that are written;
-where its kernel runs over that one's blocks, whose scores stay on the chip. No program is read for
-it, so it predicts the compiler's numbers independently, and shows which of the chip's limits comes
-first.
+Counted are matrix products, attention, and the bytes that they read: weights, cache, scores and
+activations. Attention is over all keys, in sampling over the written blocks of the cache. Where the
+attention kernel runs, it is over the kernel's blocks, and scores stay on the chip. The counts do
+not use the compiled function, so they are independent of the compiler's numbers. They show which
+limit of the chip comes first.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class _Pass:
 def sample_work(
     config: ModelConfig, *, rows: float, prompts: float, prompt: int, response: int, parts: int
 ) -> Work:
-    """Drawing `response` tokens of each of `rows` rows after the prompts were read."""
+    """Sampling `response` tokens of each of `rows` rows after the prompts."""
     step = _Pass(config, rows, 1, mean_slots_read(response, response), 1, parts)
     logits = Work(0, 4 * WIDE * rows * config.vocab_size / parts)
     token = step.layers() + step.attention() + step.vocabulary() + logits
@@ -155,7 +155,7 @@ def update_work(
     """Forward and backward passes over the rollouts of an update, and the optimizer.
 
     Args:
-      forward_first: all rows are scored before the first is pulled back.
+      forward_first: all rows are scored before the first backward pass.
       devices: over which the state is split.
       vocabulary: tokens meet the unembedding; those of a critic do not.
       flash: attention is its kernel's (`policy.flash`).
@@ -211,8 +211,8 @@ def _layer_weights(config: ModelConfig, tokens: float = math.inf) -> float:
 
 
 def fraction_of_experts(config: ModelConfig, tokens: float) -> float:
-    """Fraction of a layer's experts with one of so many tokens, on average, if each expert is
-    as likely as another; of the MLP of a dense model, all."""
+    """Mean fraction of a layer's experts that have one of so many tokens, if all experts are
+    equally likely; 1 for a dense model."""
     if not config.num_experts or not config.experts_per_token:
         return 1.0
     return 1 - (1 - config.experts_per_token / config.num_experts) ** tokens

@@ -1,4 +1,4 @@
-"""Where parameters and rollouts lie on a mesh."""
+"""Placement of parameters and rollouts on a mesh."""
 
 import math
 from collections.abc import Mapping
@@ -32,8 +32,8 @@ _OUTPUTS = ("attention_output", "mlp_output")
 def parameter_shardings(config: ModelConfig, mesh: Mesh) -> dict[str, Any]:
     """Shardings of a policy's parameters without adapters, in the structure of the parameters.
 
-    By the table, except matrices that write to the stream, [heads or mlp, embed] and [expert,
-    inner, embed]: these are split over fsdp by their first axis that it divides, with tensor.
+    By the table, except for matrices that write to the residual stream, [heads or mlp, embed] and
+    [expert, inner, embed]: fsdp splits the first axis that it divides, together with tensor.
 
     Raises:
       ValueError: a mesh axis that does not divide the axis of a parameter that it splits.

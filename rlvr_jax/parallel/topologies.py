@@ -2,8 +2,8 @@
 
     describe("v5e-256").devices()
 
-A name is a chip and a number: of chips for v5e (also v5litepod) and v6e, of cores for v4, v5p and
-tpu7x, which have two on a chip. `cpu:8` is eight devices of this host.
+A name is a chip and a number. It counts chips for v5e (also v5litepod) and v6e. It counts cores,
+two per chip, for v4, v5p and tpu7x. `cpu:8` is eight devices of this host.
 """
 
 import contextlib
@@ -20,15 +20,14 @@ TESTED: Mapping[str, tuple[str, ...]] = {
     "jaxlib": ("0.10.2",),
     "libtpu": ("0.0.42.1", "0.0.51"),
 }
-"""Versions that programs were compiled with; of libtpu the one that `.[tpu]` brings, and a newer
-one."""
+"""Tested versions. For libtpu the one that `.[tpu]` installs, and a newer one."""
 
 _GIBIBYTE = 2**30
 
 
 @dataclass(frozen=True)
 class Chip:
-    """What one JAX device of a chip can do.
+    """Memory and peak rates of one JAX device of a chip.
 
     Fields:
       platform_name: of the chip in libtpu's names of topologies.

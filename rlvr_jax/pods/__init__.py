@@ -1,8 +1,8 @@
 """Runs that are compiled ahead of time for a pod that is not present.
 
-`compile_run` compiles the functions of a run from shapes (`abstract_run`) and reports fit and cost;
-`compile` is the command, `compile_table` its table of models on slices. `papers` holds published
-runs: as an experiment, compiled for a slice, or tried on a laptop.
+`compile_run` compiles the functions of a run from shapes (`abstract_run`) and reports memory and
+cost. `compile` is the command, `compile_table` its table of models on slices. `papers` runs the
+settings of published papers, compiles them for a slice, or tries them on a laptop.
 """
 
 from rlvr_jax.pods.compiled import compile_run

@@ -1,7 +1,7 @@
 """The compiled functions of a run, from shapes only, for devices that are not present.
 
-They are the run's own: the sampler, the scorer, the update and the critic's that `make_run` would
-compile. Left out are two forward passes: the critic's values and the scores of prompts.
+These are the functions that `make_run` would compile: the sampler, the scorer, the update and the
+critic's. Two forward passes are left out: the critic's values and the scores of prompts.
 """
 
 from collections.abc import Sequence
@@ -49,14 +49,14 @@ from rlvr_jax.types.rollouts import kind_and_axes
 
 @dataclass(frozen=True)
 class AbstractRun:
-    """A run without weights: it holds shapes with shardings.
+    """A run without weights: shapes with shardings.
 
     Fields:
-      config: with `prompt_tokens` and `response_tokens` given.
-      model, sampler: the policy on the mesh to train on and on that to sample on.
+      config: with `prompt_tokens` and `response_tokens`.
+      model, sampler: the policy on the mesh to train on, and on the mesh to sample on.
       recipe, sampling: the method, and its settings of the sampler.
-      optimizer, critic_optimizer: of the policy and of the critic, if the method has one.
-      opening: tokens that all prompts begin with.
+      optimizer, critic_optimizer: of the policy, and of the critic if the method has one.
+      opening: number of tokens at the beginning of all prompts.
     """
 
     config: TrainConfig
@@ -83,7 +83,7 @@ class AbstractRun:
         return lora.attach(params, trained_shapes(self.model)) if self.model.config.lora else params
 
     def sampler_params(self) -> Params:
-        """What the sampler reads; the weights that are trained, if it reads those as they are."""
+        """Weights that the sampler reads: the trained ones if it needs no copy."""
         params = self.policy_params()
         meshes = self.model, self.sampler
         if not (copies_weights(*meshes) or views_weights(*meshes)):
@@ -93,7 +93,7 @@ class AbstractRun:
         return placed_shapes(shapes, sampler_shardings(self.sampler))
 
     def state(self) -> TrainState:
-        """What an update changes."""
+        """State that an update changes."""
         shardings = state_shardings(self.model, self.optimizer)
         params = trained_shapes(self.model)
         spec = Spec(
@@ -111,13 +111,13 @@ class AbstractRun:
         )
 
     def critic(self) -> CriticState | None:
-        """What an update of the critic changes, if the method has one."""
+        """State that an update of the critic changes, if the method has a critic."""
         if self.recipe.critic is None:
             return None
         return critic_shapes(self.model, self.recipe.critic, self.critic_optimizer)
 
     def frozen(self) -> Params | None:
-        """Weights outside of the state: the base of adapters, the reference of a KL, a teacher."""
+        """Weights that are not trained: base of adapters, reference of a KL, or teacher."""
         read = self.objective.reads | scorer_needs(self.recipe.critic)
         wanted = self.model.config.lora or "reference_logp" in read
         return self.params() if wanted or self.recipe.teacher is not None else None
@@ -199,7 +199,7 @@ class AbstractRun:
             return step.lower(self.state(), base, rows, _key(whole), fresh, self.other())
 
     def lower_fit(self) -> jax.stages.Lowered | None:
-        """The update of the critic, if the method has one; it takes more than to ask for values."""
+        """The update of the critic, if the method has one; it needs more memory than the values."""
         if self.recipe.critic is None:
             return None
         _, fit = jitted_critic(
@@ -241,14 +241,14 @@ def abstract_run(
     devices: Sequence[Any],
     opening: int = 0,
 ) -> AbstractRun:
-    """A run of `config` with a policy of that shape on these devices.
+    """The run of `config` with a policy of this shape on these devices.
 
     Args:
       config: checked already, with a mesh, prompt_tokens and response_tokens.
-      opening: tokens that all prompts begin with.
+      opening: number of tokens at the beginning of all prompts.
     Raises:
-      ValueError: a mesh that the devices do not fill or that does not divide the model, sequences
-        longer than the model was made for, or an objective that training cannot feed.
+      ValueError: a mesh that does not match the devices or the model. Sequences longer than the
+        model allows. An objective with fields that training does not have.
     """
     chain = recipe.experience or experience()
     check_needs(recipe, config.method, config.plan.updates, chain.writes, writers_of)

@@ -4,8 +4,8 @@
     python -m rlvr_jax.parallel.compile cpu:8 --experiment --task brackets --method clip_cov
     python -m rlvr_jax.parallel.compile --table docs/results/pods
 
-The programs are the run's own: the sampler, the scorer, the update and the critic's, with shapes in
-place of arrays. Exit code 1: something does not fit; 2: the request is invalid.
+Compiled are the run's own sampler, scorer, update and critic's update, with shapes instead of
+arrays. Exit code 0: all fits; 1: something does not fit; 2: the request is invalid.
 """
 
 import argparse
@@ -37,7 +37,7 @@ _NAMES = {
     "prompt_len": "prompt_tokens",
     "response_len": "response_tokens",
 }
-"""Settings of `TrainConfig` by the options that are named otherwise."""
+"""Settings of `TrainConfig` by the options with another name."""
 
 
 def _shape_of(model: str) -> ModelConfig:
@@ -76,18 +76,18 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("topology", nargs="?", help="v5e-256, v5p-128, …, or cpu:8")
-    add("--model", help=f"{', '.join(PUBLISHED)}; or a config.json, or a folder with one")
+    add("topology", nargs="?", help="slice such as v5e-256 or v5p-128, or cpu:8")
+    add("--model", help=f"{', '.join(PUBLISHED)}, a config.json, or a folder with one")
     add("--method", default="grpo", help="a published method (grpo)")
-    add("--hyperparameters", nargs="*", default=[], help="of the method, as name=value")
-    add("--prompts", type=int, default=512, help="of a step (512)")
-    add("--samples", type=int, default=16, help="per prompt (16)")
+    add("--hyperparameters", nargs="*", default=[], help="name=value pairs of the method")
+    add("--prompts", type=int, default=512, help="prompts of a step (512)")
+    add("--samples", type=int, default=16, help="responses per prompt (16)")
     add("--prompt-len", type=int, default=1024, help="tokens of a prompt (1024)")
     add("--response-len", type=int, default=8192, help="tokens of a response (8192)")
-    add("--mesh", default="", help="data=..,fsdp=..,tensor=.. of training; chosen if not given")
-    add("--sample-mesh", default="", help="the same devices for the sampler")
-    add("--sampling-batches", type=int, default=0, help="the fewest that fit if not given")
-    add("--micro-batches", type=int, default=0, help="one row per device if not given")
+    add("--mesh", default="", help="training mesh, data=..,fsdp=..,tensor=..; chosen if not given")
+    add("--sample-mesh", default="", help="mesh of the same devices for the sampler")
+    add("--sampling-batches", type=int, default=0, help="number; the fewest that fit if not given")
+    add("--micro-batches", type=int, default=0, help="number; one row per device if not given")
     add(
         "--remat", default="layers", choices=REMAT_POLICIES, help="as in experiments.train (layers)"
     )
@@ -95,10 +95,10 @@ def _parser() -> argparse.ArgumentParser:
         "--compute-dtype",
         default="bfloat16",
         choices=("float32", "bfloat16"),
-        help="of activations and products (bfloat16)",
+        help="dtype of activations and products (bfloat16)",
     )
-    add("--lora-rank", type=int, default=0, help="of adapters; 0: all weights are trained")
-    add("--json", action="store_true", help="one object")
+    add("--lora-rank", type=int, default=0, help="rank of adapters; 0 trains all weights (0)")
+    add("--json", action="store_true", help="print one JSON object")
     add(
         "--table",
         metavar="FOLDER",
@@ -108,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--experiment",
         nargs=argparse.REMAINDER,
-        help="the options of experiments.train, and nothing after them; in place of those above",
+        help="options of experiments.train instead of the ones above; must be last",
     )
     return parser
 

@@ -1,12 +1,13 @@
-"""Models on slices, compiled one after the other: whether they fit, and the cost of a step.
+"""Table of models on slices: whether they fit, and the cost of a step.
 
     python -m rlvr_jax.parallel.compile --table docs/results/pods
 
-A row that `rows.jsonl` has of the libtpu that is installed is not compiled again, so the command
+Rows that `rows.jsonl` already has for the installed libtpu are not compiled again. So the command
 may be stopped at any time. `README.md` next to it is written from the rows of all versions.
 """
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +26,7 @@ class Row(NamedTuple):
 
     Fields:
       method: of the run; or `_PAPER`, and the model is a file of `experiments/papers`.
-      options: of the command, besides method, model and slice.
+      options: other options of the command.
     """
 
     method: str
@@ -92,14 +93,14 @@ _PROGRAMS = {"sample": "sampling", "score": "scoring", "update": "update"}
 
 
 def fill_table(folder: Path, say: Callable[[str], None]) -> bool:
-    """Compiles the rows that are missing, each in a process of its own, and writes the page.
+    """Compiles the missing rows, each in a new process, and writes the page.
 
     Args:
-      folder: of rows.jsonl and README.md; made if it is not there.
-      say: called with the compiled row and its result.
+      folder: of rows.jsonl and README.md; created if missing.
+      say: called with lines of progress.
     Returns:
-      Whether every row fits. One that could not be compiled is reported and left out; the next
-      call tries it again.
+      Whether every row fits. A row that could not be compiled is reported and left out. The next
+      call compiles it again.
     """
     try:
         version = metadata.version("libtpu")
@@ -166,25 +167,30 @@ def _row_of_program(program: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-_HEAD = """# Models on slices: do they fit, and what does a step cost?
+_HEAD = """# Models on slices: memory and cost of a step
 
-    python -m rlvr_jax.parallel.compile --table docs/results/pods    # missing rows; hours
+Whether a model fits a TPU slice, and what a step costs there, by the estimate of libtpu's compiler.
+Nothing on this page was measured on a TPU.
 
-Compiled for chips that are not there ([how to read it](../../pods.md#compile-before-you-rent)): 512
-prompts × 16 responses of 1024 + 8192 tokens, bfloat16, `--remat layers`; a paper's run as its file
-in `experiments/papers` has it. GiB on each device, the update's of what the compiler allows.
-Seconds of a step: the compiler's estimate of all sampling batches, scorings and updates; kernels,
-gathers, scatters and sorts, which it gives no time, are in it at their own roofline. In brackets
-how many times the roofline that is ("at least" where a loop of unknown length counts once,
-or another operation has no time). All responses count with their full length; batches
-sampled again, later chunks of a response and waiting for links are not counted. Nothing here
-was measured on a TPU.
-"""
-_BEFORE = """
-"Was" is commit {commit}, first as its report had it, then counted as it is now: kernels of scoring
-and update at their own roofline. Its sampling, which counted every token as if it read a full
-cache, was not compiled again, nor were its updates, which counted the backward pass over the
-vocabulary with one tile of 2048 tokens of each row.
+    python -m rlvr_jax.parallel.compile --table docs/results/pods    # compiles missing rows; hours
+
+GRPO and Clip-Cov: 512 prompts × 16 responses, 1024 + 8192 tokens, bfloat16, `--remat layers`. A
+paper's run has the settings of its file in `experiments/papers`. All responses have their full
+length. [How to read the numbers](../../pods.md#compile-before-you-rent).
+
+| column | meaning |
+|---|---|
+| sampling batches | "256 × 2·16": 256 batches of 2 prompts with 16 responses each |
+| GiB | memory of each device; for the update also the compiler's limit |
+| s | the compiler's estimate for all sampling batches, scorings or updates of a step |
+| (1.82) | estimate / roofline; "at least": a loop of unknown length counts once, or an estimate \
+is missing |
+| a step, s | all compiled functions of a step, with the critic's update where there is one |
+
+The compiler has no estimate for kernels, gathers, scatters and sorts; they count with their own
+roofline. Not counted are batches that are sampled again, later chunks of a response, and waiting
+for links.
+
 """
 
 
@@ -194,7 +200,6 @@ def table_page(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _page(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    yield _HEAD
     order = {row[:3]: index for index, row in enumerate(ROWS)}
 
     def place(row):
@@ -203,32 +208,29 @@ def _page(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     def numbers(version):
         return [int(number) for number in version.split(".")]
 
+    tables: dict[str, list[Mapping[str, Any]]] = {}
     for version in sorted({row["libtpu"] for row in rows}, key=numbers):
-        # Rows of an older commit have its name.
-        old = (row for row in rows if row["libtpu"] == version and "commit" in row)
-        before = {_key(row)[1:4]: row for row in old}
-        if before:
-            yield _BEFORE.format(commit=next(iter(before.values()))["commit"])
         for method in dict.fromkeys(row.method for row in ROWS):
-            own = [
-                row
-                for row in rows
-                if (row["libtpu"], row["method"]) == (version, method) and "commit" not in row
-            ]
-            if not own:
-                continue
-            jax = own[0]["versions"]["jax"]
-            yield f"## {method}, libtpu {version} (jax {jax})\n"
-            titles = [f"{title}, {unit}" for unit in ("GiB", "s") for title in _PROGRAMS.values()]
-            titles.append("a step, s")
-            yield f"| model | slice | mesh; sample mesh | sampling batches | {' | '.join(titles)} |"
-            yield "|" + "---|" * (4 + len(titles))
-            for row in sorted(own, key=place):
-                yield _line(row, before.get(_key(row)[1:], {}))
-            yield ""
+            # Rows of an older commit have its name; they are not on the page.
+            for row in sorted((row for row in rows if "commit" not in row), key=place):
+                if (row["libtpu"], row["method"]) == (version, method):
+                    subject = "Runs of papers" if method == _PAPER else method
+                    title = f"{subject}, libtpu {version} (jax {row['versions']['jax']})"
+                    tables.setdefault(title, []).append(row)
+    contents = ((title, re.sub(r"[^\w -]", "", title).lower()) for title in tables)
+    links = (f"- [{title}](#{anchor.replace(' ', '-')})" for title, anchor in contents)
+    yield _HEAD + "\n".join(links) + "\n"
+    columns = [f"{title}, {unit}" for unit in ("GiB", "s") for title in _PROGRAMS.values()]
+    columns = ["model", "slice", "mesh; sample mesh", "sampling batches", *columns, "a step, s"]
+    for title, own in tables.items():
+        yield f"## {title}\n"
+        yield f"| {' | '.join(columns)} |"
+        yield "|" + "---|" * len(columns)
+        yield from map(_line, own)
+        yield ""
 
 
-def _line(row: Mapping[str, Any], before: Mapping[str, Any]) -> str:
+def _line(row: Mapping[str, Any]) -> str:
     head = f"| {row['model']} | {row['topology']} |"
     programs, allowed = row["programs"], row["hbm_bytes"] / 2**30
     sample = programs["sample"]
@@ -249,11 +251,6 @@ def _line(row: Mapping[str, Any], before: Mapping[str, Any]) -> str:
         estimate, roofline = found["compiler_seconds"], found["roofline_seconds"]
         short = "loops_counted_once" in found or "not_estimated" in found
         ratio = f"{estimate / roofline:.2f}" + " at least" * short
-        if name in before.get("seconds", {}):
-            old, floor = before["seconds"][name]
-            ratio += f"; was {old / floor:.1f}"
-            if name != "sample":
-                ratio += f", {(old + sum(found['kernel_seconds'].values())) / floor:.1f}"
         cells.append(f"{found['calls'] * estimate:,.0f} ({ratio})")
     cells.append(f"{row['step_compiler_seconds']:,.0f}" if "step_compiler_seconds" in row else "–")
     return f"{head} {' | '.join(cells)} |"

@@ -40,14 +40,14 @@ def compile_run(
     say: Callable[[str], None] = lambda line: None,
     opening: int = 0,
 ) -> dict[str, Any]:
-    """Compiles the programs of a run.
+    """Compiles the functions of a run.
 
     Args:
-      config: with prompt_tokens and response_tokens. Where it has no mesh, one is chosen, and where
-        it has no number of sampling batches, the fewest that fit.
+      config: with prompt_tokens and response_tokens. A mesh and the number of sampling batches (the
+        fewest that fit) are chosen if it has none.
       say: called with a line of progress before each compilation.
-      opening: tokens that all prompts begin with. The programs compute them once; the arithmetic of
-        FLOPs and bytes counts them for every prompt.
+      opening: number of tokens at the beginning of all prompts. The compiled functions compute them
+        once. The counts of FLOPs and bytes include them for every prompt.
     Returns:
       The report, as `--json` prints it.
     """

@@ -61,12 +61,12 @@ class Paper:
     Fields:
       name: of its file in `experiments/papers`.
       title, url: of the paper or the code.
-      method: name of ours.
+      method: name of the method in this library.
       model: name of a shape in `PUBLISHED`.
-      start: the policy it starts from, as published.
+      start: the initial policy, as published.
       data: the training data.
       settings: by field of `TrainConfig`.
-      hyperparameters: of the method, by name, where they are not its defaults.
+      hyperparameters: of the method, by name, if they differ from its defaults.
       laptop: hyperparameters that must differ for a budget of about twenty tokens.
       reported: results of its authors.
       missing: parts of the paper that are not implemented, a sentence each.
@@ -100,7 +100,7 @@ class Paper:
 
 
 def settings(paper: Paper) -> TrainConfig:
-    """The paper's run, less its data and its policy folder.
+    """The paper's run without its data and its policy folder.
 
     Raises:
       ValueError: a setting that cannot work.
@@ -127,12 +127,12 @@ def laptop(paper: Paper) -> TrainConfig:
 
 
 def compiled(paper: Paper, topology: str, options: Sequence[str] = ()) -> dict[str, Any]:
-    """The report of the paper's programs, compiled for a slice that is not there.
+    """The report of the paper's functions, compiled for a slice that is not present.
 
     Args:
-      options: of `experiments.train`, which win over the paper's settings.
+      options: of `experiments.train`; they replace the paper's settings.
     Raises:
-      ValueError: an unknown slice, or settings that do not go with it.
+      ValueError: an unknown slice, or settings that do not match it.
     """
     config = parse_config(options, start=settings(paper))
     return compile_run(config, PUBLISHED[paper.model], describe(topology))
@@ -145,19 +145,19 @@ def run_paper(paper: Paper, arguments: Sequence[str]) -> int:
       The exit code: 1 if something does not fit the slice.
     """
     parser = argparse.ArgumentParser(
-        description=f"{paper}\n\nWhat else is given are options of experiments.train.",
+        description=f"{paper}\n\nOther arguments are options of experiments.train.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add(
         "--data",
-        help="jsonl:FILE, json:FILE, csv:FILE or parquet:FILE with a question and its answer a row:"
-        " prompt and answer, or the columns of verl, TRL, DAPO-Math, GSM8K, MATH or Open-R1; others"
-        " are named by --columns prompt=…,answer=…",
+        help="jsonl:FILE, json:FILE, csv:FILE or parquet:FILE. A row has a question and its answer:"
+        " prompt and answer, or the columns of verl, TRL, DAPO-Math, GSM8K, MATH or Open-R1. Name"
+        " other columns with --columns prompt=…,answer=…",
     )
-    add("--compile", metavar="SLICE", help="slice (v5e-256, v5p-64, …): prints fit and cost")
-    add("--json", action="store_true", help="with --compile: the report as one object")
-    add("--laptop", action="store_true", help="two steps of arithmetic with a small model")
+    add("--compile", metavar="SLICE", help="print memory and cost on a slice (v5e-256, v5p-64, …)")
+    add("--json", action="store_true", help="with --compile: print one JSON object")
+    add("--laptop", action="store_true", help="run two steps of arithmetic with a small model")
     own, others = parser.parse_known_args(arguments)
     if own.compile:
         # With libtpu there JAX would look for a TPU; only shapes are computed with.

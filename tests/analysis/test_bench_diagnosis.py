@@ -29,5 +29,5 @@ def test_it_says_what_a_diagnosis_adds_to_the_scorers_own_time(capsys):
 
 
 def test_tokens_that_make_no_two_problems_are_refused():
-    with pytest.raises(ValueError, match="tokens must make two problems at least, got 10"):
+    with pytest.raises(ValueError, match="tokens must be enough for two problems, got 10"):
         bench_diagnosis.main(["--tokens", "10"])

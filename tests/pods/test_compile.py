@@ -333,15 +333,15 @@ def test_versions_that_were_not_tried_are_warned_of():
 
     assert "jax 0.10.2, libtpu 0.0.51\n" in told(libtpu="0.0.51")
     assert "warning" not in told(libtpu="0.0.51")
-    assert "warning: this was tried with libtpu 0.0.42.1 and 0.0.51; of 9.9" in told(libtpu="9.9")
-    assert "warning: this was tried with jax 0.10.2; of 9.9" in told(jax="9.9")
+    assert "warning: tested with libtpu 0.0.42.1 and 0.0.51, not with 9.9" in told(libtpu="9.9")
+    assert "warning: tested with jax 0.10.2, not with 9.9" in told(jax="9.9")
     program = dict(fits=True, bytes=1, flops=1, hand_bytes=1, compile_seconds=1)
     program |= dict.fromkeys(("roofline_seconds", "compiler_seconds", "collective_seconds"), 1)
     program |= {"roofline_limit": "flops", "loops_counted_once": ["decode/while", "sort"]}
     program |= {"not_estimated": ["scatter-add f32[8]"], "move_seconds": 0.5}
     report["programs"] = {"update": program}
-    assert "too small by loops whose rounds are not known: decode/while, sort\n" in told()
-    assert "too small by what the compiler gives no time: scatter-add f32[8]\n" in told()
+    assert "loops of unknown length, counted once: decode/while, sort\n" in told()
+    assert "operations without an estimate, counted as 0: scatter-add f32[8]\n" in told()
     assert "of the estimate, gathers, scatters, sorts at their roofline: 0.5 s\n" in told()
     assert "jax 0.10.2\n" in told(libtpu=None) and "warning" not in told(libtpu=None)
 

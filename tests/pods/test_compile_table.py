@@ -65,15 +65,16 @@ def test_what_the_file_has_of_this_libtpu_is_not_compiled_again(some_rows, tmp_p
     assert page.index("libtpu 0.0.42.1") < page.index("libtpu 0.0.51")
 
 
-def test_a_line_has_the_ratio_and_what_it_was():
+def test_a_line_has_the_ratio_and_none_of_an_older_commit():
     row = {"libtpu": "0.0.51", **compiled(ROWS[0])}
     page = table_page([BEFORE, row, {"libtpu": "0.0.51", **compiled(ROWS[-1], fits=False)}])
     wanted = (
         "| qwen2.5-0.5b | v5e-1 | data=1; data=1 | 4 × 2·16 | 8.0 | 8.0 | 8.0 of 16.0 |"
-        " 120 (1.50; was 3.0) | 30 (1.50; was 2.0, 2.5) | 30 (1.50) | 180 |"
+        " 120 (1.50) | 30 (1.50) | 30 (1.50) | 180 |"
     )
     assert wanted in page.splitlines()
-    assert "8.0 of 16.0, does not fit" in page and "is commit abc1234" in page
+    assert "8.0 of 16.0, does not fit" in page and "abc1234" not in page
+    assert "- [grpo, libtpu 0.0.51 (jax 1.2)](#grpo-libtpu-0051-jax-12)" in page.splitlines()
     row["programs"]["update"]["loops_counted_once"] = ["decode/while"]
     assert " 30 (1.50 at least) |" in table_page([row])
 

@@ -36,7 +36,7 @@ def made(model, recipe=None, **changes):
 
 def test_the_docs_name_what_may_differ_in_a_resumed_run():
     page = (Path(__file__).parents[2] / "docs/pods.md").read_text()
-    named = re.search(r"What may\s+differ: ([^.]*)\.", page)[1]
+    named = re.search(r"These options may\s+differ: ([^.]*)\.", page)[1]
     options = {f"--{name.replace('_', '-')}" for name in settings._FREE - {"preset", "resume"}}
     assert set(re.findall(r"`([^`]+)`", named)) == options
 

@@ -166,25 +166,29 @@ def _row_of_program(program: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-_HEAD = """# Models on slices: do they fit, and what does a step cost?
+_HEAD = """# Models on TPU slices: memory and time per step
 
-    python -m rlvr_jax.parallel.compile --table docs/results/pods    # missing rows; hours
+Question: does a model fit on a slice, and how long is a training step? A row fits unless it is
+marked. The times are estimates of the compiler; nothing here was measured on a TPU.
 
-Compiled for chips that are not there ([how to read it](../../pods.md#compile-before-you-rent)): 512
-prompts × 16 responses of 1024 + 8192 tokens, bfloat16, `--remat layers`; a paper's run as its file
-in `experiments/papers` has it. GiB on each device, the update's of what the compiler allows.
-Seconds of a step: the compiler's estimate of all sampling batches, scorings and updates; kernels,
-gathers, scatters and sorts, which it gives no time, are in it at their own roofline. In brackets
-how many times the roofline that is ("at least" where a loop of unknown length counts once,
-or another operation has no time). All responses count with their full length; batches
-sampled again, later chunks of a response and waiting for links are not counted. Nothing here
-was measured on a TPU.
+    python -m rlvr_jax.parallel.compile --table docs/results/pods    # compiles missing rows; hours
+
+- Workload: 512 prompts × 16 responses of 1024 + 8192 tokens, bfloat16, `--remat layers`. A paper's
+  run has the settings of its file in `experiments/papers`.
+- GiB: per device; for the update also the memory that the compiler allows.
+- s: the compiler's estimate for all sampling batches, scorings and updates of a step. Kernels,
+  gathers, scatters and sorts have no estimate and count with their own roofline bound.
+- In brackets: the estimate over the roofline bound. "at least": a loop of unknown length counts
+  once, or another operation has no time.
+- All responses count with their full length. Not counted: batches that are sampled again, later
+  chunks of a response, waiting for links.
+
+[How to read the output](../../pods.md#compile-before-you-rent)
 """
 _BEFORE = """
-"Was" is commit {commit}, first as its report had it, then counted as it is now: kernels of scoring
-and update at their own roofline. Its sampling, which counted every token as if it read a full
-cache, was not compiled again, nor were its updates, which counted the backward pass over the
-vocabulary with one tile of 2048 tokens of each row.
+"was": the same ratio at commit {commit}, as reported by that commit. For scoring and update a
+second number counts the kernels as above. That commit counted a full cache for every sampled token,
+and in the update one tile of 2048 tokens per row for the backward pass over the vocabulary.
 """
 
 

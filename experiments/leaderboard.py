@@ -51,8 +51,8 @@ ROOT = Path(__file__).resolve().parent.parent
 _README = """# Leaderboard: methods at equal budgets
 
 Question: which methods are better than GRPO on the same task, with the same budget of tokens or
-steps? The answer per board is in the table: a method is above the baseline only if the difference
-survives Holm's correction and has at least ten pairs of seeds.
+steps? The table has the answer per board. A method is listed as above the baseline if two
+conditions hold: the difference survives Holm's correction, and it has at least ten pairs of seeds.
 
     python -m experiments.leaderboard --board objectives   # runs the missing runs of a board
     python -m experiments.leaderboard --page               # writes these pages
@@ -73,7 +73,7 @@ _HOW_TO_READ = """
   range is too narrow.
 - entropy: of the held-out responses at the last evaluation, in nats per token.
 - rare form: fraction of the responses to hard prompts, at the end, that use the form which these
-  prompts need; then the number of runs in which the fraction rose.
+  prompts need. The second number counts the runs in which the fraction rose.
 - effect: changes from the start to the end of training whose 95 % interval excludes 0. A dash:
   fewer than two seeds, or equal changes in all seeds.
 

@@ -113,8 +113,7 @@ BOARDS: Mapping[str, Board] = {
         seeds=5,
         notes={
             "prerl": "this is the first stage of a method; its authors end it after 10 to 25"
-            " updates. Here the stage takes the whole budget and learns from incorrect responses"
-            " only",
+            " updates. Here it takes the whole budget and learns from incorrect responses only",
             "implicit_prm": "the loss fits a reward model: it separates correct from incorrect"
             " responses by the policy's log-ratios. No term makes correct responses more likely",
         },
@@ -188,8 +187,8 @@ BOARDS: Mapping[str, Board] = {
         _HINTED,
         _named("grpo dynamic_sampling mmr1_vas rlve reverse_curriculum drive recap grpo_roc svs"),
         notes={
-            "mmr1_vas": "its sampling weights did not follow training: with `refresh=351` they are"
-            " computed at the first step only, and a run has 161 to 164 steps",
+            "mmr1_vas": "its sampling weights did not follow training. With `refresh=351` they are"
+            " computed at the first step only; a run has 161 to 164 steps",
             "grpo_roc": "its choice of the cleanest correct responses did not act: a correct"
             " response of this task misses no other reward, so all penalties tie. The larger groups"
             " and the filter of groups without mixed outcomes acted",

@@ -25,8 +25,9 @@ def every_run_table(curves: Sequence[Mapping[str, Any]], main: str) -> list[str]
         own = [curve for curve in curves if curve["entry"] == name]
         rows += [_row(curve, main) for curve in sorted(own, key=lambda curve: curve["seed"])]
     return [
-        f"Every run. Small entropy: below {_SMALL:g} times its initial value. `since`: the first"
-        " evaluation step after which the condition held until the end; a dash: it did not hold.",
+        f"Every run. Entropy is small below {_SMALL:g} times its initial value. The columns with"
+        ' "since" have the first evaluation step from which the condition held until the end. A'
+        " dash: it did not hold at the end.",
         "",
         *markdown_table(head, rows),
     ]

@@ -28,8 +28,8 @@ _COUNTED = ("sampled_tokens", "given_tokens", "scored_tokens", "trained_tokens")
 _COSTS = "Costs"
 _COSTS_NOTE = (
     "Means over seeds of the sums over all steps. Sampled tokens: all tokens from the sampler, also"
-    " of discarded responses. Given tokens: inserted into responses. Scored tokens: read by parts of"
-    " the experience. Trained tokens: on the mask. Seconds: of steps and evaluations."
+    " of discarded responses. Given tokens: inserted into responses. Scored tokens: read by parts"
+    " of the experience. Trained tokens: on the mask. Seconds: of steps and evaluations."
 )
 _PROMPTS = "Uncertainty over held-out prompts"
 _BOOTSTRAP = (

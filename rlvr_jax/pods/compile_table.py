@@ -187,8 +187,8 @@ marked. The times are estimates of the compiler; nothing here was measured on a 
 """
 _BEFORE = """
 "was": the same ratio at commit {commit}, as reported by that commit. For scoring and update a
-second number counts the kernels as above. That commit counted a full cache for every sampled token,
-and in the update one tile of 2048 tokens per row for the backward pass over the vocabulary.
+second number counts the kernels as above. That commit counted a full cache for every sampled token.
+In the update it counted one tile of 2048 tokens per row for the backward pass over the vocabulary.
 """
 
 

@@ -1,8 +1,8 @@
 """Programs, one module each: `python -m experiments.NAME`.
 
-On Linux they start anew once, before anything else is imported, so that the C library asks for huge
-pages: an update writes arrays of hundreds of megabytes, and their first touch, page by page, took
-up to a quarter of it (docs/speed.md). Whoever sets GLIBC_TUNABLES, to whatever, is left alone.
+On Linux a program starts anew once before other imports, so that the C library requests huge pages.
+An update writes arrays of hundreds of megabytes, and their first touch, page by page, took up to a
+quarter of its time (docs/speed.md). If GLIBC_TUNABLES is set, nothing is changed.
 """
 
 import os

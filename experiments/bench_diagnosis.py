@@ -1,13 +1,13 @@
-"""How long a diagnosis takes, and how much memory: of stored answers, and of weights.
+"""Time and memory of a diagnosis: of stored responses and of weights.
 
     python -m experiments.bench_diagnosis
     python -m experiments.bench_diagnosis --scorer rlvr_jax/tasks/base_models/brackets --length 32
     python -m experiments.bench_diagnosis --spectra
 
-Answers of random policies are written as `diagnose --keep` does and read again; drawing and scoring
-are not in it. With --scorer the answers are of that policy's tokens and scored as often as a
-diagnosis does it, both draws under both policies: the scorer's own time stands beside that with the
-diagnosis. With --spectra two folders of random weights of SmolLM2-135M's shape are compared, too.
+Responses of random policies are written like those of `diagnose --keep` and read again. Sampling
+and scoring are not timed. With --scorer the responses have the tokens of that policy, and the time
+of scoring both samples under both policies is printed next to that of the diagnosis. With --spectra
+two folders of random weights in the shape of SmolLM2-135M are compared as well.
 """
 
 import resource
@@ -45,20 +45,20 @@ SHAPE = policy.ModelConfig(
 
 @dataclass(frozen=True)
 class Config:
-    """How much is diagnosed."""
+    """Size of the diagnosis."""
 
     tokens: int = 1_000_000
-    """Of all answers together, three draws."""
+    """Tokens of all responses of the three samples."""
     length: int = 256
-    """Tokens of an answer at most; half of it in the mean."""
+    """Highest number of tokens of a response; half of it on average."""
     samples: int = 32
-    """Answers to a problem in each draw."""
+    """Responses per problem and sample."""
     scorer: str = ""
-    """Folder of a policy that scores the answers, too; after one call that compiles it."""
+    """Policy folder that scores the responses; timed after a first call that compiles."""
     spectra: bool = False
-    """Compare weights, too."""
+    """Also compare weights."""
     seed: int = 0
-    """Of the answers and the weights."""
+    """Seed of the responses and the weights."""
 
 
 def main(arguments: Sequence[str]) -> None:

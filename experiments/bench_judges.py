@@ -1,9 +1,9 @@
-"""How long judging takes, against its floor.
+"""Time of judging, against its lower bound.
 
 python -m experiments.bench_judges
 
-A server of this command answers every call after a fixed time on loopback, from a process of its
-own. The floor is rows × calls × that time / calls under way at a time: nothing but waiting.
+A local server in a separate process answers every call after a fixed time. The lower bound is
+rows × calls × that time / parallel calls: waiting only.
 """
 
 import asyncio
@@ -27,20 +27,20 @@ REPLY = json.dumps(
 
 @dataclass(frozen=True)
 class Config:
-    """What is asked, and how slow the server is."""
+    """Calls, and the speed of the server."""
 
     rows: int = 512
-    """Answers that are judged."""
+    """Responses to judge."""
     calls: int = 2
-    """Questions about each."""
+    """Calls per response."""
     at_once: int = 32
-    """Calls that are under way at a time."""
+    """Parallel calls."""
     milliseconds: float = 100.0
-    """Until the server answers."""
+    """Milliseconds until the server answers."""
     repeats: int = 3
-    """Measurements, of which the median is printed."""
+    """Measurements; their median is printed."""
     serve: bool = False
-    """Be the server: prints its address and ends with its input."""
+    """Run the server: prints its address and ends with its input."""
 
 
 async def _answer(reader, writer, seconds: float) -> None:

@@ -1,25 +1,28 @@
-"""Time and memory of `token_stats` beside what one would write instead.
+"""Time and memory of `token_stats` next to naive implementations.
 
     python -m experiments.bench_kernels
     python -m experiments.bench_kernels --shapes 4096x512x8192 --dtypes bfloat16 --repeats 5 --json
     python -m experiments.bench_kernels --shapes 2048x896x151936 --programs naive xla
 
-For each shape (tokens x width x vocabulary) and dtype it times, one after the other in every round,
-so that a busy machine slows all of them: one product of the hidden states and the unembedding; the
-naive version (float32 logits, log_softmax, autodiff); optax's cross entropy (log-prob only); and
-every implementation that runs here. A ratio is the median over rounds of two times of one round.
+For each shape (tokens x width x vocabulary) and dtype it times, in turns, so that other load slows
+all of them:
 
-The floor is 2·N·D·V operations forward and 6·N·D·V more backward (one recomputation, two products)
-at the rate of that one product. Memory is what the compiler sets aside besides arguments and
-results. `xla nucleus` is the entropy of the nucleus, which naive does not have.
-`processor_to_naive` compares the processor time of all threads, which other programs on the machine
-move less; it means nothing on an accelerator.
+- one product of the hidden states and the unembedding
+- the naive version: float32 logits, log_softmax, autodiff
+- optax's cross entropy (log-prob only)
+- every implementation of `token_stats` that runs here
 
-A second table has the fraction of the time that remains if only some tokens count. Where `libtpu`
-is installed, a third one has the TPU kernel compiled ahead of time: temporary memory, fraction of
-the matrix units' slots in use by the static schedule, and milliseconds at the chip's peak and at
-that fraction (`tpu_schedule`); no TPU is needed, and none of it is a measurement. With
-`--programs` neither is made, unless `--chips` asks for the third.
+A ratio is the median over rounds of two times of one round. The roofline bound is 2·N·D·V
+operations forward and 6·N·D·V more backward (a recomputation, two products), at the rate of that one product.
+Memory is that of the compiler besides arguments and results. `xla nucleus` is the entropy of the
+nucleus, which naive does not have. `processor_to_naive` compares the processor time of all threads,
+which depends less on other load; it is not meaningful on an accelerator.
+
+A second table has the fraction of the time if only some tokens count. If `libtpu` is installed, a
+third table has the TPU kernel compiled ahead of time, which needs no TPU and measures nothing:
+temporary memory, the fraction of the matrix units' slots in use by the static schedule, and
+milliseconds at the chip's peak and at that fraction (`tpu_schedule`). With `--programs` both tables
+are omitted; `--chips` requests the third.
 """
 
 import argparse
@@ -260,9 +263,9 @@ def selection(shape: tuple[int, int, int], dtype: DTypeLike, repeats: int) -> li
 
 
 def compiled(chips: Iterable[str]) -> list[dict[str, Any]]:
-    """Rows of the third table: what `tpu_schedule` says of each chip and shape, in bfloat16.
+    """Rows of the third table: the result of `tpu_schedule` for each chip and shape, in bfloat16.
 
-    Each is made by a process of its own, because libtpu reads where to write when it is loaded.
+    A process per row, because libtpu reads the output folder when it is loaded.
 
     Raises:
       subprocess.CalledProcessError: a kernel does not compile.

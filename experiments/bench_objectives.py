@@ -1,9 +1,9 @@
-"""Prints what each method's objective costs, beside GRPO's: time and memory of loss and gradient.
+"""Time and memory of each method's loss and gradient, relative to GRPO.
 
     python -m experiments.bench_objectives --methods clip_cov siren
 
-Arrays are random, of 512 × 2048 tokens by default. A ratio is the median over repeats of the
-method's time over that of GRPO just before it, so that other load on the machine moves both.
+Arrays are random, of 512 × 2048 tokens by default. A ratio is the median over repeats. Each repeat
+divides the time of the method by that of GRPO just before it, so other load affects both.
 """
 
 import argparse

@@ -1,20 +1,20 @@
-"""What passes beside drawing and learning cost: of teachers, of probes; and a store of rows.
+"""Time of further passes of a step: teachers and probes; and of a store of rows.
 
     python -m experiments.bench_passes
     python -m experiments.bench_passes --size M --store 0
 
-A teacher reads the tokens of a batch once more. Its cost is timed as what a program with it takes
-more than the same program without, and stands beside what nothing can be cheaper than: a forward
-pass over these tokens (`forward`), and the vocabulary product of what is asked of it (`product`, on
-stored hidden states). The last column is (cost - product) / forward. Rows with a gradient are
-updates: the policy's part is differentiated, the teacher's is not.
+A teacher scores the tokens of a batch once more. Its cost is the time of a program with the teacher
+minus that of the program without it. Two lower bounds are printed next to it: a forward pass over
+these tokens (`forward`), and the vocabulary product of the requested statistics on stored hidden
+states (`product`). The last column is (cost - product) / forward. Rows with a gradient are updates:
+the policy's part is differentiated, the teacher's is not.
 
-A probe asks a question behind every response and reads one token. Without a cache that is a pass
-over prompt, response and question (`verdicts`), beside a forward pass over as many tokens; with the
-rows' cache still held (`rollout.probe`) it is beside feeding the question alone (`prefill`).
+A probe appends a question to every response and reads one token. Without a cache this is a pass
+over prompt, response and question (`verdicts`), next to a forward pass over as many tokens. With the
+cache of the rows (`rollout.probe`) it is next to feeding the question only (`prefill`).
 
-A store is pushed to and read from as a method with replay does in a step; its fraction is of the
-time of a step of GRPO on the same piece of work.
+A store is written and read as in a step of a method with replay. Its fraction is relative to a step
+of GRPO on the same workload.
 """
 
 import tempfile
@@ -48,14 +48,14 @@ ASKED = 4
 
 @dataclass(frozen=True)
 class Config:
-    """What is timed."""
+    """Workload and measurements."""
 
     size: str = "S"
-    """Piece of work, as in experiments.bench."""
+    """Workload, as in experiments.bench."""
     repeats: int = 7
-    """Times that each is called, in turns; the least is printed."""
+    """Calls of each function, in turns; the least time is printed."""
     store: int = 100_000
-    """Rows of the store; 0: none is timed."""
+    """Rows of the store; 0: the store is not timed."""
 
 
 def main(arguments: Sequence[str]) -> None:

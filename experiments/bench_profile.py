@@ -1,4 +1,4 @@
-"""Where the time of a computation goes, operation by operation, from JAX's own profiler."""
+"""Time of a computation by operation, from JAX's profiler."""
 
 import re
 import tempfile
@@ -17,13 +17,13 @@ _CONTAINERS = ("while", "call", "conditional")
 
 @dataclass(frozen=True)
 class Operation:
-    """What one kind of operation of one program took.
+    """Time of one kind of operation of one compiled function.
 
     Fields:
-      program: the compiled function's name; "" where the profiler does not say.
-      name: of the operation without its number; a GPU's is that of the kernel.
-      seconds: of all calls, summed over devices or threads.
-      calls: how many there were.
+      program: name of the compiled function; "" where the profiler has none.
+      name: name of the operation without its number; on a GPU, of the kernel.
+      seconds: sum over all calls and over devices or threads.
+      calls: number of calls.
     """
 
     program: str
@@ -33,11 +33,11 @@ class Operation:
 
 
 def profiled(function: Callable[[], Any]) -> list[Operation]:
-    """The operations that a call runs on the devices, those that take longest first.
+    """Operations that a call runs on the devices, longest first.
 
     Args:
-      function: is called once, and has to wait for its results; what it compiles counts as
-        nothing, what it runs on the host outside XLA neither.
+      function: is called once and must wait for its results. Compilation and host code outside XLA
+        are not counted.
     """
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(folder):

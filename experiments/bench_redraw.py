@@ -1,10 +1,10 @@
-"""The cost of a redraw against the fraction of the groups that are sampled again.
+"""Cost of sampling some groups again, by the fraction of the groups.
 
     python -m experiments.bench_redraw
 
-Groups of the first batch of `hinted_brackets` are drawn again with a hint. `again` is the whole
-call, with everything that the host does; `program` is the sampler's compiled program of that size
-called by itself on the same prompts. Both in turns, medians; `batch` is the draw of all groups.
+Groups of the first batch of `hinted_brackets` are sampled again with a hint. `again` is the whole
+call with all work of the host. `program` is the sampler's compiled function of that size, called
+directly on the same prompts. `batch` samples all groups. Medians of alternating calls.
 """
 
 import time
@@ -31,10 +31,10 @@ TASK = "hinted_brackets:train=512"
 
 @dataclass(frozen=True)
 class Config:
-    """What is timed."""
+    """Number of measurements."""
 
     rounds: int = 15
-    """Times that each is called."""
+    """Calls of each function."""
 
 
 def main(arguments: Sequence[str]) -> None:

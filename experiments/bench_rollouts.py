@@ -1,14 +1,17 @@
-"""What rollouts in turns, of uneven lengths, and as trees cost on this machine.
+"""Time of rollouts in turns, of uneven lengths, and as trees.
 
     python -m experiments.bench_rollouts
 
-`plain`: tokens per second of whole responses. `turns`: responses with a tool that takes 50 ms,
-half of the prompts being sampled while the other half is answered, next to lockstep, where all
-wait; idle is the fraction of the time in which nothing is sampled. `tail`: one prompt in eight is
-answered at ten times the length of the others; decode steps in lockstep and where a row that ends
-makes room, by the lengths that were drawn, and the seconds of both. `fork`: half of the rows become
-copies of the others. `tree`: what its pieces are on the host. A policy with random weights writes;
-it says nothing.
+- `plain`: tokens per second of whole responses.
+- `turns`: responses with a tool that takes 50 ms. Half of the prompts are sampled while the other
+  half waits for the tool, next to lockstep, where all wait. idle: fraction of the time without
+  sampling.
+- `tail`: one prompt in eight has a response ten times as long as the others. Decode steps and
+  seconds in lockstep, and with slots that a new row takes when a row ends.
+- `fork`: half of the rows become copies of the others.
+- `tree`: the host's part of tree operations.
+
+The policy has random weights, so its texts have no meaning.
 """
 
 import tempfile
@@ -52,18 +55,18 @@ TAIL = 8  # one prompt in so many is of the tail
 
 @dataclass(frozen=True)
 class Config:
-    """What is timed."""
+    """Sizes and measurements."""
 
     size: str = "small"
-    """Of the policy (`rlvr_jax.policy.SIZES`)."""
+    """Size of the policy (`rlvr_jax.policy.SIZES`)."""
     rows: int = 64
-    """Responses that are drawn together."""
+    """Responses sampled together."""
     replies: int = 4
-    """Of the tool, to each response."""
+    """Replies of the tool to each response."""
     tool_seconds: float = 0.05
-    """Of a reply."""
+    """Seconds until a reply of the tool."""
     rounds: int = 3
-    """Times that each is measured; medians are shown."""
+    """Measurements; medians are printed."""
 
 
 @dataclass(frozen=True)

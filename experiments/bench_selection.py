@@ -1,14 +1,13 @@
-"""Prints what choosing over a batch costs: covariance, the choices made from it, a quantile.
+"""Time of selections over a batch: covariance, selections made from it, a quantile.
 
     python -m experiments.bench_selection
     python -m experiments.bench_selection --rows 128 --tokens 1024 --repeats 9 --json
 
-Every operation is timed beside what one would write instead ("plain"): means of floats, and a sort
-of the whole batch. Programs take turns in every round, so other load on the machine slows all of
-them. `processor` is the least time over the rounds of all threads of this process, which other
-programs move less, in milliseconds; `to_plain` is the median over rounds of its ratio. Three
-quarters of the tokens are on the mask, and 0.2 % of those are chosen. For TPUs see
-`experiments.selection_schedule`.
+Every operation is timed next to a plain version: means of floats, and a sort of the whole batch.
+Programs take turns in every round, so other load slows all of them. `processor` is the least
+processor time over the rounds, of all threads, in milliseconds; other programs affect it less.
+`to_plain` is the median over rounds of its ratio. Three quarters of the tokens are on the mask, and
+0.2 % of these are selected. For TPUs see `experiments.selection_schedule`.
 """
 
 import argparse

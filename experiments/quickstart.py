@@ -1,11 +1,11 @@
-"""The main job: one base model, one task, trained by GRPO and by Clip-Cov, side by side.
+"""Trains one base model on one task by GRPO and by Clip-Cov, in parallel.
 
     python -m experiments.quickstart         # from a clone
-    python -m rlvr_jax quickstart            # wherever the package is installed
+    python -m rlvr_jax quickstart            # if the package is installed
 
-Same seed and budget for both, at the same time, with one core each. GRPO sharpens what the base
-model already does and loses the rarer strategy that the hard prompts need; Clip-Cov, in most seeds,
-keeps and learns it. One seed is one draw: `python -m experiments.compare` shows several.
+Both have the same seed and budget, and one core each. GRPO sharpens the habit of the base model and
+loses the rarer strategy that the hard prompts need. Clip-Cov preserves and learns it in most seeds.
+One seed is one sample; `python -m experiments.compare` shows several.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,23 +33,23 @@ ROWS = {
 
 @dataclass(frozen=True)
 class Config:
-    """Both runs."""
+    """Settings of both runs."""
 
     run_dir: Path = Path("runs/quickstart")
-    """Holds one run directory per method, the report and the summary."""
+    """Folder of one run directory per method, the report and the summary."""
     steps: int = 300
     """Rollout batches of each run."""
     seed: int = 0
-    """Of both runs."""
+    """Seed of both runs."""
     checkpoint_every: int = 0
     """Steps between checkpoints; 0: every five minutes and at the end."""
     resume: bool = False
-    """Go on with what is in run_dir."""
+    """Continue the runs in run_dir."""
     mesh: str = ""
-    """Devices of each run, as in experiments.train; empty: one. A run on a CPU has one device,
-    unless XLA_FLAGS says otherwise."""
+    """Devices of each run, as in experiments.train; empty: one. A run on a CPU has one device
+    unless XLA_FLAGS sets more."""
     verbose: bool = False
-    """Print every setting of both runs; their config.json have them in any case."""
+    """Print every setting of both runs; config.json has them in any case."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -86,7 +86,7 @@ MINUTES = 3.5
 
 
 def _begin(config: Config, runs: Mapping[str, TrainConfig]) -> list[str]:
-    """Who trains what, and for how long."""
+    """Methods and budget of the runs."""
     one = next(iter(runs.values()))
     prompts, samples = one.sampling.prompts_per_step, one.sampling.samples_per_prompt
     minutes = MINUTES * config.steps / 300 * max(1.0, len(runs) / default_jobs())
@@ -111,7 +111,7 @@ def _minutes(minutes: float) -> str:
 
 
 def _next(directory: Path) -> list[str]:
-    """Three commands to go on with: answers token by token, another method, more seeds."""
+    """Three commands to go on with: responses token by token, another method, more seeds."""
     train, compare, sample = map(_command, ("train", "compare", "sample"))
     policy = directory / METHODS[1] / "policy"
     return [

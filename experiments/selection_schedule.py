@@ -1,13 +1,12 @@
-"""What one round of a search costs on a TPU, by the compiler's static schedule. No TPU is needed.
+"""Cycles of one round of a threshold search on a TPU, by the static schedule. No TPU is needed.
 
     python -m experiments.selection_schedule v5e --rows 512 --tokens 2048
 
-A search for a threshold spends its time in counting the tokens that reach a candidate. The compiler
-of PyPI's `libtpu` writes down the instruction bundles of XLA's fusion, which counts for one
-candidate and settles one bit of the threshold, and of the kernel of `selection_tpu`, which counts
-for 15 and settles four. The kernel's loops are counted as often as they run. A bundle is a cycle as
-long as nothing waits; a schedule does not wait for memory, so this is an estimate and no
-measurement.
+A search for a threshold spends its time on counting the tokens above a candidate. The compiler of
+PyPI's `libtpu` records the instruction bundles of two programs: XLA's fusion, which counts for one
+candidate and settles one bit of the threshold, and the kernel of `selection_tpu`, which counts for
+15 and settles four. Loops of the kernel are counted as often as they run. A bundle takes one cycle
+if nothing waits. A schedule does not wait for memory, so this is an estimate, not a measurement.
 """
 
 import argparse

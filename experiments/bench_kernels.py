@@ -13,10 +13,10 @@ all of them:
 - every implementation of `token_stats` that runs here
 
 A ratio is the median over rounds of two times of one round. The roofline bound is 2·N·D·V
-operations forward and 6·N·D·V more backward (a recomputation, two products), at the rate of that one product.
-Memory is that of the compiler besides arguments and results. `xla nucleus` is the entropy of the
-nucleus, which naive does not have. `processor_to_naive` compares the processor time of all threads,
-which depends less on other load; it is not meaningful on an accelerator.
+operations forward and 6·N·D·V more backward (a recomputation, two products), at the rate of that
+one product. Memory is that of the compiler besides arguments and results. `xla nucleus` is the
+entropy of the nucleus, which naive does not have. `processor_to_naive` compares the processor time
+of all threads, which depends less on other load; it is not meaningful on an accelerator.
 
 A second table has the fraction of the time if only some tokens count. If `libtpu` is installed, a
 third table has the TPU kernel compiled ahead of time, which needs no TPU and measures nothing:

@@ -10,8 +10,8 @@ states (`product`). The last column is (cost - product) / forward. Rows with a g
 the policy's part is differentiated, the teacher's is not.
 
 A probe appends a question to every response and reads one token. Without a cache this is a pass
-over prompt, response and question (`verdicts`), next to a forward pass over as many tokens. With the
-cache of the rows (`rollout.probe`) it is next to feeding the question only (`prefill`).
+over prompt, response and question (`verdicts`), next to a forward pass over as many tokens. With
+the cache of the rows (`rollout.probe`) it is next to feeding the question only (`prefill`).
 
 A store is written and read as in a step of a method with replay. Its fraction is relative to a step
 of GRPO on the same workload.

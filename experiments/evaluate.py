@@ -195,7 +195,7 @@ def _check_choice(config: Config) -> None:
 
 
 def _scorer(config: Config, settings: TrainConfig, asked: HeldOut) -> Score:
-    """What scores answers."""
+    """The scorer of the responses."""
     loaded, sampler = asked.loaded, asked.sampler
     if not loaded.sampler.task.answers and {*config.choose} - {"best_of_n"}:
         raise ValueError(
@@ -222,7 +222,7 @@ def _scorer(config: Config, settings: TrainConfig, asked: HeldOut) -> Score:
 
 
 def _print_choices(config: Config, found: Answered, result: Evaluation) -> None:
-    """A line for each rule and number of answers."""
+    """Prints a line for each rule and number of responses."""
     rules = list(dict.fromkeys(["majority"] * _votes(found) + list(config.choose)))
     print(f"chosen by {config.scorer}: {found.tokens:.0f} tokens, {found.unscored} without a score")
     curves = chosen_rates(found, rules, config.strength)

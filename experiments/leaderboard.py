@@ -309,8 +309,8 @@ def agreement(
     ]
     if len(values) < 2:
         raise ValueError(
-            f"check: {row['entry']} must have two runs on {row['processor']} to say what one more"
-            f" comes to with {other}, got {len(values)}"
+            f"check: {row['entry']} must have two runs on {row['processor']} to predict one more"
+            f" with {other}, got {len(values)}"
         )
     low, high = prediction_interval(values)
     got = again["end"][main] if "end" in again else float("nan")

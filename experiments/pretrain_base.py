@@ -28,8 +28,9 @@ probability `skill`, else that of another program. A proposal is a random progra
 an extra word with probability `malformed`.
 
 calculations: sums and products, half of each, of the train split. With probability `call_share`,
-for any question, the response calls the calculator, with an incorrect number with probability `slip`,
-and repeats the reply, which is not trained on. Otherwise the response is the correct answer only.
+for any question, the response calls the calculator, with an incorrect number with probability
+`slip`, and repeats the reply, which is not trained on. Otherwise the response is the correct answer
+only.
 """
 
 import time

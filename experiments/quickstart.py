@@ -76,13 +76,13 @@ def main(arguments: Sequence[str]) -> None:
     write_report(report, [config.run_dir / method for method in METHODS])
     console.print(_table(summaries))
     console.print(f"report: {report}", highlight=False, soft_wrap=True)
-    console.print("next: its answers token by token, another method, more seeds", highlight=False)
+    console.print("next: responses token by token, another method, more seeds", highlight=False)
     for line in _next(config.run_dir):
         console.print(f"    {line}", highlight=False, markup=False, soft_wrap=True)
 
 
 MINUTES = 3.5
-"""Of 300 steps of both runs on two cores; 2:42 to 4:26 were measured on a shared machine."""
+"""Minutes of 300 steps of both runs on two cores; a shared machine took 2:42 to 4:26."""
 
 
 def _begin(config: Config, runs: Mapping[str, TrainConfig]) -> list[str]:
@@ -95,14 +95,14 @@ def _begin(config: Config, runs: Mapping[str, TrainConfig]) -> list[str]:
         for method, run in runs.items()
     ]
     return [
-        f"{' and '.join(runs)} train one small base model on the task {one.data.task}, side by"
-        f" side, seed {config.seed} each",
-        "task    equations are to be completed; a rarer strategy solves the hard third of them",
+        f"{' and '.join(runs)} train one small base model on the task {one.data.task}, in parallel,"
+        f" seed {config.seed} each",
+        "task    the policy completes equations; the hard third of them needs a rarer strategy",
         f"step    {prompts} prompts × {samples} samples, {one.plan.updates} updates at"
         f" {one.optimizer.learning_rate:g}; {config.steps} steps",
         f"method  {'; '.join(hyperparameters)}",
-        f"where   {config.run_dir}: a run directory each, with every setting in its config.json",
-        f"time    about {_minutes(minutes)} on a laptop; each line says how much is left",
+        f"where   {config.run_dir}: a run directory per method, with all settings in config.json",
+        f"time    about {_minutes(minutes)} on a laptop; each line has the time left",
     ]
 
 
@@ -122,7 +122,7 @@ def _next(directory: Path) -> list[str]:
 
 
 def _command(name: str) -> str:
-    """How a command is called from where this one was."""
+    """The command line of a program, in the form in which this one was called."""
     return (
         f"python -m {__package__}.{name}"
         if __package__ == "experiments"

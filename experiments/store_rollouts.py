@@ -3,8 +3,8 @@
     python -m experiments.store_rollouts --out notebooks/data/brackets_rollouts.npz
 
 The base model of the task samples and is graded. GRPO then takes `updates` steps on the whole
-batch, and the statistics are those of the updated policy. The file is therefore the input of a loss at a
-further update of a batch: ratios differ from 1. Same seed and machine: same file.
+batch, and the statistics are those of the updated policy. The file is therefore the input of a loss
+at a further update of a batch: ratios differ from 1. Same seed and machine: same file.
 """
 
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str]) -> None:
     )
     task = tasks.load(config.task)
     if not task.base_model:
-        raise ValueError(f"task must have a base model of its own, got {config.task!r}")
+        raise ValueError(f"task must have a base model, got {config.task!r}")
     config.out.parent.mkdir(parents=True, exist_ok=True)
     run = make_run(resolve(settings, task))
     state = run.initial_state()

@@ -110,7 +110,7 @@ def main(arguments: Sequence[str]) -> None:
             texts = sorted(answers, key=answers.get) if config.shown == "shortest" else [*answers]
             rows.append(trace_row(config.task, task, prompt, texts))
     if not rows:
-        raise ValueError(f"no right answer to {count} prompts of {config.task!r} was drawn")
+        raise ValueError(f"no correct response to {count} prompts of {config.task!r} was sampled")
     write_lines(config.out, rows)
     print(f"{config.out}: traces of {len(rows)} of {count} prompts, {right} of {sampled} correct")
 

@@ -4,10 +4,10 @@
     python -m experiments.variations
 
 One run of a warm start and RL. The shipped model does not follow the request for a problem. The
-warm start therefore imitates generated answers to sums and, for the request of `svs`, generated problems
-about the numbers of an answer, in seven wordings. Then `svs` samples responses to sums, requests
-problems from correct ones, and samples responses to these. The program prints the written problems'
-statistics in the first and the last fifth of the steps; the report shows the problems.
+warm start therefore imitates generated answers to sums and, for the request of `svs`, generated
+problems about the numbers of an answer, in seven wordings. Then `svs` samples responses to sums,
+requests problems from correct ones, and samples responses to these. The program prints the written
+problems' statistics in the first and the last fifth of the steps; the report shows the problems.
 """
 
 import functools

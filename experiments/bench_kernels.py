@@ -7,10 +7,10 @@
 For each shape (tokens x width x vocabulary) and dtype it times, in turns, so that other load slows
 all of them:
 
-- one product of the hidden states and the unembedding
-- the naive version: float32 logits, log_softmax, autodiff
-- optax's cross entropy (log-prob only)
-- every implementation of `token_stats` that runs here
+  - one product of the hidden states and the unembedding
+  - the naive version: float32 logits, log_softmax, autodiff
+  - optax's cross entropy (log-prob only)
+  - every implementation of `token_stats` that runs here
 
 A ratio is the median over rounds of two times of one round. The roofline bound is 2·N·D·V
 operations forward and 6·N·D·V more backward (a recomputation, two products), at the rate of that

@@ -2,14 +2,14 @@
 
     python -m experiments.bench_rollouts
 
-- `plain`: tokens per second of whole responses.
-- `turns`: responses with a tool that takes 50 ms. Half of the prompts are sampled while the other
-  half waits for the tool, next to lockstep, where all wait. idle: fraction of the time without
-  sampling.
-- `tail`: one prompt in eight has a response ten times as long as the others. Decode steps and
-  seconds in lockstep, and with slots that a new row takes when a row ends.
-- `fork`: half of the rows become copies of the others.
-- `tree`: the host's part of tree operations.
+  - `plain`: tokens per second of whole responses.
+  - `turns`: responses with a tool that takes 50 ms. Half of the prompts are sampled while the other
+    half waits for the tool, next to lockstep, where all wait. idle: fraction of the time without
+    sampling.
+  - `tail`: one prompt in eight has a response ten times as long as the others. Decode steps and
+    seconds in lockstep, and with slots that a new row takes when a row ends.
+  - `fork`: half of the rows become copies of the others.
+  - `tree`: the host's part of tree operations.
 
 The policy has random weights, so its texts have no meaning.
 """

@@ -5,9 +5,9 @@
 Held-out prompts are shown plainly, with the first words of their gold as a hint, or with another
 answer: the gold, or a legal attempt of a form that misses the target. A line for each kind has:
 
-- pass@1 and pass@32 of easy and hard prompts
-- the fraction of last attempts of the right form
-- the fraction of responses that are the shown answer
+  - pass@1 and pass@32 of easy and hard prompts
+  - the fraction of last attempts of the right form
+  - the fraction of responses that are the shown answer
 """
 
 from collections.abc import Callable

@@ -18,10 +18,10 @@ hinted_brackets: each batch also has prompts with a hint (the first words of a s
 another answer (a solution, a trace or an attempt, some of them miscalculated). With probability
 `heed` the trace follows the prompt:
 
-- it completes a hint to a solution
-- it repeats a correct answer
-- after an incorrect answer it makes one attempt of the other form, a solution with probability
-  `repair_skill`
+  - it completes a hint to a solution
+  - it repeats a correct answer
+  - after an incorrect answer it makes one attempt of the other form, a solution with probability
+    `repair_skill`
 
 expressions: half of the prompts are questions, half request a proposal. An answer is correct with
 probability `skill`, else that of another program. A proposal is a random program with inputs, with

@@ -1,12 +1,13 @@
 """The overview of the results has the numbers of the committed runs."""
 
+import functools
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from rlvr_jax.analysis.evidence.ranking import standings
+from rlvr_jax.analysis.evidence.ranking import Standing, standings
 from rlvr_jax.analysis.evidence.rows import read_rows
 from rlvr_jax.analysis.run_directory import read_json_lines
 from rlvr_jax.analysis.seed_statistics import mean_interval
@@ -18,6 +19,7 @@ PLAIN = {"pass@1": "pass@1", "pass@8": "pass@8", "pass@32": "pass@32", "entropy"
 PLAIN |= {"hard pass@1": "hard/pass@1"}
 
 
+@functools.cache
 def board_rows(board: str) -> list[Mapping]:
     """Ended runs of a board of the leaderboard, or of the page about the experience."""
     if board != "experience":
@@ -34,8 +36,13 @@ def tokens_per_response(row: Mapping) -> float:
     return row["sampled_tokens"] / (row["steps"] * responses)
 
 
-def cell(name: str, rows: list[Mapping], method: str) -> str:
-    own = [row for row in rows if row["entry"] == method]
+@functools.cache
+def differences(board: str, metric: str) -> Mapping[str, Standing]:
+    return {each.entry: each for each in standings(board_rows(board), metric, "grpo")}
+
+
+def cell(name: str, board: str, method: str) -> str:
+    own = [row for row in board_rows(board) if row["entry"] == method]
     if name == "seeds":
         return str(len(own))
     if name in PLAIN:
@@ -44,9 +51,9 @@ def cell(name: str, rows: list[Mapping], method: str) -> str:
         return str(mean_interval([tokens_per_response(row) for row in own]))
     if name == "million sampled tokens":
         return f"{sum(row['sampled_tokens'] for row in own) / len(own) / 1e6:.2f}"
-    metric = name.split()[0] if name.endswith("− GRPO") else "pass@8"
-    metric = "pass@32" if metric == "pass@8" and "pass@32" in own[0]["end"] else metric
-    (found,) = (each for each in standings(rows, metric, "grpo") if each.entry == method)
+    of_board = "pass@32" if "pass@32" in own[0]["end"] else "pass@8"
+    metric = of_board if name == "p" else name.removesuffix(" − GRPO")
+    found = differences(board, metric)[method]
     if method == "grpo":
         return ""
     if name == "p":
@@ -73,8 +80,7 @@ def test_the_overview_has_a_table_for_most_symptoms():
 
 @pytest.mark.parametrize("board", sorted({cells[1] for _, cells in LINES}))
 def test_the_tables_have_the_numbers_of_the_runs(board):
-    rows = board_rows(board.strip("`"))
     for head, cells in LINES:
         if cells[1] == board:
-            wanted = [cell(name, rows, cells[0].strip("`")) for name in head[2:]]
+            wanted = [cell(name, board, cells[0].strip("`")) for name in head[2:]]
             assert cells[2:] == wanted, cells[0]

@@ -67,7 +67,9 @@ def lines() -> list[tuple[list[str], list[str]]]:
     for table in TABLE.finditer(PAGE):
         head = [name.strip() for name in table[0].split("\n")[0].strip("| ").split("|")]
         for row in table[1].strip().split("\n"):
-            found.append((head, [one.strip() for one in row[1:-1].split("|")]))
+            method, board, *numbers = (one.strip() for one in row[1:-1].split("|"))
+            board = re.match(r"\[(\w+)\]", board)[1]
+            found.append((head, [method.strip("`"), board, *numbers]))
     return found
 
 
@@ -82,5 +84,5 @@ def test_the_overview_has_a_table_for_most_symptoms():
 def test_the_tables_have_the_numbers_of_the_runs(board):
     for head, cells in LINES:
         if cells[1] == board:
-            wanted = [cell(name, board, cells[0].strip("`")) for name in head[2:]]
+            wanted = [cell(name, board, cells[0]) for name in head[2:]]
             assert cells[2:] == wanted, cells[0]

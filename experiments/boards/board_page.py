@@ -176,7 +176,7 @@ def _counted(names: Sequence[str]) -> str:
     found = {name: names.count(name) for name in sorted(set(names))}
     if len(found) == 1:
         return names[0]
-    return ", ".join(f"{name} ({number} runs)" for name, number in found.items())
+    return ", ".join(f"{name} ({n} run{'s' * (n > 1)})" for name, n in found.items())
 
 
 def _unpaired(found: Sequence[Standing], baseline: str) -> list[str]:
@@ -187,8 +187,8 @@ def _unpaired(found: Sequence[Standing], baseline: str) -> list[str]:
         return []
     return [
         "",
-        f"{alone} runs have no run of `{baseline}` with their seed, commit, processor and version"
-        " of JAX. They count in the means of their method, but not in differences, `p` or ranks.",
+        f"Runs without a run of `{baseline}` with the same seed, commit, processor and version of"
+        f" JAX: {alone}. They count in means, but not in differences, `p` or ranks.",
     ]
 
 
@@ -261,8 +261,9 @@ def _verdicts(found: Sequence[Standing], baseline: str, main: str) -> list[str]:
     if rest:
         plain = sum(each.difference.excludes_zero for each in rest)
         lines.append(
-            f"- Not distinguishable from `{baseline}` with these seeds: {len(rest)} entries. The"
-            f" uncorrected intervals of {plain} of them exclude 0; one in twenty does by chance."
+            f"- Entries that are not distinguishable from `{baseline}` with these seeds:"
+            f" {len(rest)}. Uncorrected intervals of these that exclude 0: {plain}; one in twenty"
+            " does by chance."
         )
     if alone:
         lines.append(f"- Fewer than {_FEWEST_PAIRS} pairs to compare: {', '.join(alone)}.")

@@ -143,13 +143,14 @@ def test_a_board_of_two_processors_pairs_within_one(tmp_path):
     text, cells = page_of(tmp_path, rows)
     assert "24 runs of 4 entries; commit a; processor" in text
     assert "one (10 runs), three (6 runs), two (8 runs); jax 1." in text
-    assert "7 runs have no run of `grpo` with their seed, commit, processor and version" in text
+    assert "Runs without a run of `grpo` with the same seed, commit, processor and version" in text
+    assert "of JAX: 7. They count in means" in text
     assert "- Fewer than 2 pairs to compare: `elsewhere`." in text and "distinguishable" not in text
     assert [cells[name][2] for name in ("grpo", "ours", "whole")] == ["6", "6, 5 paired", "6"]
     assert cells["elsewhere"][5:8] == ["", "–", "–"]
     alike = [each | {"processor": "one"} for each in rows]
     text, cells = page_of(tmp_path, alike)
-    assert "have no run of `grpo`" not in text and "processor (name, family" in text
+    assert "Runs without a run of" not in text and "processor (name, family" in text
     assert ") one; jax 1.\n" in text and cells["ours"][2] == "6" and cells["ours"][7] != "–"
 
 
@@ -164,8 +165,8 @@ def test_a_page_says_how_sure_it_is(tmp_path):
         rows += [row(name, seed, 0.5 + 0.01 * seed + gap) for seed, gap in enumerate(gaps)]
     text, cells = page_of(tmp_path, rows)
     assert cells["far"][6] == "< 0.001"
-    assert "- Not distinguishable from `grpo` with these seeds: 11 entries." in text
-    assert "The uncorrected intervals of 1 of them exclude 0" in text
+    assert "not distinguishable from `grpo` with these seeds: 11." in text
+    assert "Uncorrected intervals of these that exclude 0: 1;" in text
     # Entropy is of the held-out answers: a last step may train on nothing that was drawn.
     assert cells["far"][-1] == "0.250"
     # No form is spoken of that the task does not have.

@@ -1,8 +1,8 @@
 """Programs, one module each: `python -m experiments.NAME`.
 
-On Linux they restart once, before other imports, so that the C library requests huge pages. An
-update writes arrays of hundreds of megabytes. With small pages their first touch took up to a
-quarter of its time (docs/speed.md). If GLIBC_TUNABLES is set, they do not restart.
+On Linux a program starts anew once before other imports, so that the C library requests huge pages.
+An update writes arrays of hundreds of megabytes, and their first touch, page by page, took up to a
+quarter of its time (docs/speed.md). If GLIBC_TUNABLES is set, nothing is changed.
 """
 
 import os

@@ -1,18 +1,24 @@
-"""Measures the time and memory of a training step, and compares them with a lower bound.
+"""Time of a training step and of its parts, against the limit of the machine.
 
-    python -m experiments.bench                        # all sizes, one after the other
-    python -m experiments.bench --size S --json        # one size, a JSON object as last line
+    python -m experiments.bench                        # all workloads, one after the other
+    python -m experiments.bench --size S --json        # one workload, a JSON object as last line
     python -m experiments.bench --size S --micro-batches 1 2 4 8
-    python -m experiments.bench --size Qwen2.5-0.5B --profile 20       # the 20 longest operations
+    python -m experiments.bench --size Qwen2.5-0.5B --profile 20       # its longest operations
 
-Sizes are the first steps of the quickstart and of SmolLM2, and fixed sizes (`bench_work`). A step
-is one of the training loop, with verification and metrics. Times are medians of warm steps.
+The workloads are the first steps of the quickstart and of SmolLM2, and some of fixed size
+(`experiments.bench_work`). A step is that of the training loop, with verification and metrics.
+Times are medians of warm steps.
 
-The floor is the time of the matrix products at the rate of a large one in the same dtype. If
-reading the weights at the speed of memory is slower, it is that time. Both rates are measured in
-the same run. `mfu` is the fraction of that rate. The floor counts generated tokens without padding
-and no pass for `old_logp`. It counts a prompt per rollout in the update, per group in the sampler.
-`least_s` counts prompts per group, common prompt tokens once, and no last token of a response.
+The roofline bound is the time of the matrix products at the rate of a large product in the same
+dtype, or the time to read the weights at the speed of memory, if that is longer. Both rates are
+measured in the same run; `mfu` is the fraction of the first one. The bound counts:
+
+  - sampled tokens, without padding
+  - the prompt of every rollout in the update, and once per group in the sampler
+  - no pass for old log-probs
+
+`least_s` counts less: the prompt once per group also in the update, the common beginning of all
+prompts once, and no pass for the last token of a response.
 """
 
 import dataclasses
@@ -48,18 +54,18 @@ from rlvr_jax.types import Rollouts
 
 @dataclass(frozen=True)
 class Config:
-    """Sizes to measure and the output. Each column of numbers comes from a new process."""
+    """Workloads and output; each column of numbers comes from a separate process."""
 
     size: tuple[str, ...] = ()
-    """Sizes: quickstart, SmolLM2, S, M, L, Qwen2.5-0.5B. Default: all; SmolLM2 needs its weights,
-    Qwen2.5-0.5B an accelerator."""
+    """Workloads: quickstart, SmolLM2, S, M, L, Qwen2.5-0.5B; empty: all, but SmolLM2 only with
+    its weights and the last one only on an accelerator."""
     micro_batches: tuple[int, ...] = ()
-    """Numbers of micro-batches of a Clip-Cov update to time, with `old_logp` from its first pass
-    and from a scoring pass."""
+    """Numbers of micro-batches; times the update of Clip-Cov with each, with old log-probs of
+    the same pass and of a scoring pass."""
     json: bool = False
-    """Print one JSON object per size as the last lines."""
+    """Print one JSON object per workload as the last lines."""
     profile: int = 0
-    """Number of longest operations of one more step to print; 0: none."""
+    """Number of the longest operations of one more step to print; 0: none."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -101,7 +107,8 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _start() -> None:
-    """Of a process that measures: what it compiles is part of it."""
+    """Prepares a measuring process; the compilation cache is off, so that compilation is
+    measured."""
     parallel.start()
     jax.config.update("jax_enable_compilation_cache", False)
 
@@ -117,7 +124,8 @@ def _all_sizes(console: Console) -> list[str]:
 
 
 def _measure_step(size: str, profile: int) -> dict[str, Any]:
-    """Times of warm steps, memory, the floor, and the longest operations of one more step."""
+    """Times of warm steps, memory, the roofline bound, and the longest operations of one more
+    step."""
     with tempfile.TemporaryDirectory() as folder:
         run = prepared(size, folder)
         state = run.initial_state()
@@ -177,7 +185,7 @@ def _measure_step(size: str, profile: int) -> dict[str, Any]:
 
 
 def _measure_update(size: str, micro_batches: int) -> dict[str, Any]:
-    """Times of an update in pieces, with and without the reuse of its pass for old log-probs."""
+    """Times of an update in micro-batches, with and without reuse of its pass for old log-probs."""
     with tempfile.TemporaryDirectory() as folder:
         run = prepared(size, folder, "clip_cov", micro_batches)
         taken = take_step(run, run.initial_state(), 0)
@@ -220,10 +228,11 @@ class Machine:
 def _floor(
     machine: Machine, run: Run, rollouts: Rollouts, shared: bool = False
 ) -> tuple[float, float]:
-    """Seconds that drawing these rollouts and learning from them take at the machine's speeds.
+    """Seconds of sampling these rollouts and training on them at the machine's speeds.
 
     Args:
-      shared: nothing that rollouts have in common counts twice, and what nobody reads not at all.
+      shared: count common beginnings of rollouts once, and leave out positions whose results are
+        not read.
     """
     config = run.start.model.config
     asked, responses = rollouts.prompt_length.astype(float), rollouts.length.astype(float)

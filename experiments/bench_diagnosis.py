@@ -1,13 +1,13 @@
-"""Measures time and memory of a diagnosis of stored responses and of weights.
+"""Time and memory of a diagnosis: of stored responses and of weights.
 
     python -m experiments.bench_diagnosis
     python -m experiments.bench_diagnosis --scorer rlvr_jax/tasks/base_models/brackets --length 32
     python -m experiments.bench_diagnosis --spectra
 
-Responses of random policies are written as `diagnose --keep` does and read again. Sampling and
-scoring are not timed. With --scorer the responses have that policy's tokens and are scored as in a
-diagnosis: both sets under both policies. The scorer's time is printed next to that of the
-diagnosis. With --spectra two folders of random weights of SmolLM2-135M's shape are also compared.
+Responses of random policies are written like those of `diagnose --keep` and read again. Sampling
+and scoring are not timed. With --scorer the responses have the tokens of that policy, and the time
+of scoring both samples under both policies is printed next to that of the diagnosis. With --spectra
+two folders of random weights in the shape of SmolLM2-135M are compared as well.
 """
 
 import resource
@@ -45,16 +45,16 @@ SHAPE = policy.ModelConfig(
 
 @dataclass(frozen=True)
 class Config:
-    """Amount of data to diagnose."""
+    """Size of the diagnosis."""
 
     tokens: int = 1_000_000
-    """Tokens of all responses, in three sets."""
+    """Tokens of all responses of the three samples."""
     length: int = 256
-    """Most tokens of a response; the mean is half of it."""
+    """Highest number of tokens of a response; half of it on average."""
     samples: int = 32
-    """Responses per problem in each set."""
+    """Responses per problem and sample."""
     scorer: str = ""
-    """Folder of a policy that also scores the responses; compilation is not timed."""
+    """Policy folder that scores the responses; timed after a first call that compiles."""
     spectra: bool = False
     """Also compare weights."""
     seed: int = 0

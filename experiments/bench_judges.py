@@ -1,9 +1,9 @@
-"""Measures the time of judging and compares it with its lower bound.
+"""Time of judging, against its lower bound.
 
     python -m experiments.bench_judges
 
-A server in another process answers each call on loopback after a fixed time. The lower bound is
-the waiting time: rows × calls × that time / calls at a time.
+A local server in a separate process answers every call after a fixed time. The lower bound is
+rows × calls × that time / parallel calls: waiting only.
 """
 
 import asyncio
@@ -27,20 +27,20 @@ REPLY = json.dumps(
 
 @dataclass(frozen=True)
 class Config:
-    """Number of calls, and time of the server."""
+    """Calls, and the speed of the server."""
 
     rows: int = 512
     """Responses to judge."""
     calls: int = 2
-    """Questions about each response."""
+    """Calls per response."""
     at_once: int = 32
-    """Calls at a time."""
+    """Parallel calls."""
     milliseconds: float = 100.0
-    """Time of the server's answer."""
+    """Milliseconds until the server answers."""
     repeats: int = 3
-    """Number of measurements; the median is printed."""
+    """Measurements; their median is printed."""
     serve: bool = False
-    """Run the server: it prints its address and ends with its input."""
+    """Run the server: prints its address and ends with its input."""
 
 
 async def _answer(reader, writer, seconds: float) -> None:

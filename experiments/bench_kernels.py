@@ -1,24 +1,28 @@
-"""Measures time and memory of `token_stats` and of simpler implementations.
+"""Time and memory of `token_stats` next to naive implementations.
 
     python -m experiments.bench_kernels
     python -m experiments.bench_kernels --shapes 4096x512x8192 --dtypes bfloat16 --repeats 5 --json
     python -m experiments.bench_kernels --shapes 2048x896x151936 --programs naive xla
 
-Timed for each shape (tokens x width x vocabulary) and dtype are the naive version (float32 logits,
-log_softmax, autodiff), optax's cross entropy (log-prob only), and every implementation that runs
-here. All take turns in every round with one product of the hidden states and the unembedding, so
-other load slows all of them. A ratio is the median over rounds of two times of one round.
+For each shape (tokens x width x vocabulary) and dtype it times, in turns, so that other load slows
+all of them:
 
-The floor is one such product (2·N·D·V operations) forward and three more backward, at the rate of
-that product. Memory is the compiler's, without arguments and results.
-`xla nucleus` is the entropy of the nucleus, which naive does not have. `processor_to_naive` is the
-ratio of processor time of all threads, which other load changes less. It has no meaning on an
-accelerator.
+  - one product of the hidden states and the unembedding
+  - the naive version: float32 logits, log_softmax, autodiff
+  - optax's cross entropy (log-prob only)
+  - every implementation of `token_stats` that runs here
 
-A second table has the fraction of the time for selected tokens. With `libtpu` installed, a third
-table has the TPU kernel, compiled ahead of time. It shows temporary memory, the fraction of the
-matrix units' slots in use, and milliseconds at the chip's peak and at that fraction. It needs
-no TPU and is not a measurement. `--programs` omits both tables; `--chips` adds the third.
+A ratio is the median over rounds of two times of one round. The roofline bound is 2·N·D·V
+operations forward and 6·N·D·V more backward (a recomputation, two products), at the rate of that
+one product. Memory is that of the compiler besides arguments and results. `xla nucleus` is the
+entropy of the nucleus, which naive does not have. `processor_to_naive` compares the processor time
+of all threads, which depends less on other load; it is not meaningful on an accelerator.
+
+A second table has the fraction of the time if only some tokens count. If `libtpu` is installed, a
+third table has the TPU kernel compiled ahead of time, which needs no TPU and measures nothing:
+temporary memory, the fraction of the matrix units' slots in use by the static schedule, and
+milliseconds at the chip's peak and at that fraction (`tpu_schedule`). With `--programs` both tables
+are omitted; `--chips` requests the third.
 """
 
 import argparse
@@ -259,9 +263,9 @@ def selection(shape: tuple[int, int, int], dtype: DTypeLike, repeats: int) -> li
 
 
 def compiled(chips: Iterable[str]) -> list[dict[str, Any]]:
-    """Rows of the third table: `tpu_schedule` for each chip and shape, in bfloat16.
+    """Rows of the third table: the result of `tpu_schedule` for each chip and shape, in bfloat16.
 
-    Each row needs a new process, because libtpu reads its output folder when it is loaded.
+    A process per row, because libtpu reads the output folder when it is loaded.
 
     Raises:
       subprocess.CalledProcessError: a kernel does not compile.

@@ -1,9 +1,9 @@
-"""Measures time and memory of loss and gradient of each method's objective, relative to GRPO's.
+"""Time and memory of each method's loss and gradient, relative to GRPO.
 
     python -m experiments.bench_objectives --methods clip_cov siren
 
-Arrays are random, of 512 × 2048 tokens by default. A ratio is the median over repeats: a method's
-time / GRPO's time just before it. Other load on the machine changes both.
+Arrays are random, of 512 × 2048 tokens by default. A ratio is the median over repeats. Each repeat
+divides the time of the method by that of GRPO just before it, so other load affects both.
 """
 
 import argparse

@@ -1,20 +1,20 @@
-"""Measures passes that some methods add to a step: teachers, probes, and a store of rollouts.
+"""Time of further passes of a step: teachers and probes; and of a store of rows.
 
     python -m experiments.bench_passes
     python -m experiments.bench_passes --size M --store 0
 
-A teacher reads the tokens of a batch again. Its cost is the time of a function with the teacher
-minus that of the same function without. Lower bounds are a forward pass over these tokens
-(`forward`), and the vocabulary product of the requested statistics (`product`, on stored hidden
-states). The last column is (cost - product) / forward. Rows with a gradient are updates: only the
-policy's part is differentiated.
+A teacher scores the tokens of a batch once more. Its cost is the time of a program with the teacher
+minus that of the program without it. Two lower bounds are printed next to it: a forward pass over
+these tokens (`forward`), and the vocabulary product of the requested statistics on stored hidden
+states (`product`). The last column is (cost - product) / forward. Rows with a gradient are updates:
+the policy's part is differentiated, the teacher's is not.
 
 A probe appends a question to every response and reads one token. Without a cache this is a pass
-over prompt, response and question (`verdicts`), compared with a forward pass over as many tokens.
-With the rows' cache (`rollout.probe`) it is compared with a prefill of the question (`prefill`).
+over prompt, response and question (`verdicts`), next to a forward pass over as many tokens. With
+the cache of the rows (`rollout.probe`) it is next to feeding the question only (`prefill`).
 
-A store is written and read as in a step of a method with replay. Its fraction is of the time of a
-step of GRPO of the same size.
+A store is written and read as in a step of a method with replay. Its fraction is relative to a step
+of GRPO on the same workload.
 """
 
 import tempfile
@@ -48,12 +48,12 @@ ASKED = 4
 
 @dataclass(frozen=True)
 class Config:
-    """Sizes of the measurement."""
+    """Workload and measurements."""
 
     size: str = "S"
-    """Size, as in experiments.bench."""
+    """Workload, as in experiments.bench."""
     repeats: int = 7
-    """Number of calls of each, in turns; the least time is printed."""
+    """Calls of each function, in turns; the least time is printed."""
     store: int = 100_000
     """Rows of the store; 0: the store is not timed."""
 

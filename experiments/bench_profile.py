@@ -20,9 +20,9 @@ class Operation:
     """Time of one kind of operation of one compiled function.
 
     Fields:
-      program: the compiled function's name; "" if the profiler has none.
-      name: of the operation without its number; on a GPU that of the kernel.
-      seconds: of all calls, summed over devices or threads.
+      program: name of the compiled function; "" where the profiler has none.
+      name: name of the operation without its number; on a GPU, of the kernel.
+      seconds: sum over all calls and over devices or threads.
       calls: number of calls.
     """
 
@@ -33,11 +33,11 @@ class Operation:
 
 
 def profiled(function: Callable[[], Any]) -> list[Operation]:
-    """The operations that a call runs on the devices, the longest first.
+    """Operations that a call runs on the devices, longest first.
 
     Args:
-      function: is called once and has to wait for its results. Compilation and work on the host
-        outside XLA do not count.
+      function: is called once and must wait for its results. Compilation and host code outside XLA
+        are not counted.
     """
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(folder):

@@ -1,10 +1,10 @@
-"""Measures the cost of a redraw by the fraction of the groups that are sampled again.
+"""Cost of sampling some groups again, by the fraction of the groups.
 
     python -m experiments.bench_redraw
 
 Groups of the first batch of `hinted_brackets` are sampled again with a hint. `again` is the whole
-call, with the work of the host. `program` is the sampler's compiled function of that size alone, on
-the same prompts. Both are timed in turns (medians). `batch` is the sampling of all groups.
+call with all work of the host. `program` is the sampler's compiled function of that size, called
+directly on the same prompts. `batch` samples all groups. Medians of alternating calls.
 """
 
 import time
@@ -34,7 +34,7 @@ class Config:
     """Number of measurements."""
 
     rounds: int = 15
-    """Number of calls of each."""
+    """Calls of each function."""
 
 
 def main(arguments: Sequence[str]) -> None:

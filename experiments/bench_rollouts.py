@@ -1,13 +1,17 @@
-"""Measures rollouts in turns, of uneven lengths, and as trees.
+"""Time of rollouts in turns, of uneven lengths, and as trees.
 
     python -m experiments.bench_rollouts
 
-`plain`: tokens per second of whole responses. `turns`: responses with a tool that takes 50 ms. Half
-of the prompts are sampled while the tool replies to the other half, or all wait (lockstep). idle is
-the fraction of the time without sampling. `tail`: one prompt in eight has responses ten times as
-long as the others. It compares decode steps and seconds in lockstep and with slots that are reused.
-`fork`: half of the rows become copies of the others. `tree`: the parts of a tree on the host. The
-policy has random weights.
+  - `plain`: tokens per second of whole responses.
+  - `turns`: responses with a tool that takes 50 ms. Half of the prompts are sampled while the other
+    half waits for the tool, next to lockstep, where all wait. idle: fraction of the time without
+    sampling.
+  - `tail`: one prompt in eight has a response ten times as long as the others. Decode steps and
+    seconds in lockstep, and with slots that a new row takes when a row ends.
+  - `fork`: half of the rows become copies of the others.
+  - `tree`: the host's part of tree operations.
+
+The policy has random weights, so its texts have no meaning.
 """
 
 import tempfile
@@ -51,18 +55,18 @@ TAIL = 8  # one prompt in so many is of the tail
 
 @dataclass(frozen=True)
 class Config:
-    """Sizes of the measurement."""
+    """Sizes and measurements."""
 
     size: str = "small"
     """Size of the policy (`rlvr_jax.policy.SIZES`)."""
     rows: int = 64
-    """Responses that are sampled together."""
+    """Responses sampled together."""
     replies: int = 4
     """Replies of the tool to each response."""
     tool_seconds: float = 0.05
-    """Seconds of a reply."""
+    """Seconds until a reply of the tool."""
     rounds: int = 3
-    """Number of measurements; medians are printed."""
+    """Measurements; medians are printed."""
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,13 @@
-"""Measures selection over a batch: covariance, selections of tokens, a quantile.
+"""Time of selections over a batch: covariance, selections made from it, a quantile.
 
     python -m experiments.bench_selection
     python -m experiments.bench_selection --rows 128 --tokens 1024 --repeats 9 --json
 
-Every operation is compared with a plain version: means of floats, and a sort of the whole batch.
-They take turns in every round, so other load on the machine slows all of them. `processor` is the
-processor time of all threads in milliseconds, the least of the rounds. Other load changes it less.
-`to_plain` is the median over rounds of its ratio to the plain version. Three quarters of the tokens
-are on the mask, and 0.2 % of those are selected. For TPUs see `experiments.selection_schedule`.
+Every operation is timed next to a plain version: means of floats, and a sort of the whole batch.
+Programs take turns in every round, so other load slows all of them. `processor` is the least
+processor time over the rounds, of all threads, in milliseconds; other programs affect it less.
+`to_plain` is the median over rounds of its ratio. Three quarters of the tokens are on the mask, and
+0.2 % of these are selected. For TPUs see `experiments.selection_schedule`.
 """
 
 import argparse

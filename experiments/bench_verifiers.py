@@ -1,14 +1,14 @@
-"""Measures the grades per second of each verifier, and the longest time of a grade.
+"""Grades per second of each verifier, and the longest time of one grade.
 
     python -m experiments.bench_verifiers
     python -m experiments.bench_verifiers --tasks brackets sql --rows 512
     python -m experiments.bench_verifiers --types
 
-The shipped tasks come first, then the checks that no task uses. Each has a correct and an incorrect
-answer. `rate` is of one call with both in turns, as in a step, after a warm-up call. Responses
-differ where a number can precede an answer, so that grades are not cached. `worst` is the longest
-grade of one hostile text: megabytes, brackets and boxes without end, towers of powers, programs
-that run for ever.
+The tasks that ship come first, then the checks that none of them uses. Each has one correct and one
+incorrect answer. `rate` is of one call with both in turns, after a call that starts the verifier.
+Where a number may precede an answer, every response has another one, so that no grade is cached.
+`worst` is the longest grade of one hostile text: megabytes, unclosed brackets and boxes, towers of
+powers, programs that do not end.
 """
 
 import itertools
@@ -46,7 +46,7 @@ HOSTILE = {
 
 
 class Rule(NamedTuple):
-    """A check that no task uses: an answer, and golds for which it is correct and incorrect."""
+    """A check without a task: an answer, and golds with which it is correct and incorrect."""
 
     check: Check
     golds: tuple[Any, Any]
@@ -153,14 +153,14 @@ FIRST = 100  # so that all numbers are as long
 
 @dataclass(frozen=True)
 class Config:
-    """Tasks and texts to time."""
+    """Verifiers and responses."""
 
     tasks: tuple[str, ...] = ()
     """Names of tasks and of checks; empty: all that can be built here."""
     rows: int = 512
-    """Responses of the call that is timed."""
+    """Responses of the timed call."""
     types: bool = False
-    """Only the maths verifier, one answer at a time: microseconds by type of answer."""
+    """Time only the maths verifier, one answer at a time: microseconds by type of answer."""
 
 
 def main(arguments: Sequence[str]) -> None:

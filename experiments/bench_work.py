@@ -1,10 +1,13 @@
-"""The sizes that `experiments.bench` times, each as a run that is ready to step.
+"""Workloads of `experiments.bench`, each as a run that is ready to step.
 
-`quickstart` (GRPO) and `SmolLM2` (GDPO) are the first steps of those commands. S, M and L have a
-random policy of Qwen2's shape in float32. Prompts have 32 tokens, responses exactly 64 (there is no
-stop token), at temperature 1. The reward is the fraction of even token ids. The method is GRPO with
-Adam and one update per batch. `Qwen2.5-0.5B` is a size for an accelerator, with products in
-bfloat16 and 256 new tokens.
+`quickstart` and `SmolLM2` are the first steps of those programs, with GRPO. S, M and L are fixed:
+
+- a random policy of Qwen2's shape in float32, temperature 1
+- prompts of 32 tokens, exactly 64 new tokens (no stop token)
+- reward: the fraction of even token ids
+- GRPO with Adam, one update on the whole batch
+
+`Qwen2.5-0.5B` is a workload of that kind for an accelerator: products in bfloat16, 256 new tokens.
 """
 
 import dataclasses
@@ -81,9 +84,9 @@ def prepared(size: str, folder: str, method: str = "", micro_batches: int | None
     """The run whose steps are timed.
 
     Args:
-      folder: for the random policy of a fixed size.
-      method: empty: GRPO, or the method of the command.
-      micro_batches: of an update; None: the default of the command or of a run.
+      folder: folder for the random policy of a fixed size.
+      method: empty: GRPO, or the first method of the program.
+      micro_batches: micro-batches of an update; None: those of the program, or the usual number.
     Raises:
       ValueError: SmolLM2's weights are not installed.
     """

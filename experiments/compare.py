@@ -1,11 +1,11 @@
-"""The same budget for several methods and seeds, and one page that lays them side by side.
+"""Compares methods at one budget over several seeds, on one page.
 
     python -m experiments.compare --methods grpo dapo clip_cov --seeds 5
     python -m experiments.compare --methods grpo grpo:learning_rate=1e-4,clip_high=0.28
 
-Runs go on side by side, one core each, all on one host. Every run is a run directory of its own
-below `run_dir`; finished ones stay, so an interrupted comparison goes on with `--resume`, and
-methods or seeds can be added later.
+Runs go on in parallel, one core each, on one host. Every run has a run directory below `run_dir`.
+Finished runs are not repeated: an interrupted comparison goes on with `--resume`, and methods or
+seeds can be added later.
 """
 
 from collections.abc import Sequence
@@ -23,44 +23,44 @@ from rlvr_jax.runs import RunsFailed, TrainConfig, check_directory, described, g
 
 @dataclass(frozen=True)
 class Config:
-    """Which runs, and where they go."""
+    """Runs and their folder."""
 
     methods: tuple[str, ...] = ("grpo", "clip_cov")
-    """Names of methods (or module:function), each with settings of its own or none
-    (name:setting=value,…), which are hyperparameters or options of experiments.train; what could be
-    either is a hyperparameter. Differences are taken to the first."""
+    """Names of methods (or module:function), each optionally with settings
+    (name:setting=value,…): hyperparameters or options of experiments.train. A name that is
+    both is a hyperparameter. Differences are taken to the first method."""
     seeds: int = 5
-    """Seeds first_seed, first_seed + 1, …"""
+    """Number of seeds, from first_seed on."""
     first_seed: int = 0
-    """The lowest seed."""
+    """Lowest seed."""
     task: str = "brackets"
     """Task of all runs; its presets apply."""
     task_options: tuple[str, ...] = ()
-    """Of the task, as in experiments.train."""
+    """Options of the task, as in experiments.train."""
     columns: tuple[str, ...] = ()
-    """Of its files, as in experiments.train."""
+    """Columns of the task's files, as in experiments.train."""
     model: str = ""
-    """Policy folder; empty: the task's own base model."""
+    """Policy folder; empty: the task's base model."""
     steps: int = 0
     """Rollout batches of each run; 0: the preset's."""
     sampled_tokens: int = 0
-    """Tokens that each run may draw: it ends, evaluated, at the first step that reaches them, so
-    that methods which draw more a step take fewer steps; 0: equal steps."""
+    """Token budget of each run: it ends, evaluated, at the first step that reaches the budget.
+    Methods with more tokens per step take fewer steps. 0: equal steps."""
     run_dir: Path = Path("runs/compare")
-    """Holds <method>/seed_<n>, with - in the place of colons, and the page."""
+    """Folder of <method>/seed_<n>, with - in place of colons, and of the page."""
     checkpoint_every: int = 0
     """Steps between checkpoints; 0: every five minutes and at the end."""
     resume: bool = False
-    """Keep finished runs, continue interrupted ones."""
+    """Skip finished runs and continue interrupted ones."""
     jobs: int = 0
-    """Runs at a time; 0: one per core (one in all where there is an accelerator)."""
+    """Parallel runs; 0: one per core, or a single one on an accelerator."""
     mesh: str = ""
-    """Devices of each run, as in experiments.train; empty: one. A run on a CPU has one device,
-    unless XLA_FLAGS says otherwise."""
+    """Devices of each run, as in experiments.train; empty: one. A run on a CPU has one device
+    unless XLA_FLAGS sets more."""
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Runs what is missing, then writes the page."""
+    """Runs the missing runs, then writes the page."""
     config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     if config.seeds < 1:
         raise ValueError(f"seeds must be at least 1, got {config.seeds}")

@@ -1,11 +1,11 @@
-"""Held-out pass rates of a policy folder, and of choosing one of its answers.
+"""Held-out pass rates of a policy folder, and of choosing one of several responses.
 
     python -m experiments.evaluate --model runs/dapo/policy --task brackets
-    python -m experiments.evaluate --model runs/rl_v/policy --task arithmetic \\
+    python -m experiments.evaluate --model runs/rl_v/policy --task arithmetic \
         --choose majority weighted best_of_n --scorer verdict
 
-What chooses never asks the task's verifier. Its curves are over n = 1, 2, 4, … answers, beside
-pass@n, which no rule can exceed but by chance.
+The rules of --choose do not use the verifier. Their curves are over n = 1, 2, 4, … responses, next
+to pass@n, which no rule can exceed except by chance.
 """
 
 from collections.abc import Sequence
@@ -49,20 +49,20 @@ SCORERS = ("logp", "verdict", "judge", "implicit_prm")
 
 @dataclass(frozen=True)
 class Config:
-    """What is evaluated, and how often it is asked."""
+    """Policy, prompts and samples of an evaluation."""
 
     model: Path
     """Policy folder in Hugging Face's layout."""
     task: str = "brackets"
-    """As in experiments.train."""
+    """Task, as in experiments.train."""
     task_options: tuple[str, ...] = ()
-    """Of the task, as in experiments.train."""
+    """Options of the task, as in experiments.train."""
     columns: tuple[str, ...] = ()
-    """Of its files, as in experiments.train."""
+    """Columns of the task's files, as in experiments.train."""
     chat_template: bool = True
-    """As in experiments.train, as are the next three."""
+    """Use the chat template, as in experiments.train."""
     chat_template_kwargs: tuple[str, ...] = ()
-    """What the chat template is given."""
+    """Arguments of the chat template."""
     system_prompt: str = ""
     """A system message before every prompt."""
     few_shot: str = ""
@@ -72,55 +72,54 @@ class Config:
     samples: int = 64
     """Rollouts per prompt; pass@k is estimated for k up to half of them."""
     temperature: float = 1.0
-    """Of the sampler; 1e-6 is greedy."""
+    """Sampling temperature; 1e-6 is greedy."""
     response_tokens: int = 0
     """Budget of a response; 0: that of experiments.train for the task."""
     stop: tuple[str, ...] = ()
-    """As in experiments.train, as are the next two."""
+    """Stop texts, as in experiments.train."""
     failed_grades: str = "raise"
-    """What a verifier that raises means."""
+    """Effect of a verifier that raises, as in experiments.train."""
     unsafe_local: bool = False
-    """As in experiments.train."""
+    """Run generated code without a sandbox, as in experiments.train."""
     seed: int = 0
-    """Of the rollouts."""
+    """Seed of the rollouts."""
     choose: tuple[str, ...] = ()
-    """Rules that choose one of n answers: majority, weighted, best_of_n, lower_bound."""
+    """Rules that choose one of n responses: majority, weighted, best_of_n, lower_bound."""
     scorer: str = "logp"
-    """Who scores answers for them: logp, their likelihood; verdict, the policy's own yes or no;
-    judge; implicit_prm, the log-ratio of two policies."""
+    """Score of a response for these rules: logp, its likelihood; verdict, the policy's yes or
+    no; judge; implicit_prm, the log-ratio of two policies."""
     strength: float = 0.1
-    """Of the lower bound: how much few answers are mistrusted."""
+    """Strength of the rule lower_bound: penalty for answers with few responses."""
     question: str = " Is this solution correct? Answer Yes or No."
-    """Behind an answer, for verdicts."""
+    """Text after a response that requests a verdict."""
     yes: str = " Yes"
-    """Of a verdict: one token."""
+    """Positive verdict: one token."""
     no: str = " No"
-    """Of a verdict: one token."""
+    """Negative verdict: one token."""
     reward_model: str = ""
-    """Policy folder of implicit_prm."""
+    """Policy folder of the scorer implicit_prm."""
     reference: str = ""
-    """Policy folder that it is compared with; empty: the evaluated policy."""
+    """Policy folder in the denominator of its log-ratio; empty: the evaluated policy."""
     scale: float = 0.05
-    """Of its log-ratio."""
+    """Scale of its log-ratio."""
     judge: str = ""
-    """Of the scorer judge, as in experiments.train, as are its settings below."""
+    """Judge of the scorer judge, as in experiments.train with its settings below."""
     judge_rubric: str = ""
     """Criteria of the judge."""
     judge_prompt: str = ""
-    """What it is shown."""
+    """Prompt of the judge."""
     judge_options: tuple[str, ...] = ()
-    """How it is asked."""
+    """Options of the calls of the judge."""
     judge_budget: tuple[str, ...] = ()
-    """What it may cost."""
+    """Budget of the judge."""
     judge_replies: Path | None = None
-    """File that keeps what it says, so that nobody is asked twice."""
+    """File of the judge's replies, so that no call is repeated."""
     mesh: str = ""
     """Devices, as in experiments.train; empty: one, and on a CPU one per core for many rollouts."""
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Prints one number a line, and of pass@k and of choices an interval over the choice of
-    prompts."""
+    """Prints one number per line, with intervals over prompts for pass@k and for the rules."""
     config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     for name in ("prompts", "samples"):
         if getattr(config, name) < 1:
@@ -180,7 +179,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _check_choice(config: Config) -> None:
-    """Refuses rules and scorers that there are not.
+    """Refuses unknown rules and scorers.
 
     Raises:
       ValueError: names the option.
@@ -196,7 +195,7 @@ def _check_choice(config: Config) -> None:
 
 
 def _scorer(config: Config, settings: TrainConfig, asked: HeldOut) -> Score:
-    """What scores answers."""
+    """The scorer of the responses."""
     loaded, sampler = asked.loaded, asked.sampler
     if not loaded.sampler.task.answers and {*config.choose} - {"best_of_n"}:
         raise ValueError(
@@ -223,7 +222,7 @@ def _scorer(config: Config, settings: TrainConfig, asked: HeldOut) -> Score:
 
 
 def _print_choices(config: Config, found: Answered, result: Evaluation) -> None:
-    """A line for each rule and number of answers."""
+    """Prints a line for each rule and number of responses."""
     rules = list(dict.fromkeys(["majority"] * _votes(found) + list(config.choose)))
     print(f"chosen by {config.scorer}: {found.tokens:.0f} tokens, {found.unscored} without a score")
     curves = chosen_rates(found, rules, config.strength)

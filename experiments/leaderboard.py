@@ -1,19 +1,18 @@
-"""Many methods, the same budget, several seeds: which keep a policy exploring?
+"""Leaderboard: many methods with the same budget and several seeds.
 
     python -m experiments.leaderboard --board objectives
     python -m experiments.leaderboard --board objectives --entries my_method:my_loss --seeds 3
     python -m experiments.leaderboard --page
     python -m experiments.leaderboard --check
 
-Runs what a board (`rlvr_jax.boards`) still lacks, seed after seed, each run on one core, and
-adds a line to `results.jsonl` and one to `curves.jsonl` as each ends; so it may be stopped at any
-time and goes on where it was. Lines tell the commit, the processor and JAX's version: runs in which
-one of them is another are compared with the baseline of their own alone. The code must be as it was
-committed.
+Runs the missing runs of a board (`rlvr_jax.boards`), seed by seed, each on one core. The end of a
+run adds a line to `results.jsonl` and to `curves.jsonl`, so the command can be stopped and started
+again. A line has the commit, the processor and the version of JAX; a run is compared only with a
+baseline run of the same three. The working tree must have no uncommitted changes.
 
-`--page` writes the pages from the lines. `--check` takes one line by chance, runs it again with the
-code of its commit, and compares: on the same processor and version of JAX every number of every
-step, elsewhere what it came to with the interval in which one more run of this method is expected.
+`--page` writes the pages from the lines. `--check` repeats one random line with the code of its
+commit and compares. On the same processor and version of JAX all numbers of all steps must agree.
+Elsewhere the result must be in the interval that one more run of the method is expected in.
 """
 
 import os
@@ -49,51 +48,91 @@ from rlvr_jax.runs import RunsFailed, TrainConfig, described, guarded
 
 ROOT = Path(__file__).resolve().parent.parent
 
-_README = """# Leaderboard: which methods keep a policy exploring
+_README = """# Leaderboard: methods at equal budgets
 
-    python -m experiments.leaderboard --board objectives   # runs what is missing, with your cores
+Question: which methods are better than GRPO on the same task, with the same budget of tokens or
+steps? The table has the answer per board. A method is listed as above the baseline if two
+conditions hold: the difference survives Holm's correction, and it has at least ten pairs of seeds.
+
+    python -m experiments.leaderboard --board objectives   # runs the missing runs of a board
     python -m experiments.leaderboard --page               # writes these pages
-    python -m experiments.leaderboard --check              # runs one line again and compares
+    python -m experiments.leaderboard --check              # repeats one run and compares
 
-`results.jsonl` has a line a run: settings, what it came to, the hash of its metrics, the commit,
-the processor. `curves.jsonl` has the curves at the evaluations. A method of your own is set beside
-GRPO on your machine with `--board objectives --entries grpo my_module:my_method --out my_board`;
-`--page --out my_board` writes its page. Boards of `brackets` are about a policy of 108 thousand
-parameters, and nothing of them is about language models. Settings are those of the papers but where
-`rlvr_jax/runs/presets.py` says why they are not.
+| board | entries | runs | task | above the baseline |
+|---|---|---|---|---|
+"""
+_HOW_TO_READ = """
+## How to read a table
 
-| board | entries | runs | task |
-|---|---|---|---|
+- A number is a mean over seeds ± half-width of a 95 % t-interval. Intervals are not corrected.
+- pass@k: of held-out prompts, at the end of a run.
+- pass@k − baseline: difference paired by seed with the baseline at the same commit, processor and
+  version of JAX.
+- p: paired t-test with Holm's correction over all rows with at least two pairs.
+- rank: by pass@k; the range that covers 95 % of 10,000 resamples of the seeds. With few seeds the
+  range is too narrow.
+- entropy: of the held-out responses at the last evaluation, in nats per token.
+- rare form: fraction of the responses to hard prompts, at the end, that use the form which these
+  prompts need. The second number counts the runs in which the fraction rose.
+- effect: changes from the start to the end of training whose 95 % interval excludes 0. A dash:
+  fewer than two seeds, or equal changes in all seeds.
+
+| effect | pass@1 | pass@k |
+|---|---|---|
+| boundary out | rose | rose |
+| sharpened | rose | no significant change |
+| sharpened at a price | rose | fell |
+| wider | no significant change | rose |
+| undecided | no significant change | no significant change |
+| narrower | no significant change | fell |
+| wider, duller | fell | rose |
+| duller | fell | no significant change |
+| unlearned | fell | fell |
+
+## Files, and other methods
+
+- `results.jsonl`: a line per run with settings, results, hash of the metrics, commit, processor.
+- `curves.jsonl`: the metrics at the evaluations of each run.
+- To compare another method with GRPO, run
+  `--board objectives --entries grpo my_module:my_method --out my_board`, then
+  `--page --out my_board`.
+
+## Limits
+
+- The boards of `brackets` and `hinted_brackets` train a policy of 108 thousand parameters on a
+  synthetic task. They do not show the effect of a method on a language model.
+- Settings are those of the papers. `rlvr_jax/runs/presets.py` lists the exceptions with reasons.
+  Only the boards `tuning` and `tuned` compare several values of a setting.
 """
 
 
 @dataclass(frozen=True)
 class Config:
-    """Which runs, and where their lines go."""
+    """Runs to start, and the folder of their results."""
 
     board: str = "objectives"
     """Name of a board."""
     entries: tuple[str, ...] = ()
-    """Names of the board's, or others as in experiments.compare, which join it; empty: all of the
-    board's."""
+    """Entries of the board, or further ones in the form of experiments.compare; empty: all entries
+    of the board."""
     seeds: int = 0
-    """Seeds first_seed, first_seed + 1, …; 0: as many as the board has."""
+    """Number of seeds, from first_seed on; 0: the board's number."""
     first_seed: int | None = None
-    """The lowest seed; None: the board's."""
+    """Lowest seed; None: the board's."""
     out: Path = ROOT / "docs" / "results" / "leaderboard"
     """Folder of results.jsonl and curves.jsonl."""
     run_dir: Path = Path("runs/leaderboard")
-    """Holds <board>/<entry>/seed_<n> for each run; what it holds is not needed afterwards."""
+    """Folder of <board>/<entry>/seed_<n> for each run; not needed afterwards."""
     jobs: int = 0
-    """Runs at a time; 0: one per core (one in all where there is an accelerator)."""
+    """Parallel runs; 0: one per core, or a single one on an accelerator."""
     page: bool = False
     """Write the pages and run nothing."""
     check: bool = False
-    """Run one line of results.jsonl again and compare."""
+    """Repeat one line of results.jsonl and compare."""
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Runs what is missing."""
+    """Runs the command line."""
     config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     if config.board not in BOARDS:
         raise ValueError(f"board must be one of {', '.join(BOARDS)}, got {config.board!r}")
@@ -107,7 +146,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def run_missing(config: Config, console: Console) -> None:
-    """Runs what a board lacks, and writes a line for each run as it ends."""
+    """Runs the missing runs of a board, and writes a line at the end of each run."""
     board = BOARDS[config.board]
     commit = commit_of(ROOT)
     results = config.out / "results.jsonl"
@@ -134,47 +173,48 @@ def run_missing(config: Config, console: Console) -> None:
             append_row(config.out / "curves.jsonl", curve_row(run.run_dir, config.board, entry))
         append_row(results, row)
         if "end" in row:
-            # Gigabytes a run of a language model, and what has a line is not run again.
+            # Gigabytes per run of a language model, and a run with a line is not run again.
             shutil.rmtree(run.run_dir / "checkpoints", ignore_errors=True)
 
     try:
         train_together(configs, console, config.jobs, ended=note)
     except RunsFailed as failed:
-        # Their lines say so, too.
+        # Their lines report it, too.
         console.print(str(failed), highlight=False, markup=False)
 
 
 def write_pages(out: Path) -> None:
-    """A page for each board that has lines, and README.md, which lists them."""
+    """Writes a page for each board that has lines, and README.md, which lists the boards."""
     rows, curves = (read_rows(out / f"{name}.jsonl") for name in ("results", "curves"))
     links = []
     for name, board in BOARDS.items():
         own = [row for row in rows if row["board"] == name]
         if not own:
             continue
-        most = f"draw {_tokens_text(board.sampled_tokens)} tokens"
-        most = most if board.sampled_tokens else f"take {board.steps} steps"
-        model = ", SmolLM2-135M-Instruct" * (board.model == "smollm2")
-        budget = f"Task `{board.task}`{model}, its presets; each run may {most}."
+        most = f"{_tokens_text(board.sampled_tokens)} sampled tokens"
+        most = most if board.sampled_tokens else f"{board.steps} steps"
+        model = "SmolLM2-135M-Instruct" if board.model == "smollm2" else "its base model"
+        budget = f"{board.question}\n\nTask `{board.task}` with its presets and {model}. Budget of"
+        budget += f" each run: {most}. Command: `python -m experiments.leaderboard --board {name}`."
         baseline = next(iter(board.entries))
         ended = [row for row in own if "end" in row]
         if all(row["entry"] != baseline for row in ended):
             raise ValueError(
-                f"page: board {name} in {out} must have a run of {baseline}, which all are compared"
-                f" with; run it with --board {name} --entries {baseline} --out {out}"
+                f"page: board {name} in {out} must have a run of its baseline {baseline}; run it"
+                f" with --board {name} --entries {baseline} --out {out}"
             )
         page = out / f"{name}.md"
         notes = _notes(board, ended)
         behind = []
         if board.every_run:
             behind = every_run_table([row for row in curves if row["board"] == name], board.main)
-        write_board(
+        above = write_board(
             page, board.title, budget, own, baseline, notes=notes, main=board.main, behind=behind
         )
-        entries = len({row["entry"] for row in ended})
-        links.append(f"| [{board.title}]({name}.md) | {entries} | {len(ended)} | `{board.task}` |")
+        counts = f"{len({row['entry'] for row in ended})} | {len(ended)}"
+        links.append(f"| [{board.title}]({name}.md) | {counts} | `{board.task}` | {above} |")
     readme = out / "README.md"
-    readme.write_text(_README + "\n".join(links) + "\n")
+    readme.write_text(_README + "\n".join(links) + "\n" + _HOW_TO_READ)
 
 
 def _tokens_text(tokens: float) -> str:
@@ -183,8 +223,8 @@ def _tokens_text(tokens: float) -> str:
 
 
 def _notes(board: Board, ended: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The board's notes, which entries came to their last step before they had drawn all, and which
-    are the best of their method where the board is for choosing."""
+    """Notes of the board, on entries whose runs ended below the budget, and on the best entry of
+    each method on a board for choosing."""
     notes = dict(board.notes)
 
     def add(entry: str, note: str) -> None:
@@ -194,19 +234,19 @@ def _notes(board: Board, ended: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         sampled = [row["sampled_tokens"] for row in ended if row["entry"] == entry]
         if min(sampled) < board.sampled_tokens:
             short = sum(each < board.sampled_tokens for each in sampled)
-            note = f"{short} of {len(sampled)} runs took all their steps before they had drawn the"
-            note += f" budget: {_tokens_text(np.mean(sampled))} tokens in the mean"
+            note = f"{short} of {len(sampled)} runs reached their last step before the token budget"
+            note += f" (mean: {_tokens_text(np.mean(sampled))} sampled tokens)"
             add(entry, note)
     if board.chooses:
         for method, entry in chosen_entries(ended, board.main).items():
             tried = len({row["entry"] for row in ended if row["method"] == method})
             if tried > 1:
-                add(entry, f"the best of {tried} of `{method}` by the mean of {board.main}")
+                add(entry, f"best of {tried} values of `{method}` by mean {board.main}")
     return notes
 
 
 def check_one(config: Config, chance: random.Random) -> str:
-    """Runs one line again with the code of its commit; says what was compared, and how it came out.
+    """Repeats one line with the code of its commit; returns the comparison and its result.
 
     Raises:
       ValueError: there is no line, the commit is not in this checkout, or the numbers differ.
@@ -245,12 +285,12 @@ def check_one(config: Config, chance: random.Random) -> str:
 def agreement(
     row: Mapping[str, Any], again: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
 ) -> str:
-    """How a run that was done again agrees with its line.
+    """Agreement of a repeated run with its line.
 
     Args:
-      rows: all lines; those of the same board and entry tell how far single runs scatter.
+      rows: all lines; those of the same board and entry give the spread of single runs.
     Raises:
-      ValueError: it does not agree.
+      ValueError: the run does not agree with its line.
     """
     other = _differs(row, again)
     if not other:
@@ -269,8 +309,8 @@ def agreement(
     ]
     if len(values) < 2:
         raise ValueError(
-            f"check: {row['entry']} must have two runs on {row['processor']} to say what one more"
-            f" comes to with {other}, got {len(values)}"
+            f"check: {row['entry']} must have two runs on {row['processor']} to predict one more"
+            f" with {other}, got {len(values)}"
         )
     low, high = prediction_interval(values)
     got = again["end"][main] if "end" in again else float("nan")
@@ -282,7 +322,7 @@ def agreement(
 
 
 def _differs(row: Mapping[str, Any], again: Mapping[str, Any]) -> str:
-    """What computed a run again that had not computed its line, and may round otherwise."""
+    """Differences of processor and version that may change the rounding of a repeated run."""
     found = ["another processor"] if again["processor"] != row["processor"] else []
     was = row["versions"]["jax"]
     now = again.get("versions", row["versions"])["jax"]  # a run that failed has none
@@ -292,7 +332,7 @@ def _differs(row: Mapping[str, Any], again: Mapping[str, Any]) -> str:
 
 
 def run_config(config: Config, board: Board, entry: str, seed: int) -> TrainConfig:
-    """The settings of one run of a board."""
+    """Settings of one run of a board."""
     shared: dict[str, Any] = {
         "task": board.task,
         "evaluate_every": board.evaluate_every,

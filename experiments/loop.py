@@ -167,9 +167,9 @@ def check(config: TrainConfig, recipe: Recipe) -> None:
     missing += sorted(recipe.objective.reads - known)
     if missing:
         raise ValueError(
-            f"loop: --method must have an objective alone, of statistics that this loop measures,"
-            f" got {config.method!r}, which needs {', '.join(missing)};"
-            f" python -m experiments.train --method {config.method} has more"
+            f"loop: --method must need only an objective of statistics that this loop measures,"
+            f" got {config.method!r}, which needs {', '.join(missing)}; use"
+            f" python -m experiments.train --method {config.method}"
         )
 
 

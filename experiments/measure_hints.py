@@ -1,11 +1,13 @@
-"""What a policy of hinted brackets makes of what it is shown.
+"""Effect of a hint or of another answer in the prompt on a policy of hinted brackets.
 
     python -m experiments.measure_hints --model rlvr_jax/tasks/base_models/hinted_brackets
 
-Held-out prompts, plain, with the first words of their gold as a hint, and with another answer: the
-gold, or a legal attempt of a form that misses the target. A line each: pass@1 and pass@32 of easy
-and hard prompts, the fraction of last attempts of the right form, and the fraction of responses
-that are the shown answer.
+Held-out prompts are shown plainly, with the first words of their gold as a hint, or with another
+answer: the gold, or a legal attempt of a form that misses the target. A line for each kind has:
+
+  - pass@1 and pass@32 of easy and hard prompts
+  - the fraction of last attempts of the right form
+  - the fraction of responses that are the shown answer
 """
 
 from collections.abc import Callable
@@ -28,20 +30,20 @@ from rlvr_jax.tasks.hinted_brackets import with_answer, with_hint
 
 @dataclass(frozen=True)
 class Config:
-    """What is measured, on how many prompts."""
+    """Policy, prompts and samples."""
 
     model: Path
-    """Policy folder that reads hints, or any of brackets with `--plain`."""
+    """Policy folder that reads hints, or any policy of brackets with `--plain`."""
     prompts: int = 128
     """Held-out prompts of each kind."""
     samples: int = 64
-    """Responses to each prompt."""
+    """Responses per prompt."""
     plain: bool = False
-    """Show prompts without anything alone."""
+    """Show plain prompts only."""
     held_out: str = "test"
     """Split, "test" or "dev"."""
     seed: int = 0
-    """Of the choices and of the responses."""
+    """Seed of the choices and of the responses."""
 
 
 # What is shown beside a prompt: its text with that, and the answer in it if there is one.

@@ -1,32 +1,36 @@
-"""Makes the base models of the tasks of brackets: a habit, and a rarer, less practised skill.
+"""Trains the base models of the brackets tasks: a common habit and a rarer, weaker skill.
 
     python -m experiments.pretrain_base --out rlvr_jax/tasks/base_models/brackets
-    python -m experiments.pretrain_base --task hinted_brackets \\
+    python -m experiments.pretrain_base --task hinted_brackets \
         --out rlvr_jax/tasks/base_models/hinted_brackets
-    python -m experiments.pretrain_base --task expressions \\
+    python -m experiments.pretrain_base --task expressions \
         --out rlvr_jax/tasks/base_models/expressions
-    python -m experiments.pretrain_base --task calculations --steps 3000 \\
+    python -m experiments.pretrain_base --task calculations --steps 3000 \
         --out rlvr_jax/tasks/base_models/calculations
 
-Supervised on random traces. Each attempt takes the right form with probability `right_share`,
-whatever the prompt; it is then a solution of that form, if there is one, with probability
-`left_skill` or `right_skill`, else a random legal attempt; after a failure the trace stops with
-probability `give_up`, else makes a second attempt. Same seed, same machine: same weights.
+Supervised training on random traces. Same seed and machine: same weights.
 
-The second base sees such traces and, beside them in each batch, prompts with a hint (the first
-words of a solution) and with another answer (a solution, a trace or an attempt at random, some of
-them miscalculated). With probability `heed` the trace goes by what is shown: it completes the hint
-to a solution, repeats a right answer, or makes one attempt of the other form than a wrong one, a
-solution with probability `repair_skill`; else it is a trace as if nothing were shown.
+brackets: an attempt has the right form with probability `right_share`, for any prompt. It is a
+solution of its form, if there is one, with probability `left_skill` or `right_skill`, else a random
+legal attempt. After a failure the trace ends with probability `give_up`, else it has a second one.
 
-The third base sees questions in the world of expressions, half of them for proposals. An answer is
-right with probability `skill`, else that of another program; a proposal is a random program and
-inputs, with probability `malformed` with a word too many.
+hinted_brackets: each batch also has prompts with a hint (the first words of a solution) or with
+another answer (a solution, a trace or an attempt, some of them miscalculated). With probability
+`heed` the trace follows the prompt:
 
-The fourth base sees sums and products, half of each. With probability `call_share`, whatever the
-question, the calculator is asked, with probability `slip` about another number; what it says is
-read and not learned, the answer repeats it. Else the answer stands alone, and is right. The
-questions are those of the train split, so that others have to be worked out.
+  - it completes a hint to a solution
+  - it repeats a correct answer
+  - after an incorrect answer it makes one attempt of the other form, a solution with probability
+    `repair_skill`
+
+expressions: half of the prompts are questions, half request a proposal. An answer is correct with
+probability `skill`, else that of another program. A proposal is a random program with inputs, with
+an extra word with probability `malformed`.
+
+calculations: sums and products, half of each, of the train split. With probability `call_share`,
+for any question, the response calls the calculator, with an incorrect number with probability
+`slip`, and repeats the reply, which is not trained on. Otherwise the response is the correct answer
+only.
 """
 
 import time
@@ -65,7 +69,7 @@ from rlvr_jax.tasks.worlds.triplets import KINDS, split
 
 @dataclass(frozen=True)
 class Config:
-    """How the traces are drawn and learned."""
+    """Distribution of the traces and training."""
 
     out: Path
     task: Literal["brackets", "hinted_brackets", "expressions", "calculations"] = "brackets"
@@ -94,8 +98,8 @@ class Config:
 
 
 class Rows(NamedTuple):
-    """Traces behind their prompts: padded tokens [n, S], lengths [n], lengths of prompts [n], and
-    which tokens a tool wrote [n, S]."""
+    """Prompts with traces: padded tokens [n, S], lengths [n], lengths of prompts [n], and the
+    tokens that a tool wrote [n, S]."""
 
     tokens: np.ndarray
     length: np.ndarray
@@ -143,7 +147,7 @@ def shown_trace(prompt: Prompt, config: Config, random: np.random.Generator) -> 
 
 
 def shown_answer(prompt: Prompt, config: Config, random: np.random.Generator) -> tuple[str, str]:
-    """An answer, right or wrong, and the response of a policy that goes by it.
+    """An answer, correct or incorrect, and the response of a policy that follows it.
 
     Of ten answers four are solutions, two or three are traces, the others attempts of either form,
     one of them miscalculated.
@@ -205,7 +209,7 @@ def expression_rows(config: Config, ids: dict[str, int]) -> Rows:
 
 
 def make_rows(config: Config, ids: dict[str, int], shown: bool) -> Rows:
-    """Random prompts, plain or with what is shown, and a random response to each."""
+    """Random prompts, plain, with a hint or with an answer, and a random response to each."""
     random = np.random.default_rng([config.seed, 2] if shown else config.seed)
     prompts = brackets().train
     kinds = {k: [p for p in prompts if p.kind == k] for k in ("easy", "hard")}
@@ -285,7 +289,7 @@ def make_tokenizer(vocabulary: Sequence[str], letters: bool = False) -> Any:
 
 
 def main(config: Config) -> None:
-    """Draws the traces, trains the model, writes the folder."""
+    """Samples the traces, trains the model, writes the folder."""
     hinted, letters = config.task == "hinted_brackets", config.task == "calculations"
     vocabulary = {
         "brackets": VOCABULARY,

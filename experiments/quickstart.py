@@ -1,11 +1,11 @@
-"""The main job: one base model, one task, trained by GRPO and by Clip-Cov, side by side.
+"""Trains one base model on one task by GRPO and by Clip-Cov, in parallel.
 
     python -m experiments.quickstart         # from a clone
-    python -m rlvr_jax quickstart            # wherever the package is installed
+    python -m rlvr_jax quickstart            # if the package is installed
 
-Same seed and budget for both, at the same time, with one core each. GRPO sharpens what the base
-model already does and loses the rarer strategy that the hard prompts need; Clip-Cov, in most seeds,
-keeps and learns it. One seed is one draw: `python -m experiments.compare` shows several.
+Both have the same seed and budget, and one core each. GRPO sharpens the habit of the base model and
+loses the rarer strategy that the hard prompts need. Clip-Cov preserves and learns it in most seeds.
+One seed is one sample; `python -m experiments.compare` shows several.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,23 +33,23 @@ ROWS = {
 
 @dataclass(frozen=True)
 class Config:
-    """Both runs."""
+    """Settings of both runs."""
 
     run_dir: Path = Path("runs/quickstart")
-    """Holds one run directory per method, the report and the summary."""
+    """Folder of one run directory per method, the report and the summary."""
     steps: int = 300
     """Rollout batches of each run."""
     seed: int = 0
-    """Of both runs."""
+    """Seed of both runs."""
     checkpoint_every: int = 0
     """Steps between checkpoints; 0: every five minutes and at the end."""
     resume: bool = False
-    """Go on with what is in run_dir."""
+    """Continue the runs in run_dir."""
     mesh: str = ""
-    """Devices of each run, as in experiments.train; empty: one. A run on a CPU has one device,
-    unless XLA_FLAGS says otherwise."""
+    """Devices of each run, as in experiments.train; empty: one. A run on a CPU has one device
+    unless XLA_FLAGS sets more."""
     verbose: bool = False
-    """Print every setting of both runs; their config.json have them in any case."""
+    """Print every setting of both runs; config.json has them in any case."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -76,17 +76,17 @@ def main(arguments: Sequence[str]) -> None:
     write_report(report, [config.run_dir / method for method in METHODS])
     console.print(_table(summaries))
     console.print(f"report: {report}", highlight=False, soft_wrap=True)
-    console.print("next: its answers token by token, another method, more seeds", highlight=False)
+    console.print("next: responses token by token, another method, more seeds", highlight=False)
     for line in _next(config.run_dir):
         console.print(f"    {line}", highlight=False, markup=False, soft_wrap=True)
 
 
 MINUTES = 3.5
-"""Of 300 steps of both runs on two cores; 2:42 to 4:26 were measured on a shared machine."""
+"""Minutes of 300 steps of both runs on two cores; a shared machine took 2:42 to 4:26."""
 
 
 def _begin(config: Config, runs: Mapping[str, TrainConfig]) -> list[str]:
-    """Who trains what, and for how long."""
+    """Methods and budget of the runs."""
     one = next(iter(runs.values()))
     prompts, samples = one.sampling.prompts_per_step, one.sampling.samples_per_prompt
     minutes = MINUTES * config.steps / 300 * max(1.0, len(runs) / default_jobs())
@@ -95,14 +95,14 @@ def _begin(config: Config, runs: Mapping[str, TrainConfig]) -> list[str]:
         for method, run in runs.items()
     ]
     return [
-        f"{' and '.join(runs)} train one small base model on the task {one.data.task}, side by"
-        f" side, seed {config.seed} each",
-        "task    equations are to be completed; a rarer strategy solves the hard third of them",
+        f"{' and '.join(runs)} train one small base model on the task {one.data.task}, in parallel,"
+        f" seed {config.seed} each",
+        "task    the policy completes equations; the hard third of them needs a rarer strategy",
         f"step    {prompts} prompts × {samples} samples, {one.plan.updates} updates at"
         f" {one.optimizer.learning_rate:g}; {config.steps} steps",
         f"method  {'; '.join(hyperparameters)}",
-        f"where   {config.run_dir}: a run directory each, with every setting in its config.json",
-        f"time    about {_minutes(minutes)} on a laptop; each line says how much is left",
+        f"where   {config.run_dir}: a run directory per method, with all settings in config.json",
+        f"time    about {_minutes(minutes)} on a laptop; each line has the time left",
     ]
 
 
@@ -111,7 +111,7 @@ def _minutes(minutes: float) -> str:
 
 
 def _next(directory: Path) -> list[str]:
-    """Three commands to go on with: answers token by token, another method, more seeds."""
+    """Three commands to go on with: responses token by token, another method, more seeds."""
     train, compare, sample = map(_command, ("train", "compare", "sample"))
     policy = directory / METHODS[1] / "policy"
     return [
@@ -122,7 +122,7 @@ def _next(directory: Path) -> list[str]:
 
 
 def _command(name: str) -> str:
-    """How a command is called from where this one was."""
+    """The command line of a program, in the form in which this one was called."""
     return (
         f"python -m {__package__}.{name}"
         if __package__ == "experiments"

@@ -1,11 +1,11 @@
-"""What a policy answers, with its tokens coloured by how uncertain it was.
+"""Samples responses of a policy and colours each token by its entropy.
 
     python -m experiments.sample --model runs/dapo/policy --task brackets
     python -m experiments.sample --model FOLDER --prompt "What is 3 times 4?" --samples 3
-    python -m experiments.sample --model FOLDER                 # a talk; an empty line begins anew
+    python -m experiments.sample --model FOLDER      # a conversation; an empty line starts anew
 
-Prompts are written by the tokenizer's chat template, if it has one. The entropy of a token is that
-of the distribution it was drawn from, over the whole vocabulary.
+Prompts are written by the chat template of the tokenizer, if it has one. The entropy of a token is
+that of the distribution it was sampled from, over the whole vocabulary.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,42 +40,42 @@ COLD, WARM = (70, 110, 190), (220, 60, 40)
 
 @dataclass(frozen=True)
 class Config:
-    """Who is asked, what, and how."""
+    """Policy, prompts and sampling."""
 
     model: Path
     """Policy folder in Hugging Face's layout, or a .gguf file."""
     prompt: str = ""
-    """What is asked; empty: what is typed, or with a task its first held-out prompts."""
+    """Prompt; empty: typed prompts, or the first held-out prompts of a task."""
     task: str = ""
-    """A task, of which held-out prompts are asked and graded."""
+    """Task whose held-out prompts are sampled and graded."""
     prompts: int = 4
-    """Of the task."""
+    """Number of prompts of the task."""
     samples: int = 1
-    """Answers to each prompt."""
+    """Responses per prompt."""
     tokens: int = 256
-    """Budget of an answer."""
+    """Token budget of a response."""
     stop: tuple[str, ...] = ()
-    """Texts of one token each that end an answer, as in experiments.train."""
+    """Texts of one token each that end a response, as in experiments.train."""
     temperature: float = 1.0
-    """Of the sampler."""
+    """Sampling temperature."""
     top_k: int = 0
-    """Keep the k most probable tokens; 1: the most probable one always; 0: off."""
+    """Sample from the k most probable tokens; 1: greedy; 0: off."""
     top_p: float = 1.0
-    """Keep the most probable tokens of this mass; 1: off."""
+    """Sample from the most probable tokens of this total probability; 1: off."""
     seed: int = 0
-    """Of the answers."""
+    """Seed of the responses."""
     dtype: str = "float32"
-    """Of the weights: float32 or bfloat16."""
+    """Type of the weights: float32 or bfloat16."""
     system_prompt: str = ""
     """A system message before every prompt."""
     chat_template: bool = True
-    """As in experiments.train."""
+    """Use the chat template, as in experiments.train."""
     chat_template_kwargs: tuple[str, ...] = ()
-    """As in experiments.train."""
+    """Arguments of the chat template, as in experiments.train."""
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Asks, and prints answers in colours."""
+    """Samples, and prints responses in colours."""
     config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     if config.prompt and config.task:
         raise ValueError(f"prompt must be empty with a task, got {config.prompt!r}")

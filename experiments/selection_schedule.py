@@ -1,12 +1,12 @@
-"""Estimates a round of a search on a TPU by the compiler's static schedule. No TPU is needed.
+"""Cycles of one round of a threshold search on a TPU, by the static schedule. No TPU is needed.
 
     python -m experiments.selection_schedule v5e --rows 512 --tokens 2048
 
-A search for a threshold mostly counts the tokens that reach a candidate. The compiler of PyPI's
-`libtpu` writes the instruction bundles of two implementations. XLA's fusion counts for a candidate
-and determines one bit of the threshold. The kernel of `selection_tpu` counts for 15 candidates and
-determines four bits. The kernel's loops count as often as they run. A bundle is a cycle as long as
-nothing waits. A schedule does not wait for memory, so this is an estimate, not a measurement.
+A search for a threshold spends its time on counting the tokens above a candidate. The compiler of
+PyPI's `libtpu` records the instruction bundles of two programs: XLA's fusion, which counts for one
+candidate and settles one bit of the threshold, and the kernel of `selection_tpu`, which counts for
+15 and settles four. Loops of the kernel are counted as often as they run. A bundle takes one cycle
+if nothing waits. A schedule does not wait for memory, so this is an estimate, not a measurement.
 """
 
 import argparse

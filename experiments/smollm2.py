@@ -4,11 +4,11 @@
     python -m experiments.smollm2
     python -m experiments.smollm2 --questions hard --method clip_cov --run-dir runs/hard_clip_cov
 
-That package ships the weights, so nothing else is downloaded. Questions are products and sums of
-small numbers, answers sentences; the last number of an answer is graded, and GDPO weighs beside it
-whether the policy ended its answer. With `--questions hard` they are sums of small and of two-digit
-numbers, on which methods differ, and the method is GRPO where none is given. `--model FOLDER`
-trains any other policy in the same way; all settings of experiments.train can be given.
+That package contains the weights, so nothing else is downloaded. Questions are products and sums of
+small numbers, responses are sentences. The last number of a response is graded; GDPO also rewards
+that the policy ends its response. With `--questions hard` the questions are sums of small and of
+two-digit numbers, and the default method is GRPO. `--model FOLDER` trains any other policy. All
+settings of experiments.train can be given.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""Stores one training batch with its token statistics, for looking at losses without a model.
+"""Stores one training batch with its token statistics, to study losses without a model.
 
     python -m experiments.store_rollouts --out notebooks/data/brackets_rollouts.npz
 
-The task's base model samples and is graded; GRPO then takes `updates` steps on the whole batch, and
-the statistics are those of the policy after them. So the file is what a loss meets on a further
-update of one batch: ratios differ from 1. Same seed, same machine: same file.
+The base model of the task samples and is graded. GRPO then takes `updates` steps on the whole
+batch, and the statistics are those of the updated policy. The file is therefore the input of a loss
+at a further update of a batch: ratios differ from 1. Same seed and machine: same file.
 """
 
 from collections.abc import Sequence
@@ -28,12 +28,12 @@ STATISTICS = ("logp", "logsumexp", "entropy", "p_squared", "p_squared_logp")
 
 @dataclass(frozen=True)
 class Config:
-    """Which batch is stored."""
+    """The stored batch."""
 
     out: Path
-    """The .npz file; replaced if it is there."""
+    """Output .npz file; an existing file is replaced."""
     task: str = "brackets"
-    """As in experiments.train; with a base model of its own."""
+    """Task with a base model, as in experiments.train."""
     prompts: int = 64
     """Prompts of the batch."""
     samples: int = 8
@@ -41,11 +41,11 @@ class Config:
     updates: int = 2
     """GRPO updates on the batch between sampling and measuring."""
     seed: int = 0
-    """Of the prompts and the rollouts."""
+    """Seed of the prompts and the rollouts."""
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Samples, updates, measures, writes; prints what is in the file."""
+    """Samples, updates, measures, writes; prints the content of the file."""
     config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     for name in ("prompts", "samples", "updates"):
         if getattr(config, name) < 1:
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str]) -> None:
     )
     task = tasks.load(config.task)
     if not task.base_model:
-        raise ValueError(f"task must have a base model of its own, got {config.task!r}")
+        raise ValueError(f"task must have a base model, got {config.task!r}")
     config.out.parent.mkdir(parents=True, exist_ok=True)
     run = make_run(resolve(settings, task))
     state = run.initial_state()

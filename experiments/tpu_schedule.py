@@ -1,11 +1,11 @@
-"""Estimates how busy the TPU kernel keeps the matrix units, by the static schedule; needs no TPU.
+"""Use of the matrix units by the TPU kernel, by the static schedule. No TPU is needed.
 
     python -m experiments.tpu_schedule v5e --width 3584 --vocabulary 152064
 
 The compiler of PyPI's `libtpu` records the units that each instruction bundle uses. The result is
 the fraction of the matrix units' slots in use in the bundles of one step of the grid. Branches that
-a step in the middle does not take are left out. It is an estimate, not a measurement: a schedule
-does not wait for memory.
+a step in the middle does not take are excluded. A schedule does not wait for memory, so this is an
+estimate, not a measurement.
 """
 
 import argparse
@@ -33,7 +33,7 @@ _MATRIX_UNIT = "MATMUL"
 
 
 class Schedule(NamedTuple):
-    """Schedule of a kernel.
+    """Numbers of a kernel from the compiler's dump.
 
     Fields:
       bundles: instruction bundles that a step of the grid runs through.

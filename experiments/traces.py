@@ -1,12 +1,11 @@
-"""Right answers of a policy to the prompts of a task, as a file of traces to learn from.
+"""Stores correct responses of a policy to the prompts of a task, as traces to learn from.
 
     python -m experiments.traces --model runs/long/policy --task brackets --out teacher.jsonl
     python -m experiments.train --method luffy_mixed --task traces:teacher.jsonl --run-dir runs/own
 
-The policy answers train prompts some times each; those that the verifier grades as correct are
-stored, only different answers. `solution` of a row is the shortest of them, in tokens, or the first
-one; `solutions` are all. A line says how many prompts have a trace, and how many answers were
-right.
+The policy samples several responses to each train prompt. Different correct ones are stored as
+`solutions` of a row; `solution` is the shortest of them in tokens, or the first one. The program
+prints how many prompts have a trace, and how many responses were correct.
 """
 
 from collections.abc import Sequence
@@ -30,38 +29,38 @@ from rlvr_jax.training.layout import make_reshard
 
 @dataclass(frozen=True)
 class Config:
-    """Whose traces, of which prompts."""
+    """Policy, prompts and sampling of the traces."""
 
     model: Path
     """Policy folder in Hugging Face's layout."""
     out: Path
-    """The file of JSON lines; replaced if it is there."""
+    """Output file of JSON lines; an existing file is replaced."""
     task: str = "brackets"
-    """As in experiments.train."""
+    """Task, as in experiments.train."""
     task_options: tuple[str, ...] = ()
-    """Of the task, as in experiments.train."""
+    """Options of the task, as in experiments.train."""
     columns: tuple[str, ...] = ()
-    """Of its files, as in experiments.train."""
+    """Columns of the task's files, as in experiments.train."""
     prompts: int = 0
-    """Train prompts, the first ones; 0: all."""
+    """Number of train prompts, from the first on; 0: all."""
     samples: int = 8
-    """Answers to each."""
+    """Responses per prompt."""
     per_prompt: int = 4
-    """Right answers that are stored of a prompt, at most."""
+    """Highest number of correct responses that are stored per prompt."""
     shown: Literal["shortest", "first"] = "shortest"
     """Which of them is the solution."""
     temperature: float = 1.0
-    """Of the sampler."""
+    """Sampling temperature."""
     response_tokens: int = 0
     """Budget of a response; 0: that of experiments.train for the task."""
     seed: int = 0
-    """Of the answers."""
+    """Seed of the responses."""
     mesh: str = ""
     """Devices, as in experiments.train."""
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Samples, grades, writes; prints what is in the file."""
+    """Samples, grades, writes; prints the content of the file."""
     config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     for name, least in (("prompts", 0), ("samples", 1), ("per_prompt", 1)):
         if getattr(config, name) < least:
@@ -111,7 +110,7 @@ def main(arguments: Sequence[str]) -> None:
             texts = sorted(answers, key=answers.get) if config.shown == "shortest" else [*answers]
             rows.append(trace_row(config.task, task, prompt, texts))
     if not rows:
-        raise ValueError(f"no right answer to {count} prompts of {config.task!r} was drawn")
+        raise ValueError(f"no correct response to {count} prompts of {config.task!r} was sampled")
     write_lines(config.out, rows)
     print(f"{config.out}: traces of {len(rows)} of {count} prompts, {right} of {sampled} correct")
 

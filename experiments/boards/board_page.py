@@ -1,4 +1,4 @@
-"""The page of the leaderboard: a table and a picture for each board, only from its lines."""
+"""Page of a board: a table and a picture, made from the lines of its runs only."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ _KINDS = {
 _LINEAR = 0.01  # nats, below which a picture's scale is not logarithmic
 _FEWEST_PAIRS = 2  # for a test
 _LEAST_P = 0.001  # that is written out
-# A form that succeeds rarely at the start: how often answers to hard prompts use it.
+# Fraction of the responses to hard prompts that use the form which these prompts need.
 _FORM = "hard/info/right_form"
 
 
@@ -46,50 +46,44 @@ def write_board(
     notes: Mapping[str, str] | None = None,
     main: str = "pass@32",
     behind: Sequence[str] = (),
-) -> None:
+) -> str:
     """Writes one board as a Markdown page next to its picture, `<stem>.png`.
 
     Args:
-      budget: the budget of every run, a sentence.
-      rows: its lines; the failed ones are named.
-      baseline: the entry that all are compared with.
-      notes: remarks for readers of an entry's line, by entry.
-      main: the number by which they are ranked and compared.
+      budget: question of the board and budget of every run, for the top of the page.
+      rows: lines of the board; failed runs are listed by name.
+      baseline: entry that all entries are compared with.
+      notes: remarks on rows of the table, by entry.
+      main: metric for ranks and differences.
       behind: further lines of the page.
+    Returns:
+      The entries above the baseline after the correction, or "none".
     """
     ended = [row for row in rows if "end" in row]
     failed = [row for row in rows if "failed" in row]
     found = standings(rows, main, baseline)
     runs = {each.entry: [r for r in ended if r["entry"] == each.entry] for each in found}
     write_picture(path.with_suffix(".png"), runs, main)
+    above, *verdicts = _verdicts(found, baseline, main)
     lines = [
         f"# {title}",
         "",
-        f"{budget} {len(ended)} runs of {len(found)} entries; commit"
+        budget,
+        "",
+        *verdicts,
+        "",
+        f"Measured with: {len(ended)} runs of {len(found)} entries; commit"
         f" {_counted([row['commit'][:7] for row in ended])}; processor (name, family, model,"
         f" stepping) {_counted([row['processor'] for row in ended])}; jax"
         f" {_counted([row['versions']['jax'] for row in ended])}.",
         *_unpaired(found, baseline),
         "",
-        "Means over seeds ± half-width of a 95 % t-interval. The difference is paired by seed with"
-        f" `{baseline}` of the same commit, processor and version of JAX, and has a plain interval;"
-        " `p` is of a paired t-test, corrected for all lines of the table that have two pairs"
-        " (Holm). `rank`"
-        f" is by {main}, the range of 95 % of 10,000 resamples of the seeds; with few seeds it is"
-        " too narrow. Entropy is that of the last evaluation's answers, in nats per token.",
-        "",
-        f"What it did to the base model is told by the intervals of pass@1 and {main} at the end"
-        " less the start: boundary out (both rose), sharpened (the first rose, no change of the"
-        " second can be told), sharpened at a price (the second fell), wider (the second rose),"
-        " narrower (it fell), undecided (neither can be told), duller (the first fell),"
-        " wider, duller (the second rose), unlearned (both fell). These intervals are plain, too; a"
-        " dash: fewer than two seeds, or seeds that changed by the same.",
-        "",
-        *_verdicts(found, baseline, main),
-        "",
-        f"![entropy against {main}]({path.with_suffix('.png').name})",
+        f"Means over seeds ± half-width of a 95 % t-interval. Baseline: `{baseline}`. See"
+        " [How to read a table](README.md#how-to-read-a-table) and [Limits](README.md#limits).",
         "",
         *_table(found, runs, main),
+        "",
+        f"![Entropy against {main}]({path.with_suffix('.png').name})",
     ]
     known = {entry: note for entry, note in (notes or {}).items() if entry in runs}
     if known:
@@ -97,17 +91,18 @@ def write_board(
     if behind:
         lines += ["", *behind]
     if failed:
-        lines += ["", "Runs that did not come to their end:", ""]
+        lines += ["", "Runs that failed:", ""]
         lines += [f"- `{row['entry']}`, seed {row['seed']}: {row['failed']}" for row in failed]
     path.write_text("\n".join(lines) + "\n")
+    return above
 
 
 def write_picture(
     path: Path, runs: Mapping[str, Sequence[Mapping[str, Any]]], main: str = "pass@32"
 ) -> None:
-    """Draws entropy of the last evaluation's answers against held-out pass@k: a dot a method, a
-    small one a run. Names stand where they have room, beginning with those that stand apart; with
-    many methods a second panel shows the middle of them.
+    """Draws entropy at the last evaluation against held-out pass@k: a large dot per method, a small
+    dot per run. Outliers are labelled first; a label that would cover another one is omitted. With
+    many methods a second panel shows the middle of the cloud.
     """
     points = {
         entry: [(row["end"].get("entropy", math.nan), row["end"][main]) for row in own]
@@ -127,8 +122,8 @@ def write_picture(
             axes.scatter(*zip(*own, strict=True), s=8, color="0.75", zorder=1)
             axes.scatter(*middles[entry], s=22, color="C0", zorder=2)
         axes.axhline(start, color="0.5", linewidth=0.8, linestyle="--")
-        axes.set_xlabel("entropy of the last evaluation's answers, nats per token")
-        axes.set_ylabel(f"held-out {main} (dashed: at the start)")
+        axes.set_xlabel("entropy of the held-out responses at the end, nats per token")
+        axes.set_ylabel(f"held-out {main} at the end (dashed: at the start)")
         axes.set_xscale("symlog", linthresh=_LINEAR)
         known = [x for own in points.values() for x, _ in own if x == x]
         # Room for names; nothing to the left where nothing is.
@@ -181,7 +176,7 @@ def _counted(names: Sequence[str]) -> str:
     found = {name: names.count(name) for name in sorted(set(names))}
     if len(found) == 1:
         return names[0]
-    return ", ".join(f"{name} ({number} runs)" for name, number in found.items())
+    return ", ".join(f"{name} ({n} run{'s' * (n > 1)})" for name, n in found.items())
 
 
 def _unpaired(found: Sequence[Standing], baseline: str) -> list[str]:
@@ -192,9 +187,8 @@ def _unpaired(found: Sequence[Standing], baseline: str) -> list[str]:
         return []
     return [
         "",
-        f"{alone} runs have no run of `{baseline}` with their seed, commit, processor and version"
-        " of JAX:"
-        " they are in the means of their method, and in no difference, `p` or rank.",
+        f"Runs without a run of `{baseline}` with the same seed, commit, processor and version of"
+        f" JAX: {alone}. They count in means, but not in differences, `p` or ranks.",
     ]
 
 
@@ -204,15 +198,9 @@ def _table(
     """The table, with a column on the rare form where the task has one."""
     ends = [row["end"] for own in runs.values() for row in own]
     rare = any(_FORM in end for end in ends)
-    head = ["method", "what it did", "seeds", "pass@1", main, f"{main} less the baseline's", "p"]
+    head = ["method", "effect", "seeds", "pass@1", main, f"{main} − baseline", "p"]
     head += ["rank", "entropy", *(["rare form"] if rare else [])]
     lines = markdown_table(head, (_line(each, runs[each.entry], main, rare) for each in found))
-    if rare:
-        lines += [
-            "",
-            "Rare form: the share of the answers to hard prompts at the end that use the"
-            " form with which they are solved, rare at the start, and in how many runs it grew.",
-        ]
     return lines
 
 
@@ -251,30 +239,34 @@ def _kind(rows: Sequence[Mapping[str, Any]], main: str) -> str:
 
 
 def _verdicts(found: Sequence[Standing], baseline: str, main: str) -> list[str]:
-    """Differences that survive the correction, and entries with too few seeds to compare."""
+    """The entries above the baseline, then lines about the differences: those that survive the
+    correction, those that do not, and entries with too few seeds to compare."""
     above = [f"`{each.entry}`" for each in found if each.is_apart and each.difference.mean > 0]
     below = [f"`{each.entry}`" for each in found if each.is_apart and each.difference.mean < 0]
     early = [f"`{each.entry}`" for each in found if each.looks_apart and not each.is_apart]
     others = [each for each in found if each.entry != baseline]
     alone = [f"`{each.entry}`" for each in others if each.pairs < _FEWEST_PAIRS]
     rest = [each for each in others if not each.looks_apart and each.pairs >= _FEWEST_PAIRS]
+    names = ", ".join(above) or "none"
     lines = [
-        f"- Above `{baseline}` on {main} after the correction: {', '.join(above) or 'none'}.",
-        f"- Below it: {', '.join(below) or 'none'}.",
+        names,
+        f"- Above `{baseline}` on {main} after Holm's correction: {names}.",
+        f"- Below `{baseline}`: {', '.join(below) or 'none'}.",
     ]
     if early:
         lines.append(
-            f"- Not spoken of yet, as they have fewer than {SEEDS_OF_A_CLAIM} pairs with it:"
-            f" {', '.join(early)} (`--entries {baseline} …`, `--seeds {SEEDS_OF_A_CLAIM}`)."
+            f"- Significant, but with fewer than the {SEEDS_OF_A_CLAIM} pairs that a claim needs"
+            f" (`--entries {baseline} …`, `--seeds {SEEDS_OF_A_CLAIM}`): {', '.join(early)}."
         )
     if rest:
         plain = sum(each.difference.excludes_zero for each in rest)
         lines.append(
-            f"- {len(rest)} cannot be told apart from it with these seeds; the plain intervals of"
-            f" {plain} of them leave 0 out, as those of one in twenty do by chance."
+            f"- Entries that are not distinguishable from `{baseline}` with these seeds:"
+            f" {len(rest)}. Uncorrected intervals of these that exclude 0: {plain}; one in twenty"
+            " does by chance."
         )
     if alone:
-        lines.append(f"- Without two pairs to compare: {', '.join(alone)}.")
+        lines.append(f"- Fewer than {_FEWEST_PAIRS} pairs to compare: {', '.join(alone)}.")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""What the leaderboard compares: for each board a task, a budget and methods."""
+"""Boards of the leaderboard: a question, a task, a budget and the methods to compare."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,27 +7,28 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Board:
-    """Methods that are given the same prompts and may draw the same number of tokens.
+    """Methods with the same prompts and the same budget.
 
     Fields:
       title: subject of the comparison.
-      task: of all runs; its presets apply.
+      question: question that the board answers.
+      task: task of all runs; its presets apply.
+      entries: settings by name, as `entry_config` reads them; the first entry is the baseline.
       model: initial policy: "smollm2", found by `shipped_weights`; "": the task's base model.
-      entries: settings by name, as `entry_config` reads them; all are compared with the first.
-      seeds: how many.
-      first_seed: the lowest.
-      sampled_tokens: budget of each run; it ends, evaluated, at the first step that reaches it, or
-        at its last step; 0: equal steps.
-      steps: of each run at most; 0: the preset's.
-      evaluate_every: steps between evaluations, each of which costs some six steps.
-      main: the number by which entries are ranked and compared with the first.
-      notes: remarks for readers of an entry's line, by entry.
-      chooses: whether its entries are values of settings, of which the page names the best of each
-        method.
-      every_run: whether its page has a row for every run, with when entropy and pass@1 fell.
+      seeds: number of seeds.
+      first_seed: lowest seed.
+      sampled_tokens: budget of each run; the run ends, evaluated, at the first step that reaches
+        the budget, or at its last step; 0: equal steps.
+      steps: highest number of steps of a run; 0: the preset's.
+      evaluate_every: steps between evaluations; an evaluation takes as long as about six steps.
+      main: metric for ranks and differences.
+      notes: remarks on rows of the page's table, by entry.
+      chooses: whether entries are values of settings; the page then names each method's best one.
+      every_run: whether the page has a row for every run.
     """
 
     title: str
+    question: str
     task: str
     entries: Mapping[str, str]
     model: Literal["", "smollm2"] = ""
@@ -43,12 +44,12 @@ class Board:
 
 
 def _named(names: str, **others: str) -> dict[str, str]:
-    """Methods by their names with the settings of their presets, and others."""
+    """Methods by name with the settings of their presets, and further entries."""
     return {**{name: name for name in names.split()}, **others}
 
 
 def _values(settings: Mapping[str, Sequence[float | str]]) -> dict[str, str]:
-    """A method with each of the values of one of its settings, by `method:setting`."""
+    """Entries of a method with each value of one of its settings, by `method:setting`."""
     return {
         f"{setting.replace(':', '_')}={value}": f"{setting}={value}"
         for setting, values in settings.items()
@@ -57,8 +58,8 @@ def _values(settings: Mapping[str, Sequence[float | str]]) -> dict[str, str]:
 
 
 def _at_the_edge(which: str, names: str) -> dict[str, str]:
-    """Notes on methods whose best value has none beyond it."""
-    return dict.fromkeys(names.split(), f"its value is the {which} of the three that were tried")
+    """Notes on methods whose best value is the lowest or highest that was tried."""
+    return dict.fromkeys(names.split(), f"its value is the {which} of the three values")
 
 
 _TWELVE = """
@@ -68,13 +69,18 @@ _TWELVE = """
 
 
 def _of_smollm2(
-    title: str, task: str, entries: Mapping[str, str], steps: int = 60, sampled_tokens: int = 0
+    title: str,
+    question: str,
+    task: str,
+    entries: Mapping[str, str],
+    steps: int = 60,
+    sampled_tokens: int = 0,
 ) -> Board:
-    """A board of SmolLM2, whose held-out questions have 16 samples each. A step takes a core some
-    20 s; GRPO's entropy on hard sums is at .05 to .10 nats by step 40
-    (docs/results/arithmetic_hard)."""
+    """A board of SmolLM2 with 16 samples per held-out question. A step takes about 20 s on a core;
+    GRPO's entropy on hard sums is 0.05 to 0.10 nats by step 40 (docs/results/arithmetic_hard)."""
     return Board(
         title,
+        question,
         task,
         entries,
         model="smollm2",
@@ -91,7 +97,8 @@ _HINTED = "hinted_brackets:train=512"
 
 BOARDS: Mapping[str, Board] = {
     "objectives": Board(
-        "Objectives: what is done with rewards and tokens that are drawn as by GRPO",
+        "Objectives: loss functions with GRPO's sampling",
+        "Which loss raises pass@1 and preserves pass@32 if all methods sample like GRPO?",
         "brackets",
         _named(
             _TWELVE
@@ -105,14 +112,16 @@ BOARDS: Mapping[str, Board] = {
         ),
         seeds=5,
         notes={
-            "prerl": "the first stage of a method, which its authors end after 10 to 25 updates;"
-            " here it takes the whole budget, and a wrong answer is all that it learns from",
-            "implicit_prm": "fits a model of rewards: its loss tells right answers from wrong ones"
-            " by the policy's own log-ratios, and nothing makes the policy write right ones",
+            "prerl": "this is the first stage of a method; its authors end it after 10 to 25"
+            " updates. Here it takes the whole budget and learns from incorrect responses only",
+            "implicit_prm": "the loss fits a reward model: it separates correct from incorrect"
+            " responses by the policy's log-ratios. No term makes correct responses more likely",
         },
     ),
     "tuning": Board(
-        "Tuning: three values of one setting each, on prompts that no other board reports",
+        "Tuning: three values of one setting per method, on development prompts",
+        "Which of three values of its main setting is best for each of twelve methods? The"
+        " held-out prompts and seeds are not those of other boards.",
         "brackets:held_out=dev",
         # The first value is that of the preset.
         _values(
@@ -137,9 +146,10 @@ BOARDS: Mapping[str, Board] = {
         chooses=True,
     ),
     "tuned": Board(
-        "Tuned: each method with the best of the three values that were tried, on other prompts",
+        "Tuned: each method with the best of its three values",
+        "Which methods are above GRPO if each has the best value of the board `tuning`?",
         "brackets",
-        # What the lines of "tuning" choose, by a test.
+        # A test compares these with the lines of "tuning".
         dict(
             grpo="grpo:learning_rate=0.00015",
             dapo="dapo:clip_high=0.28",
@@ -161,34 +171,45 @@ BOARDS: Mapping[str, Board] = {
         },
     ),
     "guidance": Board(
-        "Guidance: hints, solutions and teachers beside what the policy draws",
+        "Guidance: hints, solutions and teachers",
+        "Do hints, solutions or a teacher help on prompts that the policy rarely solves?",
         _HINTED,
         _named(
             "grpo luffy_mixed rl_plus hpt ghpo guide prefix_rl sdpo expert_iteration",
             # The policy/ of a longer run: experiments.train --task hinted_brackets:train=512
-            # --method luffy_mixed --steps 600 --seed 100. Until it is there the board is refused.
+            # --method luffy_mixed --steps 600 --seed 100. Without it the board is refused.
             opd="opd:teacher=docs/results/guidance/teacher",
         ),
     ),
     "curricula": Board(
-        "Curricula: which prompts are asked, and which answers are learned from",
+        "Curricula: selection of prompts, and of responses to train on",
+        "Does it help to select the prompts to sample, or the responses to train on?",
         _HINTED,
         _named("grpo dynamic_sampling mmr1_vas rlve reverse_curriculum drive recap grpo_roc svs"),
+        notes={
+            "mmr1_vas": "its sampling weights did not follow training. With `refresh=351` they are"
+            " computed at the first step only; a run has 161 to 164 steps",
+            "grpo_roc": "its choice of the cleanest correct responses did not act: a correct"
+            " response of this task misses no other reward, so all penalties tie. The larger groups"
+            " and the filter of groups without mixed outcomes acted",
+        },
     ),
     "rollouts": Board(
-        "Rollouts: branches, searches and pruning",
+        "Rollouts: branches, tree search and pruning",
+        "Do branches, tree search or pruning beat independent responses at equal tokens?",
         _HINTED,
         _named(
-            # Rounds of ARPO that are shorter than the budget, or nothing branches.
+            # Without rounds of ARPO that are shorter than the budget no response branches.
             "grpo cure arpo:round_tokens=4 rose arrol",
-            # Of a budget of 24 tokens: six levels, and its last quarter, as in the paper. A node of
-            # 256 would be the whole answer, and a tree of one answer teaches nothing.
+            # Six levels of a budget of 24 tokens, and its last quarter, as in the paper. A node of
+            # 256 tokens would be the whole response, and a tree of one response has no contrast.
             deepsearch="deepsearch:node_tokens=4,overlong=6",
         ),
     ),
     "rewards": Board(
-        "Rewards: with a verifier, without one, and beside the point",
-        # Its base reads an answer that it is shown, so that it can judge its own.
+        "Rewards: verifier, rewards without a verifier, and controls",
+        "How far do rewards without a verifier carry, and what do random rewards do?",
+        # Its base model reads an answer in the prompt, so that it can judge its own answers.
         _HINTED,
         _named(
             "grpo empo length_rewards",
@@ -211,15 +232,17 @@ BOARDS: Mapping[str, Board] = {
         every_run=True,
     ),
     "sums": _of_smollm2(
-        "A language model: SmolLM2-135M on sums that it finds hard",
+        "SmolLM2-135M on hard sums: objectives",
+        "Do twelve objectives differ on sums that a small language model rarely solves?",
         "arithmetic:hard",
         _named(_TWELVE),
-        # The tokens of GRPO in 60 steps. DAPO samples up to three batches for one.
+        # The tokens of GRPO in 60 steps. DAPO samples up to three batches per step.
         steps=100,
         sampled_tokens=48_000,
     ),
     "sums_rewards": _of_smollm2(
-        "A language model and rewards without a verifier: SmolLM2-135M on easy sums and products",
+        "SmolLM2-135M on easy sums and products: rewards without a verifier",
+        "Do rewards without a verifier improve a small language model on easy questions?",
         "arithmetic",
         _named(
             "grpo empo",
@@ -230,13 +253,14 @@ BOARDS: Mapping[str, Board] = {
         steps=100,
     ),
     "sums_guidance": _of_smollm2(
-        "A language model and its teachers: SmolLM2-135M on sums that it finds hard",
+        "SmolLM2-135M on hard sums: teachers",
+        "Does a teacher help a small language model on sums that it rarely solves?",
         "arithmetic:hard",
         _named(
             "grpo sdpo",
             # The policy/ of a run of GRPO: experiments.smollm2 --questions hard --seed 100.
             opd="opd:teacher=runs/smollm2_hard/policy",
-            # Under the name that its lines have.
+            # The name in its lines.
             **{"sdpo:teacher=start": "sdpo:teacher=start"},
         ),
     ),

@@ -1,4 +1,4 @@
-"""Every run of a board: its results, and from when on its entropy or its pass@1 was low."""
+"""Table of every run of a board: its results, and since which step entropy or pass@1 was low."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,37 +6,38 @@ from typing import Any
 from rlvr_jax.analysis.page import markdown_table
 
 _SMALL = 0.2
-"""Of the start's entropy, below which these pages say from when on it stayed: a convention."""
+"""Fraction of the initial entropy below which these pages call entropy small; a convention."""
 
 
 def every_run_table(curves: Sequence[Mapping[str, Any]], main: str) -> list[str]:
-    """Lines of Markdown: a row for every run, by method, then by seed.
+    """Markdown table with a row per run, sorted by method and seed.
 
     Args:
-      curves: lines of `curves.jsonl` of one board. Older ones have no entropy of held-out answers,
-        and dashes in its place.
+      curves: lines of `curves.jsonl` of one board. Older lines have no entropy of held-out
+        responses; their rows have a dash.
       main: pass@k that is shown next to pass@1.
     """
     names = list(dict.fromkeys(curve["entry"] for curve in curves))
     head = ["method", "seed", "best pass@1, at step", "pass@1 at the end", f"{main} at the end"]
-    head += ["entropy at the end", "entropy small from", "pass@1 below the start's from"]
+    head += ["entropy at the end", "entropy small since", "pass@1 below its start since"]
     rows = []
     for name in names:
         own = [curve for curve in curves if curve["entry"] == name]
         rows += [_row(curve, main) for curve in sorted(own, key=lambda curve: curve["seed"])]
     return [
-        f"Every run. Entropy is small below {_SMALL:g} times that of the start. `from`: the step of"
-        " the first evaluation from which on it was so to the end; a dash: it was not.",
+        f"Every run. Entropy is small below {_SMALL:g} times its initial value. The columns with"
+        ' "since" have the first evaluation step from which the condition held until the end. A'
+        " dash: it did not hold at the end.",
         "",
         *markdown_table(head, rows),
     ]
 
 
 def stays_from(steps: Sequence[int], values: Sequence[float | None], bound: float) -> int | None:
-    """The first of the evaluations from which on all values are below a bound; None: there is none.
+    """Step of the first evaluation from which all values are below a bound; None without one.
 
     Args:
-      values: at them; a missing one is not below.
+      values: one per step; a missing value is not below the bound.
     """
     found = None
     for step, value in zip(reversed(steps), reversed(values), strict=True):

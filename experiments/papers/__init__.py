@@ -4,5 +4,5 @@
     python -m experiments.papers.dapo_32b --compile v5e-256
     python -m experiments.papers.dapo_32b --laptop
 
-Every number has its source; what was not found is ours and says "unknown".
+Every number has its source. A number that was not found is ours and is marked "unknown".
 """

@@ -89,7 +89,7 @@ def compare_runs(
     ended = [run for run in everything if run.has_ended]
     end = min(series(run, "held_out/pass@1")[0][-1] for run in ended or everything)
     short = [
-        f"{name} seed {seed} has come to {reached:,} of {end:,} {unit} and is left out there."
+        f"{name} seed {seed} ended after {reached:,} of {end:,} {unit} and is left out there."
         for name, seeds in grouped.items()
         for seed, run in seeds.items()
         if (reached := int(series(run, "held_out/pass@1")[0][-1])) < end
@@ -262,13 +262,11 @@ def _sentences(view: View, methods: Sequence[str], baseline: str) -> list[str]:
             else:
                 alike[method] = reason
         if len(alike) >= _FEWEST_TOGETHER:
-            listed = f"{len(alike)} methods and {baseline}"
-            others.append(
-                f"{listed} cannot be told apart on {name} {view.where}: {', '.join(alike)}."
-            )
+            listed = f"{len(alike)} methods are not distinguishable from {baseline}"
+            others.append(f"{listed} on {name} {view.where}: {', '.join(alike)}.")
         else:
             others += [
-                f"{method} and {baseline} cannot be told apart on {name} {view.where}: {reason}."
+                f"{method} is not distinguishable from {baseline} on {name} {view.where}: {reason}."
                 for method, reason in alike.items()
             ]
     return [*apart, *others]

@@ -19,22 +19,22 @@ _COLOURS = ("#2b66a5", "#d1622b", "#2f8a5b", "#9350a8", "#b08a12", "#3d3d3d", "#
 _MOST_POINTS = 150
 _BLOCK = 10  # training steps per point, at least
 _CAVEAT = (
-    "± is the half-width of a 95 % t-interval over seeds; one seed, or seeds that do not differ,"
-    " have none. It covers the seeds, not the choice of held-out prompts, and is not corrected for"
+    "± is the half-width of a 95 % t-interval over seeds. A single seed, or equal seeds, have no"
+    " interval. The interval does not cover the choice of held-out prompts. It is not corrected for"
     " the number of comparisons."
 )
 _ACTS = "experience/"
 _COUNTED = ("sampled_tokens", "given_tokens", "scored_tokens", "trained_tokens")
-_COSTS = "What it took"
+_COSTS = "Costs"
 _COSTS_NOTE = (
-    "Means over seeds, of all steps. Drawn tokens are those that the sampler produced, whatever"
-    " became of them; given ones were put into responses, scored ones read by parts, trained ones"
-    " are on the mask. Seconds are of steps and evaluations, beside whatever else ran."
+    "Means over seeds of the sums over all steps. Sampled tokens: all tokens from the sampler, also"
+    " of discarded responses. Given tokens: inserted into responses. Scored tokens: read by parts"
+    " of the experience. Trained tokens: on the mask. Seconds: of steps and evaluations."
 )
-_PROMPTS = "If other prompts had been held out"
+_PROMPTS = "Uncertainty over held-out prompts"
 _BOOTSTRAP = (
-    "Last evaluation of the runs that have come to their end: mean and 95 % bootstrap interval over"
-    " held-out prompts and seeds, both drawn with replacement; with one seed, over prompts alone."
+    "Last evaluation of the finished runs: mean and 95 % bootstrap interval over held-out prompts"
+    " and seeds, both resampled with replacement. With one seed only the prompts are resampled."
 )
 
 

@@ -1,8 +1,8 @@
 """Boards: several methods with one task and one budget, as entries of settings.
 
-`entry_config` reads an entry, "name:setting=value,…". The boards of the
-leaderboard are in `experiments/boards`. `train_together` runs several configurations side by side,
-each in a process; `check_together` tries them before the first begins.
+`entry_config` reads an entry, "name:setting=value,…". `train_together` runs several configurations
+in parallel, each in a process. `check_together` builds each run before the first one starts. The
+boards of the leaderboard are in `experiments/boards`.
 """
 
 from rlvr_jax.boards.entries import entry_config

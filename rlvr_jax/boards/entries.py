@@ -1,4 +1,4 @@
-"""One of several runs that share settings: a method's name, then settings of its own."""
+"""Settings of one of several runs: a method's name, then settings that others do not have."""
 
 import inspect
 import re
@@ -13,12 +13,12 @@ from rlvr_jax.runs.config import SETTINGS, TrainConfig
 def entry_config(
     entry: str, shared: Mapping[str, Any], lists: Mapping[str, Sequence[str]] = {}
 ) -> TrainConfig:
-    """Settings of one run: the presets, then what all runs share, then those of its entry.
+    """Settings of one run: the presets, then the shared settings, then those of its entry.
 
     Args:
-      entry: "name", "name:setting=value,…", or the same with module:function for a name. What could
-        be a hyperparameter of the method or a setting of runs is the former.
-      shared: settings of all runs by name, also `run_dir` and `seed` of this one.
+      entry: "name", "name:setting=value,…", or the same with module:function for a name. A name of
+        both a hyperparameter and a setting of runs is the hyperparameter.
+      shared: settings of all runs by name, with `run_dir` and `seed` of this one.
       lists: settings of all runs that are several words, such as `task_options`.
     Raises:
       ValueError: an unknown method or setting, a value that cannot be read, or a setting that all
@@ -31,7 +31,7 @@ def entry_config(
     own = inspect.signature(methods.method(method).recipe).parameters
     options = {"method": method, **shared}
     hyperparameters = []
-    # A value may have commas of its own: text without a name belongs to the value before it.
+    # A value may contain commas: text without a name belongs to the value before it.
     for pair in filter(None, re.split(r",(?=[^,=]*=)", given)):
         name, equals, value = pair.partition("=")
         if name in own:

@@ -1,7 +1,7 @@
-"""Several runs side by side, each in a process with one thread of its own.
+"""Several runs in parallel, each in a process with one thread.
 
-Two runs on a core each finish earlier than one after the other on both. And a run with one thread
-gives the same bytes on a machine of any number of cores: a sum that is split over threads is
+Two runs on a core each finish earlier than one after the other on both cores. A run with one thread
+has the same bytes on machines with different numbers of cores. A sum that is split over threads is
 rounded in another order.
 """
 
@@ -37,7 +37,7 @@ _MOST_JOBS = 8
 
 
 def default_jobs() -> int:
-    """Runs at a time: one per core, at most eight; one where there is an accelerator."""
+    """Number of parallel runs: one per core, at most eight; one on an accelerator."""
     if has_accelerator():
         return 1
     return min(num_cores(), _MOST_JOBS)
@@ -52,23 +52,23 @@ def train_together(
 ) -> list[dict[str, Any]]:
     """Runs configurations to their ends, `jobs` at a time, in the given order.
 
-    A run that has come to its last step is not run again, and one that has begun goes on; either
-    only with its own settings. Ctrl-C or SIGTERM stops all of them; each saves its state. A run
-    that fails does not end the others, which is reported when all have ended.
+    A finished run is not repeated, and an interrupted run is resumed, if its settings are equal.
+    Ctrl-C or SIGTERM stops all runs; each saves its state. A run that fails does not end the
+    others; failures are reported at the end.
 
     Args:
-      configs: their `resume` is set here.
-      jobs: runs at a time; 0: `default_jobs`.
+      configs: settings of the runs; `resume` is set here.
+      jobs: parallel runs; 0: `default_jobs`.
       work: (config, console, watch) -> summary, the function of each process.
-      ended: called with (config, summary or error) of every run as it ends, and first of those
-        that have ended before; not of one that was stopped or killed from outside, or found the
-        disk full, which says nothing about it.
+      ended: called with (config, summary or error) at the end of each run, and at once for runs
+        that are already finished. Not called for a run that was stopped or killed from outside or
+        found the disk full: these errors are not caused by the run.
     Returns:
       The summaries, in the order of the configurations.
     Raises:
       ValueError: jobs is negative, or a finished run had other settings.
       Stopped: by a signal.
-      RunsFailed: names the runs that failed, and why; a process that died without a word is one.
+      RunsFailed: names the failed runs and the reasons; also for a process that died silently.
     """
     if jobs < 0:
         raise ValueError(f"jobs must be at least 0, got {jobs}")
@@ -121,13 +121,13 @@ def train_together(
 
 
 def check_together(configs: Sequence[TrainConfig]) -> None:
-    """Makes the task, the recipe, the policy and the programs of each run; trains none.
+    """Builds the task, the recipe, the policy and the compiled functions of each run.
 
-    In a process of its own, which gives the devices back. Runs that differ only in seed and
-    directory are one.
+    Works in a separate process, which releases the devices. Of runs that differ only in seed and
+    directory, one is built.
 
     Raises:
-      ValueError: a line for each run that cannot begin, and why.
+      ValueError: a line for each run that cannot start, with the reason.
     """
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
@@ -149,7 +149,7 @@ def _refusals(configs: Sequence[TrainConfig]) -> list[str]:
 
 
 class _Killed(RuntimeError):
-    """A run's process was ended from outside, as by a machine that had no memory left."""
+    """The process of a run was killed from outside, for example because memory ran out."""
 
 
 def _from_outside(result: Any) -> bool:

@@ -167,30 +167,29 @@ def _row_of_program(program: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-_HEAD = """# Models on slices: memory and cost of a step
+_HEAD = """# Models on TPU slices: memory and time per step
 
-Whether a model fits a TPU slice, and what a step costs there, by the estimate of libtpu's compiler.
-Nothing on this page was measured on a TPU.
+Question: does a model fit on a slice, and how long is a training step? A row fits unless it is
+marked. The times are estimates of the compiler; nothing here was measured on a TPU.
 
     python -m rlvr_jax.parallel.compile --table docs/results/pods    # compiles missing rows; hours
 
-GRPO and Clip-Cov: 512 prompts × 16 responses, 1024 + 8192 tokens, bfloat16, `--remat layers`. A
-paper's run has the settings of its file in `experiments/papers`. All responses have their full
-length. [How to read the numbers](../../pods.md#compile-before-you-rent).
+- Workload: 512 prompts × 16 responses of 1024 + 8192 tokens, bfloat16, `--remat layers`. A paper's
+  run has the settings of its file in `experiments/papers`.
+- GiB: per device; for the update also the memory that the compiler allows.
+- s: the compiler's estimate for all sampling batches, scorings and updates of a step. Kernels,
+  gathers, scatters and sorts have no estimate and count with their own roofline bound.
+- In brackets: the estimate over the roofline bound. "at least": a loop of unknown length counts
+  once, or another operation has no time.
+- All responses count with their full length. Not counted: batches that are sampled again, later
+  chunks of a response, waiting for links.
 
-| column | meaning |
-|---|---|
-| sampling batches | "256 × 2·16": 256 batches of 2 prompts with 16 responses each |
-| GiB | memory of each device; for the update also the compiler's limit |
-| s | the compiler's estimate for all sampling batches, scorings or updates of a step |
-| (1.82) | estimate / roofline; "at least": a loop of unknown length counts once, or an estimate \
-is missing |
-| a step, s | all compiled functions of a step, with the critic's update where there is one |
-
-The compiler has no estimate for kernels, gathers, scatters and sorts; they count with their own
-roofline. Not counted are batches that are sampled again, later chunks of a response, and waiting
-for links.
-
+[How to read the output](../../pods.md#compile-before-you-rent)
+"""
+_BEFORE = """
+"was": the same ratio at commit {commit}, as reported by that commit. For scoring and update a
+second number counts the kernels as above. That commit counted a full cache for every sampled token.
+In the update it counted one tile of 2048 tokens per row for the backward pass over the vocabulary.
 """
 
 

@@ -133,7 +133,7 @@ def test_a_run_that_was_stopped_does_not_set_the_end_for_all(tmp_path):
     (runs[3] / "metrics.jsonl").write_text("\n".join(lines[:2]) + "\n")
     found = compare_runs(tmp_path / "out", runs)
     assert "after 640 sampled rollouts" in found.equal_rollouts.where
-    assert found.sentences[0].startswith("b seed 1 has come to 320 of 640 sampled rollouts")
+    assert found.sentences[0].startswith("b seed 1 ended after 320 of 640 sampled rollouts")
     assert np.isnan(found.equal_rollouts.values["held_out/pass@8"]["b"][1])
     assert_allclose(found.equal_rollouts.mean("held_out/pass@8", "b").values, [0.6])
 
@@ -198,13 +198,13 @@ def test_without_a_common_level_there_is_one_view(tmp_path):
     assert compare_runs(tmp_path / "out", runs).equal_pass is None
 
 
-def test_methods_within_the_interval_cannot_be_told_apart(four, tmp_path):
+def test_methods_within_the_interval_are_not_distinguishable(four, tmp_path):
     sentences = compare_runs(tmp_path / "out", four, baseline="a").sentences
-    assert sentences[0].startswith("b and a cannot be told apart on pass@1 after 640 sampled")
+    assert sentences[0].startswith("b is not distinguishable from a on pass@1 after 640 sampled")
     assert "(paired, 2 seeds, 95 % interval)" in sentences[0]
 
 
-def test_many_methods_that_cannot_be_told_apart_share_a_sentence(tmp_path):
+def test_many_methods_that_are_not_distinguishable_share_a_sentence(tmp_path):
     runs = [
         write_curve(tmp_path / f"{name}{seed}", name, seed, [0.2, 0.4, end], [0.5, 0.6, end])
         for name, ends in (
@@ -216,7 +216,7 @@ def test_many_methods_that_cannot_be_told_apart_share_a_sentence(tmp_path):
         for seed, end in enumerate(ends)
     ]
     sentences = compare_runs(tmp_path / "out", runs, baseline="a").sentences
-    assert sentences[0].startswith("3 methods and a cannot be told apart on pass@1 after")
+    assert sentences[0].startswith("3 methods are not distinguishable from a on pass@1 after")
     assert sentences[0].endswith(": b, c, d.")
 
 
@@ -242,7 +242,7 @@ def test_one_shared_seed_gives_no_verdict(tmp_path):
     ]
     sentences = compare_runs(tmp_path / "out", runs).sentences
     assert all("one paired seed gives no interval" in s for s in sentences)
-    assert all("cannot be told apart" in s for s in sentences)
+    assert all("is not distinguishable from" in s for s in sentences)
 
 
 def test_seeds_that_do_not_differ_give_no_verdict(tmp_path):
@@ -253,8 +253,8 @@ def test_seeds_that_do_not_differ_give_no_verdict(tmp_path):
     ]
     sentences = compare_runs(tmp_path / "out", runs).sentences
     assert sentences[1] == (
-        "b and a cannot be told apart on pass@8 after 640 sampled rollouts: +0.062 in all 2 paired"
-        " seeds, which do not differ, so there is no interval."
+        "b is not distinguishable from a on pass@8 after 640 sampled rollouts: +0.062 in all 2"
+        " paired seeds, which do not differ, so there is no interval."
     )
     assert "±" not in (tmp_path / "out" / "comparison.md").read_text("utf-8").split("## After")[1]
 

@@ -143,13 +143,14 @@ def test_a_board_of_two_processors_pairs_within_one(tmp_path):
     text, cells = page_of(tmp_path, rows)
     assert "24 runs of 4 entries; commit a; processor" in text
     assert "one (10 runs), three (6 runs), two (8 runs); jax 1." in text
-    assert "7 runs have no run of `grpo` with their seed, commit, processor and version" in text
-    assert "- Without two pairs to compare: `elsewhere`." in text and "cannot be told" not in text
+    assert "Runs without a run of `grpo` with the same seed, commit, processor and version" in text
+    assert "of JAX: 7. They count in means" in text
+    assert "- Fewer than 2 pairs to compare: `elsewhere`." in text and "distinguishable" not in text
     assert [cells[name][2] for name in ("grpo", "ours", "whole")] == ["6", "6, 5 paired", "6"]
     assert cells["elsewhere"][5:8] == ["", "–", "–"]
     alike = [each | {"processor": "one"} for each in rows]
     text, cells = page_of(tmp_path, alike)
-    assert "have no run of `grpo`" not in text and "processor (name, family" in text
+    assert "Runs without a run of" not in text and "processor (name, family" in text
     assert ") one; jax 1.\n" in text and cells["ours"][2] == "6" and cells["ours"][7] != "–"
 
 
@@ -164,7 +165,8 @@ def test_a_page_says_how_sure_it_is(tmp_path):
         rows += [row(name, seed, 0.5 + 0.01 * seed + gap) for seed, gap in enumerate(gaps)]
     text, cells = page_of(tmp_path, rows)
     assert cells["far"][6] == "< 0.001"
-    assert "- 11 cannot be told apart from it with these seeds; the plain intervals of 1" in text
+    assert "not distinguishable from `grpo` with these seeds: 11." in text
+    assert "Uncorrected intervals of these that exclude 0: 1;" in text
     # Entropy is of the held-out answers: a last step may train on nothing that was drawn.
     assert cells["far"][-1] == "0.250"
     # No form is spoken of that the task does not have.
@@ -174,7 +176,7 @@ def test_a_page_says_how_sure_it_is(tmp_path):
         each["start"]["hard/info/right_form"] = 0.5 if each["seed"] else 0.1
     write_board(tmp_path / "x.md", "X", "Steps.", rows, "grpo")
     text = (tmp_path / "x.md").read_text()
-    assert "Rare form: the share of the answers" in text and "| 0.50, 1 of 5 |" in text
+    assert "| rare form |" in text and "| 0.50, 1 of 5 |" in text
 
 
 def test_what_looks_apart_is_spoken_of_with_ten_seeds(tmp_path):
@@ -191,10 +193,10 @@ def test_what_looks_apart_is_spoken_of_with_ten_seeds(tmp_path):
     for seeds in (9, 10):
         write_board(tmp_path / "x.md", "X", "Steps.", rows[: 2 * seeds], "grpo")
         pages[seeds] = (tmp_path / "x.md").read_text()
-    above = "Above `grpo` on pass@32 after the correction: "
-    early = "fewer than 10 pairs with it: `ours` (`--entries grpo …`, `--seeds 10`)."
+    above = "Above `grpo` on pass@32 after Holm's correction: "
+    early = "than the 10 pairs that a claim needs (`--entries grpo …`, `--seeds 10`): `ours`."
     assert above + "none." in pages[9] and early in pages[9]
-    assert above + "`ours`." in pages[10] and "Not spoken of" not in pages[10]
+    assert above + "`ours`." in pages[10] and "a claim needs" not in pages[10]
 
 
 @pytest.mark.parametrize(

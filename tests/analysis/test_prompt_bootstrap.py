@@ -85,8 +85,8 @@ def test_a_comparison_pairs_prompts_and_seeds(tmp_path):
     gap = found["b − a"]
     assert gap.mean == pytest.approx(0.75 * 0.25) and 0 <= gap.low < gap.mean < gap.high <= 0.25
     page = (tmp_path / "out" / "comparison.md").read_text()
-    assert "## If other prompts had been held out" in page and f"| b − a | {gap} |" in page
-    assert "If other prompts" in (tmp_path / "out" / "comparison.html").read_text()
+    assert "## Uncertainty over held-out prompts" in page and f"| b − a | {gap} |" in page
+    assert "Uncertainty over held-out" in (tmp_path / "out" / "comparison.html").read_text()
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,9 @@ from rlvr_jax.training.update import check_needs
 
 ENTRIES = {"grpo": "grpo", "few": "clip_cov:fraction=0.01"}
 NOTES = {"few": "mind this", "gone": "has no run"}
-BOARD = Board("Two of them", "brackets", ENTRIES, seeds=2, sampled_tokens=1000, notes=NOTES)
+BOARD = Board(
+    "Two of them", "Which?", "brackets", ENTRIES, seeds=2, sampled_tokens=1000, notes=NOTES
+)
 
 
 @pytest.fixture(autouse=True)
@@ -95,15 +97,15 @@ def test_the_pages_tell_what_survives(tmp_path, monkeypatch):
     leaderboard.main([*place, "--page"])
     page = (tmp_path / "out" / "two.md").read_text()
     # One pair is no interval, so nothing is said of it.
-    assert "Above `grpo` on pass@32 after the correction: none." in page
-    assert "- Without two pairs to compare: `few`." in page and "cannot be told" not in page
+    assert "Above `grpo` on pass@32 after Holm's correction: none." in page
+    assert "- Fewer than 2 pairs to compare: `few`." in page and "distinguishable" not in page
     assert "- `few`, seed 1: step 3: loss is nan" in page
     line = next(line for line in page.splitlines() if line.startswith("| `few"))
     assert line.split(" | ")[1:6] == ["–", "1", "0.350", "0.700", "+0.200"]
     assert "- `few`: mind this" in page and "`gone`" not in page
     assert (tmp_path / "out" / "two.png").stat().st_size > 1000
     assert (
-        "| [Two of them](two.md) | 2 | 3 | `brackets` |"
+        "| [Two of them](two.md) | 2 | 3 | `brackets` | none |"
         in (tmp_path / "out" / "README.md").read_text()
     )
 
@@ -125,17 +127,17 @@ def test_a_page_needs_the_baseline_and_tells_who_drew_less(tmp_path, monkeypatch
     monkeypatch.setattr(leaderboard, "train_together", runs_all_but(None))
     place = ["--board", "two", "--out", str(tmp_path / "out"), "--run-dir", str(tmp_path / "runs")]
     leaderboard.main([*place, "--entries", "rloo"])
-    with pytest.raises(ValueError, match=r"must have a run of grpo, .* --entries grpo --out"):
+    with pytest.raises(ValueError, match=r"a run of its baseline grpo; .* --entries grpo --out"):
         leaderboard.main([*place, "--page"])
     leaderboard.main(place)
     leaderboard.main([*place, "--page"])
     # each drew 9 tokens of 1000
     page = (tmp_path / "out" / "two.md").read_text()
-    assert "- `rloo`: 2 of 2 runs took all their steps before they had drawn the budget" in page
-    assert "- `few`: mind this; 2 of 2 runs took" in page
+    assert "- `rloo`: 2 of 2 runs reached their last step before the token budget" in page
+    assert "- `few`: mind this; 2 of 2 runs reached" in page
     monkeypatch.setitem(BOARDS, "two", dataclasses.replace(BOARD, sampled_tokens=9))
     leaderboard.main([*place, "--page"])
-    assert "took all their steps" not in (tmp_path / "out" / "two.md").read_text()
+    assert "reached their last step" not in (tmp_path / "out" / "two.md").read_text()
 
 
 def test_the_page_of_a_board_for_choosing_names_the_best_of_each_method(tmp_path, monkeypatch):
@@ -153,7 +155,7 @@ def test_the_page_of_a_board_for_choosing_names_the_best_of_each_method(tmp_path
         leaderboard.main(place)
         leaderboard.main([*place, "--page"])
         page = (tmp_path / "out" / "two.md").read_text()
-        assert ("- `more`: the best of 2 of `clip_cov` by the mean of pass@32" in page) == chooses
+        assert ("- `more`: best of 2 values of `clip_cov` by mean pass@32" in page) == chooses
         assert "- `few`: mind this\n" in page
 
 
@@ -260,8 +262,8 @@ def test_a_board_of_a_language_model_has_its_own_number(tmp_path, monkeypatch):
     rows = read_rows(tmp_path / "out" / "results.jsonl")
     assert {row["settings"]["model"] for row in rows} == {"small.gguf"}
     page = (tmp_path / "out" / "two.md").read_text()
-    assert "Task `brackets`, SmolLM2-135M-Instruct, its presets" in page
-    assert "| pass@1 less the baseline's |" in page and "pass@32" not in page
+    assert "Task `brackets` with its presets and SmolLM2-135M-Instruct." in page
+    assert "| pass@1 − baseline |" in page and "pass@32" not in page
     assert "another processor; pass@1" in leaderboard.agreement(
         rows[0], rows[0] | {"processor": "there"}, rows
     )

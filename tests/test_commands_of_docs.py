@@ -44,7 +44,7 @@ def every_command():
 COMMANDS = every_command()
 RUNS = [words for module, words in COMMANDS if module == "experiments.train"]
 # What people bring themselves: a folder, questions, a judge.
-THEIRS = ("FOLDER", "POLICY", "parquet:", "jsonl:", "my_questions:", "gsm8k", ".json")
+THEIRS = ("FOLDER", "POLICY", "~/", "parquet:", "jsonl:", "my_questions:", "gsm8k", ".json")
 ON_A_LAPTOP = [words for words in RUNS if not any(x in word for word in words for x in THEIRS)]
 
 
@@ -119,7 +119,7 @@ def test_a_run_on_peoples_own_data_names_a_policy():
     assert len(on_files) > 5 and all("--model" in words for words in on_files)
 
 
-def test_every_entry_of_a_comparison_is_a_run():
+def test_every_entry_of_a_comparison_is_a_run(programs):
     found = 0
     for words in (words for module, words in COMMANDS if module == "experiments.compare"):
         config = tyro.cli(compare.Config, args=words)

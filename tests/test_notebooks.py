@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from everyday import everyday
 from numpy.testing import assert_allclose
+from shown_output import assert_shows
 
 from rlvr_jax import methods, policy
 from rlvr_jax.rollout import load_rollouts
@@ -19,10 +20,6 @@ FOLDER = Path(__file__).parents[1] / "notebooks"
 NOTEBOOKS = sorted(path.stem for path in FOLDER.glob("*.py"))
 ROLLOUTS = FOLDER / "data/brackets_rollouts.npz"
 LARGEST_FILE = 300_000  # bytes; a clone of the repository should stay small
-
-NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-# Printed numbers are rounded: by one in the last of two digits after the point, or of a percentage.
-ROUNDED = dict(atol=0.011, rtol=0.06)
 # float32 log-probs of the sampler's cached pass and the scorer's full pass
 SINGLE = dict(rtol=1e-5, atol=1e-4)
 
@@ -82,11 +79,7 @@ def test_a_notebook_runs_and_prints_what_it_shows(name, monkeypatch, capsys):
     code = "\n\n".join(source for kind, source in cells_of_notebook(name) if kind == "code")
     exec(compile(code, f"{name}.ipynb", "exec"), {"__name__": "__main__"})
     plt.close("all")
-    printed, shown = capsys.readouterr().out, shown_text(name)
-    assert NUMBER.sub("", printed).split() == NUMBER.sub("", shown).split()
-    assert_allclose(
-        *(np.array(NUMBER.findall(text), float) for text in (printed, shown)), **ROUNDED
-    )
+    assert_shows(shown_text(name), capsys.readouterr().out)
 
 
 def test_the_loss_of_the_notebook_can_be_called_by_name(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
-"""The README's programs are run as they stand there."""
+"""The programs of README, docs and tutorials are run as the pages have them."""
 
+import importlib
 import re
 import runpy
 import sys
@@ -10,18 +11,33 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from everyday import everyday
+from shown_output import assert_shows
 
-from rlvr_jax import methods, tasks
+from experiments import quickstart
+from rlvr_jax import laws, methods, tasks
 from rlvr_jax.analysis.evidence.rows import read_rows
-from rlvr_jax.experience import experience
+from rlvr_jax.experience import experience, laws as of_experience
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experiments.boards.definitions import BOARDS
+from rlvr_jax.objectives import laws as of_objective
+from rlvr_jax.runs import parse_config, preset
 from rlvr_jax.runs.composition import own_stage
+from rlvr_jax.runs.resolved import resolve
+from rlvr_jax.runs.run import make_run
+from rlvr_jax.runs.screen import run_lines
 from rlvr_jax.tasks import Response
 from rlvr_jax.types import STATISTICS
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 DOCS = Path(__file__).parents[1] / "docs"
+TUTORIALS = sorted(path.stem for path in (DOCS / "tutorials").glob("*.md"))
+# A program, and directly after it the output that the page shows.
+SHOWN = re.compile(
+    r"^```python\n(.*?)^```\n(?:(?:\n    python \w+\.py\n)?\n```text\n(.*?)^```\n)?",
+    re.DOTALL | re.MULTILINE,
+)
+OWN_FILE = re.compile(r"# (\w+)\.py\b")
 
 
 @pytest.fixture
@@ -165,3 +181,88 @@ def test_the_programs_of_the_pages_about_kernels_and_design_run(monkeypatch):
     exec(design, names)
     wanted = jax.grad(lambda params: (jnp.sin(params) ** 2).sum())(jnp.arange(3.0))
     np.testing.assert_allclose(names["grads"], wanted)
+
+
+@pytest.mark.parametrize(
+    "page",
+    everyday(
+        [*(f"tutorials/{name}" for name in TUTORIALS), "how_to/will_it_fit"],
+        *(f"tutorials/{name}" for name in TUTORIALS),
+        "how_to/will_it_fit",
+        first=["tutorials/quickstart", "tutorials/custom_task", "how_to/will_it_fit"],
+    ),
+)
+def test_the_programs_of_a_page_print_what_it_shows(page, tmp_path, monkeypatch, capsys):
+    """In the order of the page: blocks with a file name are modules, others share their names."""
+    blocks = SHOWN.findall((DOCS / f"{page}.md").read_text())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    names: dict = {}
+    try:
+        # JAX as readers have it.
+        with (
+            jax.enable_x64(False),
+            jax.numpy_dtype_promotion("standard"),
+            jax.numpy_rank_promotion("allow"),
+        ):
+            for program, shown in blocks:
+                if module := OWN_FILE.match(program):
+                    (tmp_path / f"{module[1]}.py").write_text(program)
+                    importlib.invalidate_caches()
+                    importlib.import_module(module[1])
+                else:
+                    exec(program, names)
+                printed = capsys.readouterr().out
+                assert_shows(shown, printed)
+    finally:
+        for program, _ in blocks:
+            if module := OWN_FILE.match(program):
+                sys.modules.pop(module[1], None)
+
+
+def test_the_quickstart_page_has_the_lines_of_the_command():
+    page = (DOCS / "tutorials" / "quickstart.md").read_text()
+    config = quickstart.Config()
+    runs = {
+        method: preset("brackets", method).replace(run_dir=config.run_dir / method)
+        for method in quickstart.METHODS
+    }
+    assert "\n".join(quickstart._begin(config, runs)) in page
+    for row in quickstart.ROWS:
+        numbers = re.search(rf"{re.escape(row)}[ |]+([\d.]+)[ |]+([\d.]+)[ |]+([\d.]+)", README)
+        assert numbers and f"| {row} | {' | '.join(numbers.groups())} |" in page
+
+
+@pytest.mark.parametrize(
+    ("page", "known"), [("custom_loss", of_objective.LAWS), ("custom_stage", of_experience.LAWS)]
+)
+def test_a_page_has_the_laws_that_a_check_prints(page, known):
+    text = (DOCS / "tutorials" / f"{page}.md").read_text()
+    for name, law in known.items():
+        assert re.search(rf"^  holds   {name} +{re.escape(laws.statement(law))}$", text, re.M), name
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("page", "options", "shown"),
+    [
+        ("custom_loss", ["--method", "my_loss:my_loss", "--hyperparameters", "strength=0.3"], 5),
+        ("custom_task", ["--task", "first_attempt:first_attempt"], 1),
+    ],
+)
+def test_a_page_has_the_first_lines_of_its_run(page, options, shown, tmp_path, monkeypatch):
+    text = (DOCS / "tutorials" / f"{page}.md").read_text()
+    modules = {found[1]: one for one, _ in SHOWN.findall(text) if (found := OWN_FILE.match(one))}
+    for name, program in modules.items():
+        (tmp_path / f"{name}.py").write_text(program)
+    monkeypatch.chdir(tmp_path)
+    try:
+        resolved = resolve(parse_config([*options, "--run-dir", "runs/mine"]))
+        run = make_run(resolved)
+        check = tasks.self_check(run.experience.verified(run.task))
+        lines = run_lines(run, resolved.card(), check)
+    finally:
+        for name in modules:
+            sys.modules.pop(name, None)
+    # That of the policy has the memory of a device, of which tests have eight.
+    assert sum(line in text.splitlines() for line in lines if "memory" not in line) >= shown

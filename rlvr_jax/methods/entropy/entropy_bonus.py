@@ -93,7 +93,7 @@ def scheduled(part: Transform, schedule: Callable[[Array], ArrayLike]) -> Transf
       part: adds to penalty and term only.
       schedule: s, of the number n of updates so far; one of optax, such as
         `optax.linear_schedule(1.0, 0.0, 500)`.
-    Metrics: schedule/<part> (s(n)); those of the part.
+    Metrics: schedule/<part> (factor s(n) of the terms); those of the part.
     """
 
     def init(spec):

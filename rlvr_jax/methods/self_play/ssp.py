@@ -113,8 +113,8 @@ def pose_questions(
       searched: a question requires at least two different calls of the environment's tools; for a
         sampler with turns.
     Writes: reward, cell. Metrics: valid_questions (fraction of the questions), question_rate (mean
-      s), question_reward (mean reward of writers), reused_questions, stored_questions (questions),
-      searches (mean number of calls of writers).
+      pass rate s), question_reward (mean reward of writers), reused_questions, stored_questions
+      (questions), searches (mean number of calls of writers).
     Raises:
       ValueError: when a run begins with `searched`, a task without tools.
     """

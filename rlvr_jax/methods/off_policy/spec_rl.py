@@ -71,7 +71,8 @@ def from_drafts(lenience: Finite, exact_mb: NonNegative = 0) -> Draw:
 
     Metrics: verified_tokens (tokens of drafts), reused_tokens (accepted tokens), reused_responses
       (whole drafts), saved_decode_steps (length of the longest row with a draft less the most
-      tokens sampled for one), reused_fraction (of the tokens of the step's responses).
+      tokens sampled for one), reused_fraction (of the tokens of the step's responses),
+      residual_tokens (tokens sampled from a residual, with `exact_mb`).
     Raises:
       ValueError: exact with a lenience; when a run is made, log-probs that take more than exact_mb.
     """

@@ -98,7 +98,7 @@ setup(
     entry_points={"console_scripts": ["rlvr-jax=rlvr_jax.__main__:command"]},
     package_data={
         "rlvr_jax": ["py.typed"],
-        "rlvr_jax.analysis": ["*.html", "*.css", "*.js"],
+        "rlvr_jax.analysis": ["*.html", "*.css", "*.js", "*.toml"],
         # A folder without `__init__.py` says for itself that it is typed.
         "rlvr_jax.kernels": ["py.typed"],
         "rlvr_jax.tasks": ["base_models/*/*"],

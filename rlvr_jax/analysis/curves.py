@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rlvr_jax.analysis.law_section import LAW_STEPS, law_section
+from rlvr_jax.analysis.metrics import unit_of
 from rlvr_jax.analysis.page import rounded
 from rlvr_jax.analysis.run_directory import Run
 
@@ -19,74 +20,70 @@ class _Curve(NamedTuple):
     """One chart: metric -> name of its line, a band of two metrics, fixed bounds or from zero."""
 
     title: str
-    unit: str
     note: str
     metrics: Mapping[str, str]
     band: tuple[str, str] | None = None
     bounds: tuple[float, float] | None = None
     zero: bool = False
 
+    @property
+    def unit(self) -> str:
+        return unit_of(next(iter(self.metrics)))
 
-def _one(title: str, unit: str, note: str, metric: str, **options) -> _Curve:
-    return _Curve(title, unit, note, {metric: ""}, **options)
+
+def _one(title: str, note: str, metric: str, **options) -> _Curve:
+    return _Curve(title, note, {metric: ""}, **options)
 
 
 _QUANTILES = ("entropy/p10", "entropy/p90")
 _TRAINING = (
-    _one("Reward", "mean per response", "what is trained on", "reward"),
-    _one("Outcome", "mean, 0 to 1", "what the verifier said", "outcome"),
+    _one("Reward", "what is trained on", "reward"),
+    _one("Outcome", "what the verifier said", "outcome"),
     _one(
         "Response length",
-        "tokens",
         "mean, band p10 to p90",
         "length",
         band=("length/p10", "length/p90"),
     ),
-    _one("Truncated", "fraction of responses", "", "truncated_fraction", zero=True),
+    _one("Truncated", "", "truncated_fraction", zero=True),
     _Curve(
         "Verifier",
-        "responses",
         "for which it",
         {"verifier_timeouts": "timed out", "verifier_no_verdict": "had no verdict"},
         zero=True,
     ),
 )
 _ENTROPY = (
-    _one("Token entropy", "nats", "mean, band p10 to p90", "entropy", band=_QUANTILES, zero=True),
+    _one("Token entropy", "mean, band p10 to p90", "entropy", band=_QUANTILES, zero=True),
     _Curve(
         "Entropy by outcome",
-        "nats",
         "mean over tokens of responses that are",
         {"entropy/correct": "correct", "entropy/incorrect": "incorrect"},
         zero=True,
     ),
-    _one("Median entropy", "nats", "p50 over tokens", "entropy/p50", zero=True),
-    _one("Covariance", "nats", "of advantage and log-prob", "covariance"),
-    _one("Tokens near zero entropy", "fraction of tokens", "", "low_entropy_fraction"),
-    _one("Held-out entropy", "nats", "mean over tokens", "held_out/entropy", zero=True),
-    _one(
-        "KL to the first policy", "nats per token", "mean log-ratio (k1)", "held_out/kl_to_start/k1"
-    ),
+    _one("Median entropy", "p50 over tokens", "entropy/p50", zero=True),
+    _one("Covariance", "of advantage and log-prob", "covariance"),
+    _one("Tokens near zero entropy", "", "low_entropy_fraction"),
+    _one("Held-out entropy", "mean over tokens", "held_out/entropy", zero=True),
+    _one("KL to the first policy", "mean log-ratio (k1)", "held_out/kl_to_start/k1"),
 )
 _METHOD = (
-    _one("Chosen by the method", "fraction of tokens", "whole batch", "chosen_fraction", zero=True),
-    _one("Clipped", "fraction of tokens", "the ratio clip decides", "clipped_fraction", zero=True),
+    _one("Chosen by the method", "whole batch", "chosen_fraction", zero=True),
+    _one("Clipped", "the ratio clip decides", "clipped_fraction", zero=True),
     _one(
         "Ratio",
-        "new / old probability",
         "mean, band min to max",
         "ratio/mean",
         band=("ratio/min", "ratio/max"),
     ),
-    _one("Effective sample size", "fraction of tokens", "of ratios", "ratio/effective_sample_size"),
+    _one("Effective sample size", "of ratios", "ratio/effective_sample_size"),
     _Curve(
         "Sampler and scorer",
-        "probability of the scorer / sampler",
         "extremes over tokens, same weights",
         {"sampler_ratio/min": "least", "sampler_ratio/max": "largest"},
     ),
-    _one("Gradient norm", "ℓ₂", "before clipping", "gradient_norm", zero=True),
-    _one("Loss", "no unit", "as minimised", "loss"),
+    _one("Gradient norm", "before clipping", "gradient_norm", zero=True),
+    _one("Loss", "as minimised", "loss"),
 )
 _PASS = re.compile(r"held_out/(?:(?P<kind>.+)/)?pass@(?P<k>\d+)")
 _INFO = re.compile(r"(?P<held_out>held_out/)?(?:(?P<kind>.+)/)?info/(?P<name>.+)")
@@ -149,7 +146,7 @@ def sections(
         {
             "title": "Further numbers",
             "intro": "Everything else that the run wrote.",
-            "charts": charts([_one(n, "as written", "", n) for n in names if n not in used]),
+            "charts": charts([_one(n, "", n) for n in names if n not in used]),
         },
     ]
     if still:
@@ -277,20 +274,20 @@ def _pass_charts(runs: Sequence[Run], names: Iterable[str]) -> Iterable[_Curve]:
     ks = held_out_ks(runs)
     for k in ks:
         metric = f"held_out/pass@{k}"
-        yield _one(f"Held-out pass@{k}", "fraction of prompts", "", metric, bounds=(0, 1))
+        yield _one(f"Held-out pass@{k}", "", metric, bounds=(0, 1))
     for kind in kinds:
         matches = (_PASS.fullmatch(n) for n in names)
         of_kind = sorted(int(m["k"]) for m in matches if m and m["kind"] == kind)
         ends = dict.fromkeys([of_kind[0], of_kind[-1]])
         metrics = {f"held_out/{kind}/pass@{k}": f"pass@{k}" for k in ends}
-        yield _Curve(f"Held-out {kind} prompts", "pass@k", "", metrics, bounds=(0, 1))
+        yield _Curve(f"Held-out {kind} prompts", "", metrics, bounds=(0, 1))
 
 
 def _kind_charts(names: Iterable[str]) -> Iterable[_Curve]:
     for name in names:
         if name.startswith("outcome/"):
             kind = name.removeprefix("outcome/")
-            yield _one(f"Outcome, {kind} prompts", "mean, 0 to 1", "", name)
+            yield _one(f"Outcome, {kind} prompts", "", name)
 
 
 def _info_charts(names: Iterable[str]) -> Iterable[_Curve]:
@@ -299,7 +296,7 @@ def _info_charts(names: Iterable[str]) -> Iterable[_Curve]:
             where = "held-out" if match["held_out"] else "training"
             kind = f", {match['kind']} prompts" if match["kind"] else ""
             title = match["name"].replace("_", " ").capitalize() + kind
-            yield _one(title, "mean", where, name, zero=True)
+            yield _one(title, where, name, zero=True)
 
 
 def _pass_against_k(runs, labels) -> list[dict[str, Any]]:

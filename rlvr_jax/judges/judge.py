@@ -26,9 +26,9 @@ class Verdicts(NamedTuple):
     Fields:
       numbers: [n, K], NaN without a verdict.
       words: last reply to each text, "" without one.
-      metrics: counts: judge_asked (texts), judge_no_verdict (texts), judge_unreadable (texts, once
-        for each unreadable try), and of the new replies of this step, each counted once,
-        judge_calls, judge_tokens and judge_failed/<reason>.
+      metrics: counts; new replies of the step are counted once.
+    Metrics: judge_asked, judge_no_verdict (texts), judge_unreadable (texts, once for each
+      unreadable try), judge_calls, judge_tokens, judge_failed/<reason> (of new replies).
     """
 
     numbers: np.ndarray

@@ -82,6 +82,9 @@ def brackets(
 
     With `train` the kinds keep their fractions of all prompts, and the prompts of a smaller number
     are among those of a larger one.
+
+    Metrics: legal (1 for a legal last attempt), right_form (1 for an attempt with the brackets on
+      the right).
     """
     numbers = range(1, LARGEST_OPERAND + 1)
     triples = list(itertools.combinations_with_replacement(numbers, 3))

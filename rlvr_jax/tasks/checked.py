@@ -28,7 +28,7 @@ def verifier(
 ) -> Verify:
     """Grades responses[i] by `check` with prompts[i].answer as gold.
 
-    A check that is late counts as timed out, and one that raises is counted as `check_error`; both
+    A check that is late counts as timed out, and one that raises is counted; both
     are worth 0, as a text causes it. A lost process is ungraded.
 
     Args:
@@ -40,6 +40,7 @@ def verifier(
         that wait for a sandbox; None: one for each core.
       tags: blocks that a response may have; those that a chat template has opened are put before
         it, as the response does not open them again.
+    Metrics: check_error (1 where the check raises).
     """
     if workers is None:
         workers = max(1, min(_MAX_WORKERS, (os.cpu_count() or 1) // 2))

@@ -31,13 +31,14 @@ def from_verifiers(
     A response is one message of the policy; it is graded by the rewards, weighed and summed, of
     which the outcome is the part within [0, 1]. Rewards and metrics are in the curves by name. A
     reward may read of its trace the messages, the reply, `task`, `info`, `rewards` and `metrics`;
-    one that raises is worth 0 and counted (`reward_errors`), a score of None is ungraded.
+    one that raises is worth 0 and counted, a score of None is ungraded.
 
     Args:
       tasks: such as a `Taskset`: objects with `data.prompt`, a text or messages of which the last
         is the user's, perhaps `data.system_prompt`, and marked methods.
       test_fraction: fraction of the different prompts, the last, to evaluate only; in (0, 1).
       name, response_tokens: of the task.
+    Metrics: reward_errors (rewards that raise).
     Raises:
       ValueError: fewer than two prompts, a fraction outside (0, 1); a task that takes more than one
         message and its rewards: without a prompt, with tools, judges, a container, a runtime, or

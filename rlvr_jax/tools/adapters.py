@@ -25,8 +25,8 @@ class Episode:
     A step returns (observation, reward, terminated, truncated, info) or (observation, reward, done,
     info); observations are shown as text. Objects are copied before every step (`copy.deepcopy`);
     one that cannot be copied is made anew and repeats its steps, which should have equal results. A
-    step that raises or exceeds its limit is reported to the policy, counted (`step_errors`,
-    `step_timeouts`), and leaves the object as it was. The outcome of a response is the last reward
+    step that raises or exceeds its limit is reported to the policy, counted, and leaves the
+    object as it was. The outcome of a response is the last reward
     of an episode that ended, clipped to [0, 1].
 
     Args:
@@ -36,6 +36,8 @@ class Episode:
       role: of the observations, see `Reply`.
       seconds: of a step at most.
       characters: of an observation; a longer one is truncated with a note.
+    Metrics: step_errors (steps that raise), step_timeouts (steps that pass their limit); those of
+      the object's info.
     Raises:
       ValueError: a limit that is not positive.
     """

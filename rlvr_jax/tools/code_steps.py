@@ -107,6 +107,7 @@ def code_steps(
       errors: in a row that end an episode.
       limits: of a run.
       characters: of the output; a longer one is truncated with a note.
+    Metrics: calls (steps with code), tool_errors (steps whose code fails).
     Raises:
       ValueError: a mark that is empty; a number below 1.
     Source: https://github.com/microsoft/rStar (branch rStar-math).

@@ -72,7 +72,7 @@ def repeated_game(
     """Two players choose a move at the same time, and read the move of the other.
 
     A player's move is the last one that it names; who names none plays the last move of the table,
-    and is counted (`unreadable_moves`). A round's pay is the reward of the turn, the outcome the
+    and is counted. A round's pay is the reward of the turn, the outcome the
     mean pay so far between the least and the most that a round can pay.
 
     Args:
@@ -81,6 +81,8 @@ def repeated_game(
       rounds: of a game, at least 1.
       report: a player's text, with {other}, {own} and {paid} in it.
       stops: texts after which a player's turn ends; it also ends where its response does.
+    Metrics: moves (moves), unreadable_moves (turns that name no move), chose_<move> (turns with
+      this move).
     Raises:
       ValueError: a pair of moves without a payoff, payoffs that are all equal, no rounds.
     Source: of the default payoffs Axelrod 1984, "The Evolution of Cooperation".

@@ -55,6 +55,8 @@ def sql_episodes(
       gold_of: (prompt) -> the query with the expected rows.
       setup, file: of the database, as for `sql`.
       stop: that ends an action.
+    Metrics: actions (queries that run), errors (queries that fail), gold_errors (episodes whose
+      gold query fails).
     Raises:
       ValueError: as `sql`.
     """

@@ -125,7 +125,9 @@ def shell_episodes(
       stop: that ends an action.
       limits: of the commands; the programs of /usr/bin are there.
 
-    An episode whose gold command passes a limit is ungraded and counted (`gold_errors`).
+    An episode whose gold command passes a limit is ungraded and counted.
+    Metrics: actions (commands that run), errors (commands that fail), gold_errors (episodes whose
+      gold command passes a limit).
     Source: https://github.com/princeton-nlp/intercode (intercode/envs/bash).
     """
     limits = replace(limits, read=tuple(dict.fromkeys((*limits.read, "/usr/bin", "/usr/lib"))))

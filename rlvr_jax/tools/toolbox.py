@@ -117,6 +117,8 @@ def toolbox(
       most: calls of a response; further ones are answered by a sentence.
       describe: a system message lists the tools and the form of calls; it needs a tokenizer with
         a chat template.
+    Metrics: calls (calls of tools), malformed_calls (calls that cannot be read), tool_errors (calls
+      that fail), tool_timeouts (calls that pass their limit).
     Raises:
       ValueError: no tool, or two of one name.
     """

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from part_cases import CASES, TESTS_OF_GROUPS
 
+from docs.metrics_page import metrics_of, unknown
 from rlvr_jax.experience import curricula, draws, experience, laws, stages
 from rlvr_jax.experience.laws import numpy_actor
 
@@ -30,6 +31,21 @@ def case_of(name):
 @pytest.mark.parametrize("name", CASES)
 def test_every_law_holds(name, law):
     laws.LAWS[law](case_of(name))
+
+
+COUNTS = {"sampled_tokens", "given_tokens", "scored_tokens"}  # of the chain itself
+OF_CASES = {"answered"}  # counted by their environments
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_docstrings_list_every_metric(name):
+    case = case_of(name)
+    parts = case.chain.parts
+    metrics = [{**collected.metrics, **observed} for collected, observed, _ in case.steps]
+    listed = metrics_of([*parts.values()]) | COUNTS | OF_CASES
+    # The second metric of a name is called <part>/<metric>.
+    repeated = {f"{part}/{metric}" for part in parts for metric in listed}
+    assert unknown({metric for each in metrics for metric in each}, listed | repeated) == []
 
 
 def pairs():

@@ -11,6 +11,8 @@ from golden_vectors import array, assert_agrees
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from skeletons import cover, distinct
 
+from docs.metrics_page import metrics_of, unknown
+from rlvr_jax.analysis.metrics import declared
 from rlvr_jax.methods import method, names, recipe, themes
 from rlvr_jax.objectives import laws
 from rlvr_jax.objectives.laws.cases import FLOAT32, size_of_loss
@@ -76,6 +78,13 @@ def case_of(name):
 @pytest.mark.parametrize("law", laws.LAWS)
 def test_every_law_holds(name, law):
     laws.LAWS[law](case_of(name))
+
+
+@every_skeleton
+def test_docstrings_list_every_metric(name):
+    case = case_of(name)
+    every = {metric for one in declared() for metric in one.names}
+    assert unknown(case.found.metrics, metrics_of(case.objective) | every) == []
 
 
 @pytest.mark.slow

@@ -13,7 +13,9 @@ from compiling import compilations
 from everyday import everyday
 from rich.console import Console
 
+from docs.metrics_page import unknown
 from rlvr_jax import policy
+from rlvr_jax.analysis.metrics import declared
 from rlvr_jax.experience import experience, refill, uniform
 from rlvr_jax.objectives import (
     Transform,
@@ -70,6 +72,17 @@ def test_all_default_curves_are_logged(finished):
         assert row.keys() >= CURVES
         assert (row.keys() & held_out) == (held_out if row["step"] in (2, 3) else set())
     assert rows[0]["held_out/kl_to_start/k1"] == 0
+
+
+def test_the_reference_lists_every_metric_of_a_run(finished):
+    run_dir, summary = finished
+    assert (
+        unknown({name for row in training_runs.metrics(run_dir) for name in row} - {"step"}) == []
+    )
+    lines = map(json.loads, (run_dir / "held_out.jsonl").read_text().splitlines())
+    written = {"held_out": {name for line in lines for name in line} - {"step"}, "summary": summary}
+    for file, keys in written.items():
+        assert unknown(keys, [name for one in declared(file) for name in one.names]) == []
 
 
 def test_the_clock_is_kept_apart_from_the_curves(finished):

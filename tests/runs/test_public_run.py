@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import training_runs
 
+from docs.metrics_page import unknown
+
 ROOT = Path(__file__).parents[2]
 READER = ROOT / "tests/support/described_run.py"
 
@@ -16,7 +18,9 @@ UNSEEN = {
     ".lock",
     "config.json: mixture.<kind>",
     *(f"metrics.jsonl: {name}" for name in ("infinite_loss", "kl_penalty/k3", "left_out_rows")),
-    *(f"metrics.jsonl: {part}/<metric>" for part in ("critic", "further")),
+    *(f"metrics.jsonl: critic/{name}" for name in ("loss", "gradient_norm", "explained_variance")),
+    *(f"metrics.jsonl: critic/{name}" for name in ("value", "return", "score")),
+    *(f"metrics.jsonl: further/{name}" for name in ("loss", "gradient_norm", "updates")),
     *(f"samples/step_<step>.jsonl: {name}" for name in ("row", "compared")),
 }
 
@@ -45,11 +49,19 @@ def run_dir(tmp_path_factory):
 
 @pytest.mark.thorough
 def test_a_run_is_read_by_its_description_and_the_standard_library(run_dir):
-    command = [sys.executable, "-I", "-S", READER, ROOT / "docs/run_directory.md", run_dir]
+    pages = [ROOT / "docs" / name for name in ("run_directory.md", "metrics.md")]
+    command = [sys.executable, "-I", "-S", READER, *pages, run_dir]
     found = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     assert "model.embed_tokens.weight" in found.pop("tensors")
     assert set(found.pop("unseen")) == UNSEEN
     assert found == {name: [] for name in found}
+
+
+@pytest.mark.thorough
+def test_metrics_of_tools_and_of_a_judge_are_on_the_page(run_dir):
+    assert (
+        unknown({name for row in training_runs.metrics(run_dir) for name in row} - {"step"}) == []
+    )
 
 
 @pytest.mark.thorough

@@ -1,9 +1,9 @@
-"""Compares a run directory with the page that describes it, only by the standard library.
+"""Compares a run directory with the pages that describe it, only by the standard library.
 
-    python -I -S described_run.py docs/run_directory.md RUN
+    python -I -S described_run.py docs/run_directory.md docs/metrics.md RUN
 
-prints the files and keys that the page lacks, those that it describes and the run lacks (unseen: of
-which the page says that not every run has them), and the names of the policy's tensors, as JSON.
+prints the files and keys that the pages lack, those that they describe and the run lacks (unseen:
+those that not every run has, as the pages say), and the names of the policy's tensors, as JSON.
 """
 
 import json
@@ -58,8 +58,8 @@ def is_conditional(row):
     return bool(CONDITIONAL.search(" | ".join(row)))
 
 
-def compared(page, run):
-    """The differences; see the module."""
+def compared(page, keys_page, run):
+    """The differences; see the module. The second page has sections of files and others."""
     differences = ("undescribed", "absent", "undescribed keys", "absent keys", "unseen")
     found = {name: [] for name in differences}
     described = sections(page)
@@ -73,6 +73,8 @@ def compared(page, run):
     for place in there:
         if not any(each.fullmatch(place) for each in files.values()):
             found["undescribed"].append(place)
+    more = sections(keys_page)
+    described |= {name: rows for name, rows in more.items() if name in files}
     evaluations = [each["step"] for each in objects(run / "held_out.jsonl")]
     for name, rows in described.items():
         known = {key: pattern(key, "[^.]+") for row in rows for key in names(row)}
@@ -108,6 +110,6 @@ def tensors(path):
 
 
 if __name__ == "__main__":
-    folder = Path(sys.argv[2])
-    told = compared(Path(sys.argv[1]), folder)
+    *pages, folder = map(Path, sys.argv[1:])
+    told = compared(*pages, folder)
     print(json.dumps(told | {"tensors": tensors(folder / "policy/model.safetensors")}))

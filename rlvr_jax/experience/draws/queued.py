@@ -70,8 +70,9 @@ def queued(
       staleness: steps that a group may wait (a).
       redundancy: further rows of a group.
       window: fraction of the budget after which ends of rows are noticed.
-    Writes: version. Metrics: groups (complete ones), waiting_groups, dropped_rows (of complete
-      groups) and dropped_tokens, stale_tokens (trained, of earlier weights).
+    Writes: version. Metrics: groups (complete groups), waiting_groups (incomplete groups),
+      dropped_rows (rows of complete groups that are not trained), dropped_tokens (their tokens),
+      stale_tokens (trained tokens of earlier weights).
     Source: ROLL's queue (the link is in `rollart`'s card), for one process.
     """
 

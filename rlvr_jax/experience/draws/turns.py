@@ -54,9 +54,10 @@ def turns(
         counts it. Its thread continues.
       sampling: settings of the sampler that are prescribed, as in `plain`.
     Writes: turn, origin, process_reward (of a turn at its last token, else 0).
-    Metrics: answers, turns (of the policy), tool_tokens, cut_replies (those that do not fit),
-      lost_answers (ungraded ones), unknown_words (of replies, for the tokenizer, if there are any),
-      and the sums of the environment's counts.
+    Metrics: answers (responses), turns (turns of the policy), tool_tokens (tokens of replies),
+      cut_replies (replies that do not fit), lost_answers (ungraded responses), unknown_words (words
+      of replies that the tokenizer does not know, if there are any), late_replies (replies after
+      their limit, if there are any); those of the environment.
     Raises:
       ValueError: when a run begins, a task without an environment where none is given; groups that
         are not a multiple of a game's players.

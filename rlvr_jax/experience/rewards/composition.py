@@ -25,7 +25,7 @@ def total(parts: Mapping[str, Part], weights: Mapping[str, Finite] | None = None
       parts: r, by the name of the metric.
       weights: w, of some parts; the others have 1. A part of weight 0 is a metric only, and NaN in
         it does not change the reward.
-    Metrics: reward/<name>, the mean of each part, and the metrics of the parts.
+    Metrics: reward/<name> (mean of each part before its weight); those of the parts.
     Raises:
       ValueError: no parts; weights of other parts.
     """

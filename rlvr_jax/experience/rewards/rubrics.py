@@ -109,8 +109,8 @@ def by_rubric(rubric: Sequence[Criterion], combine: Combine = fraction_of_rubric
     Args:
       rubric: criteria, whose points are the first columns of the task's rewards.
       combine: (scores, rubric) -> reward.
-    Metrics: criterion/<name>, the mean score, and veto/<name>, the fraction of rows with a score
-      below ½ for a criterion of kind "veto".
+    Metrics: criterion/<name> (mean score), veto/<name> (fraction of rows with a score below ½ for a
+      criterion of kind "veto").
     Raises:
       ValueError: no criteria, or two with the same name.
     """

@@ -47,7 +47,7 @@ def scale_by_entropy(coefficient: Finite) -> Transform:
 
     Args:
       coefficient: c.
-    Metrics: entropy_scale_min.
+    Metrics: entropy_scale_min (smallest factor of an advantage).
     """
 
     def apply(signals, context, state):

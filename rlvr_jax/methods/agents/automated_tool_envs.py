@@ -51,7 +51,8 @@ def useful_calls(
 
     Args:
       calls, solved, otherwise: `columns` of `automated_tool_envs`.
-    Reads: component_rewards. Metrics: reward/calls, reward/solved, reward/without_calls.
+    Reads: component_rewards. Metrics: reward/calls (mean number of calls), reward/solved (mean
+      number of solving calls), reward/without_calls (mean reward of turns without calls).
     """
     columns = (calls, solved, otherwise)
 

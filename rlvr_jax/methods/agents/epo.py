@@ -86,7 +86,7 @@ def banded_entropy_bonus(
       max_steps: longest episode (S); later steps count as the last one. 50 is the default of the
         authors' code.
       max_epochs: updates over which w falls: epochs times updates per epoch.
-    Metrics: band_penalty, the mean of P; band_weight, w.
+    Metrics: band_penalty (mean of the penalty P), band_weight (weight w of the epoch).
     Raises:
       ValueError: band_low not below band_high.
     """

@@ -86,7 +86,8 @@ def recover(
       contexts: groups of recoveries of a step, for which the buffer waits; None: a quarter of its
         prompts.
     Reads: outcome, texts. Writes: origin. Draws: a group (G' rows) for each context.
-    Metrics: failed_rows, recovery_groups, recovered_fraction (fraction of correct recoveries).
+    Metrics: failed_rows (rows), recovery_groups (groups), recovered_fraction (fraction of correct
+      recoveries).
     """
 
     def init(setting):

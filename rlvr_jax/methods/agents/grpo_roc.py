@@ -108,7 +108,7 @@ def select_cleanest(
 
     Args:
       oversampling, penalty, min_incorrect, min_correct: as for `grpo_roc`.
-    Reads: outcome, and the fields that the penalty reads. Metrics: as `select_rows`.
+    Reads: outcome, and the fields that the penalty reads. Metrics: those of `select_rows`.
     Raises:
       ValueError: when called, minima above the number to select.
     """

@@ -40,8 +40,9 @@ def beyond_best(column: NonNegativeInt, coefficient: NonNegative = 1.0) -> Shapi
 
     Args:
       column, coefficient: as for `retroagent`; NaN of the column counts as 0.
-    Reads: outcome, group, component_rewards. Metrics: reward/outcome, reward/progress,
-      best_fraction (mean Φ of the batch's rows, before it).
+    Reads: outcome, group, component_rewards. Metrics: reward/outcome (mean outcome),
+      reward/progress (mean of max(0, φ - Φ)), best_fraction (mean Φ of the batch's rows, before
+      it).
     """
 
     def init(prompts):

@@ -53,7 +53,7 @@ def aligned_with_partner(estimator: Transform, weight: Finite = 1.0) -> Transfor
     Args:
       estimator: of the own advantage A.
       weight: w.
-    Metrics: the estimator's.
+    Metrics: those of the estimator.
     """
 
     def apply(signals, context, state):

@@ -70,7 +70,7 @@ def over_steps(reward: Part, factor: Callable[[int], float]) -> Shaping:
 
     Args:
       factor: μ, such as `falling_cosine(200)`.
-    Metrics: reward_factor (μ), and those of the reward.
+    Metrics: reward_factor (weight μ of the reward); those of the reward.
     """
     own = as_shaping(reward)
 
@@ -154,8 +154,9 @@ def replay_good(
       replay_groups: groups whose mean rewards give the usual reward (b).
       replay_steps: step at which replayed responses count in full (S).
       where: (batch, task) -> bool [B], rows that may be stored; None: all.
-    Reads: reward. Writes: `Batch.further`, of rows that are stored. Metrics: usual_reward (b),
-      stored_rows, replayed_rows, replay_weight (γ).
+    Reads: reward. Writes: `Batch.further`, of rows that are stored. Metrics: usual_reward (baseline
+      b), stored_rows (rows in the store), replayed_rows (rows of the further update), replay_weight
+      (weight γ of the replayed rows).
     """
     falling = falling_cosine(replay_steps)
 
@@ -231,7 +232,7 @@ def by_stored(new: Transform, stored: Transform) -> Transform:
 
     Args:
       new, stored: without state; they change only signals of tokens.
-    Metrics: those of `new`, and stored/<name> of `stored` where there are such rows.
+    Metrics: stored/<name> (metric of `stored`, where there are such rows); those of `new`.
     Raises:
       ValueError: a transform with a state.
     """

@@ -86,7 +86,7 @@ def summaries(
         response_tokens.
       summary: tokens of a summary at most; None: a quarter of response_tokens.
       sampling: settings of the sampler that are prescribed, as in `plain`.
-    Metrics: answers, segments (counts, so that their quotient is the mean).
+    Metrics: answers (responses), segments (their segments, so that the quotient is the mean).
     """
     how = SummarySizes(most, instruction, context, summary)
 
@@ -152,8 +152,9 @@ def summarized_turns(
       limit: replies of a response at most, in all its segments together.
       most, instruction, context, summary: as for `summaries`.
     Writes: turn, origin, process_reward, as `turns`.
-    Metrics: answers, segments, turns (of the policy, summaries included), tool_tokens, cut_replies
-      (shortened or left out), lost_answers, and the sums of the environment's counts.
+    Metrics: answers (responses), segments (their segments), turns (turns of the policy, summaries
+      included), tool_tokens (tokens of replies), cut_replies (replies that are shortened or left
+      out), lost_answers (ungraded responses); those of the environment.
     """
     how = SummarySizes(most, instruction, context, summary)
 

@@ -59,7 +59,8 @@ def imitate_correct(capacity: Count, round_steps: Count, per_prompt: Count) -> S
 
     Args: as of `expert_iteration`.
     Reads: outcome. Writes: mask (cleared), supervised.
-    Metrics: new_answers (stored in this step), stored_answers (in all), imitated_answers (rows).
+    Metrics: new_answers (stored in this step), stored_answers (stored in all steps),
+      imitated_answers (rows).
     """
 
     def init(setting):

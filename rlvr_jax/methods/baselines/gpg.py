@@ -29,7 +29,7 @@ from rlvr_jax.types.hyperparameters import Epsilon, Positive
 def amplify_informative(epsilon: Epsilon = 1e-5) -> Transform:
     """A' = A / (v + ε), v the fraction of the rollouts in groups with rewards that differ.
 
-    Metrics: informative_fraction (v).
+    Metrics: informative_fraction (fraction v of the rollouts in groups with different rewards).
     """
 
     def apply(signals, context, state):

@@ -51,7 +51,7 @@ def screen(rounds: Count = 1) -> Stage:
     unsolved. If every prompt is solved, nothing is trained.
 
     Reads: outcome. Samples: the rollouts of a step for each remaining prompt.
-    Metrics: screened_prompts, solved_greedily (fraction of them).
+    Metrics: screened_prompts (prompts answered greedily), solved_greedily (fraction of them).
     """
 
     def apply(batch, actor, state, turn):

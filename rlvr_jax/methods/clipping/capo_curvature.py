@@ -53,7 +53,7 @@ def drop_unstable_steps(
     Args:
       change_limit, shift_limit: δ_H and δ_F; the predictions must be strictly below them.
       symmetric: False requires m_H in [0, δ_H): the objective may not fall.
-    Metrics: rejected_fraction (of the tokens), predicted_shift_max (nats).
+    Metrics: rejected_fraction (of the tokens), predicted_shift_max (largest predicted shift, nats).
     """
 
     def apply(signals, context, state):

@@ -33,7 +33,7 @@ from rlvr_jax.types.hyperparameters import Positive
 def regularized_leave_one_out(coefficient: Positive) -> Transform:
     """A_i = c_i; a response without tokens is not compared.
 
-    Metrics: regularized_return, the mean of R_β over the rollouts with tokens.
+    Metrics: regularized_return (mean of the regularized return R_β over the rollouts with tokens).
     """
 
     def apply(signals, context, state):

@@ -30,7 +30,7 @@ WIDEST_LOW = 0.99  # a half-width of 1 or more would clip nothing from below
 def elastic_clip(micro: NonNegative, macro: NonNegative) -> Transform:
     """Multiplies both half-widths by the two factors of ε_i; the lower one is at most 0.99.
 
-    Metrics: trust_region_scale, the mean factor.
+    Metrics: trust_region_scale (mean factor of the trust region).
     """
 
     def apply(signals, context, state):

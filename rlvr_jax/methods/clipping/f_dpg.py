@@ -80,7 +80,8 @@ def pseudo_reward(divergence: Divergence, temperature: Positive, window: Count) 
         `target_total_variation`, `target_chi_squared` or `target_reverse_chi_squared`.
       temperature: of the target (β).
       window: rollouts over which the baseline is averaged.
-    Metrics: pseudo_reward (the mean), log_target_ratio (mean of log t, nats), baseline.
+    Metrics: pseudo_reward (mean of -f'(t)), log_target_ratio (mean of log t, nats), baseline (b,
+      mean of the last pseudo-rewards).
     """
 
     def init(spec):

@@ -41,7 +41,7 @@ def mirror_descent_kl(num_steps: TotalSteps, updates_per_step: StepUpdates) -> T
     k = 1 + ⌊updates / updates_per_step⌋, at most K = `num_steps`. An update without tokens does not
     count, so later outer steps shift.
 
-    Metrics: mirror_step_size (t_k), mirror_kl (the mean divergence, nats).
+    Metrics: mirror_step_size (step size t_k), mirror_kl (mean divergence, nats).
     """
 
     def init(spec):

@@ -77,7 +77,8 @@ def predictive_kl_penalty(
 
     Args:
       trained: compares the KL of the batch, with its gradient, instead of KL_short.
-    Metrics: kl_short, kl_threshold (nats), kl_phase.
+    Metrics: kl_short (running mean of the KL, nats), kl_threshold (threshold τ, nats), kl_phase (0
+      warm-up, 1 climbing, 2 plateau, 3 converged).
     """
 
     def apply(signals, context, state):

@@ -50,7 +50,7 @@ def in_windows(fraction: Unit = 0.25) -> Draw:
     others end with their window. Evaluations sample whole responses. The state has 4 bytes per row
     and token.
 
-    Metrics: carried_rows (continued), new_rows, passed_over (prompts).
+    Metrics: carried_rows (rows that continue), new_rows (rows that begin), passed_over (prompts).
     """
 
     def init(setting):

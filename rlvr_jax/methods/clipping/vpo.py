@@ -63,7 +63,7 @@ def value_incentive(
       coefficient: α.
       scale: β.
       rows: the calibration rows.
-    Metrics: induced_value (J*).
+    Metrics: induced_value (J*, value of the best policy under the implicit reward).
     """
 
     def apply(signals, context, state):

@@ -68,7 +68,7 @@ def chunks(most: Count, head: NonNegativeInt, carry: Count | None = None, **samp
 
     Args:
       sampling: sampler settings that are prescribed, as for `plain`.
-    Metrics: answers, chunks (counts; their quotient is the mean number of chunks).
+    Metrics: answers (responses), chunks (their chunks; the quotient is the mean number of chunks).
     Raises:
       ValueError: when a run begins, a carry-over after which no new token fits.
     """
@@ -139,7 +139,7 @@ def weigh_by_trace() -> Transform:
     `rollout_mean_token_sum` the loss is then the mean over responses of the mean over their tokens.
     For responses of one row each it equals `rollout_mean_token_mean`.
 
-    Metrics: rows_per_trace.
+    Metrics: rows_per_trace (rows with tokens per response).
     """
 
     def apply(signals, context, state):

@@ -96,7 +96,7 @@ def generalized_process_advantage(
     Args:
       process: reward of tokens before the end. Where a critic is fitted, it must depend only on
         the row.
-    Metrics: as `process_to_go`.
+    Metrics: those of `process_to_go`.
     """
 
     def apply(signals, context, state):

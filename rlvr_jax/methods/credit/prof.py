@@ -51,7 +51,7 @@ def select_consistent(
       most_steps: number of steps from which on a response is penalized (H_λ).
       rank_incorrect: incorrect responses are ranked by their steps; False: the first ones are
         taken, a uniform choice.
-    Reads: outcome, step, process_reward. Metrics: as `select_rows`.
+    Reads: outcome, step, process_reward. Metrics: those of `select_rows`.
     """
 
     def choose(batch, rows, number, turn):

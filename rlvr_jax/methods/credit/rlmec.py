@@ -40,7 +40,7 @@ def rewriter_credit(high: NonNegative = 0.5, low: NonNegative = 0.1) -> Transfor
 
     p is the teacher's probability. Tokens of reward 0 leave the mask: averages are over key tokens.
 
-    Metrics: key_tokens_fraction.
+    Metrics: key_tokens_fraction (fraction of the tokens with a reward other than 0).
     """
 
     def apply(signals, context, state):

@@ -63,8 +63,8 @@ def rewrite_prompts(hard: Unit, medium: Unit) -> Stage:
     Args:
       hard, medium: largest accuracy of a hard prompt, and of a medium one.
     Samples: one response per hard or medium prompt, and one group per rewritten prompt.
-    Metrics: hard_prompts, medium_prompts (fractions), rewritten (prompts), rewritten_accepted
-      (groups of rewritten prompts), accepted_groups.
+    Metrics: hard_prompts, medium_prompts (fractions of the prompts), rewritten (prompts),
+      rewritten_accepted (groups of rewritten prompts), accepted_groups (groups).
     """
     if not hard < medium:
         raise ValueError(f"rewrite_prompts: hard must be below medium {medium}, got {hard}")

@@ -73,7 +73,8 @@ def mastery_pool(mastered: Unit, pending: Unit, discard: Unit, samples: Count = 
       pending: pass rate of the reference model up to which a prompt waits.
       discard: pass rate from which on a prompt is discarded.
       samples: responses per rated prompt.
-    Metrics: active_prompts, waiting_prompts, mastered_prompts (that left).
+    Metrics: active_prompts (prompts of the pool), waiting_prompts (prompts that have not entered),
+      mastered_prompts (prompts that left).
     """
     if not pending < discard:
         raise ValueError(f"mastery_pool: pending must be below discard {discard}, got {pending}")

@@ -54,7 +54,7 @@ def shrinking_pool(after: Sequence[Count], fractions: Sequence[Share]) -> Curric
     Args:
       after: steps, not falling; of two equal numbers the last counts.
       fractions: of all prompts that stay after each of these steps.
-    Metrics: pool_prompts, pool_rate (mean pass rate of the last groups).
+    Metrics: pool_prompts (prompts of the pool), pool_rate (mean pass rate of the last groups).
     """
     if list(after) != sorted(after):
         raise ValueError(f"shrinking_pool: after must not fall, got {tuple(after)}")

@@ -79,7 +79,8 @@ def prioritized(
       prior: average pass rate before the first visit.
       resample_below: pass rate of a visit from which on a prompt is excluded (r_max); infinity
         excludes no prompt.
-    Metrics: solved_fraction (fraction of prompts that are excluded), mean_history (mean s).
+    Metrics: solved_fraction (fraction of prompts that are excluded), mean_history (mean of s over
+      the prompts).
     """
 
     def init(setting):
@@ -116,7 +117,7 @@ def adaptive_refill(when: GroupTest, rounds: Count) -> Stage:
       when: groups that are dropped, such as `uniform`. Ungraded groups are always dropped.
       rounds: maximum number of rounds, including the first. A round of more prompts than a step
         uses up several batches of the curriculum.
-    Metrics: those of `refill`; refill/keep_rate (ρ̂).
+    Metrics: those of `refill`; refill/keep_rate (ρ̂, lowest fraction of accepted groups).
     """
 
     def init(setting):

@@ -67,7 +67,7 @@ def hard_bins_first(
       by_fraction: divide the loss of a bin by its part of the batch, as the authors' scripts do.
       bins: (rollouts) -> int [B] in 0 … len(edges), such as `difficulty_bins` of pass rates over a
         longer history; None: by the pass rate in the batch.
-    Metrics: largest_bin_weight.
+    Metrics: largest_bin_weight (largest factor of an advantage).
     """
     if list(edges) != sorted(set(edges)) or not all(0 < edge < 1 for edge in edges):
         raise ValueError(f"hard_bins_first: edges must ascend in (0, 1), got {edges}")

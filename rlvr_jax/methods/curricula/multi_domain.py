@@ -42,7 +42,7 @@ def one_level_at_a_time(per_level: Count, refresh: bool = True) -> Curriculum:
       per_level: steps of each level.
       refresh: at each later level, the weights become the reference of a KL, and the optimizer and
         its step count are reset.
-    Metrics: level.
+    Metrics: level (level of the step's prompts).
     Raises:
       ValueError: at the start of a run, a prompt without a level.
     """

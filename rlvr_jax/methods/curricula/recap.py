@@ -52,7 +52,8 @@ def reweight_cells(
       temperature: of the softmax over priorities (T).
       mix: weight of the convergence in the priority (α); None: convergence plus instability.
       most: number of cells in the state.
-    Metrics: objective_weight/min, objective_weight/max (λ over the batch's objectives).
+    Metrics: objective_weight/min, objective_weight/max (extremes of λ, the weights of the batch's
+      objectives).
     """
 
     def init(spec):

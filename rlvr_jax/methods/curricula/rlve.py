@@ -82,7 +82,8 @@ def adaptive_levels(
       prompts: P, prompts whose responses a decision needs.
       threshold: fraction of correct responses that raises the level (τ).
       start: the first level (h).
-    Metrics: level/<kind> (h), level_accuracy/<kind> (at h), levels_raised (kinds).
+    Metrics: level/<kind> (level h of the environment), level_accuracy/<kind> (accuracy at h),
+      levels_raised (kinds).
     Raises:
       ValueError: at the start of a run, a prompt without a level, or `start` after the last level.
     """

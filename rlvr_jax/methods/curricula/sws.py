@@ -66,7 +66,8 @@ def shift_to_weaknesses(
       threshold: accuracy that a failed prompt never reaches.
       fraction: of a step's prompts in the second phase that come from weak kinds.
       included: a slope of exactly 0 counts as falling, as for a prompt that is never solved.
-    Metrics: failed_prompts, weak_asks (fraction of the prompts that come from weak kinds).
+    Metrics: failed_prompts (prompts), weak_asks (fraction of the prompts that come from weak
+      kinds).
     """
 
     def of_task(setting):

@@ -145,7 +145,7 @@ def teach_the_worst(coefficient: NonNegative) -> Transform:
     term + c · mean over their tokens of (old_logp - logp'), logp' under the row's second prompt: an
     estimate of KL(π(·|best) ‖ π(·|worst)), whose gradient is that of imitation.
 
-    Metrics: mutual_divergence (the mean), taught_tokens (their number).
+    Metrics: mutual_divergence (mean divergence, nats), taught_tokens (tokens).
     """
 
     def apply(signals, context, state):
@@ -209,7 +209,7 @@ def imitate_hard(
       incorrect_above: fraction of incorrect rows above which a prompt is hard.
       probability: of storing a hard prompt.
       capacity: stored prompts whose solutions are imitated together.
-    Metrics: hard_groups (fraction of the groups), stored_prompts, imitated_solutions
+    Metrics: hard_groups (fraction of the groups), stored_prompts (prompts), imitated_solutions
       (rows), solutions_too_long (prompts).
     """
 

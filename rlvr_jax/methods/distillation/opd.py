@@ -34,7 +34,7 @@ def teacher_log_ratio(bound: Positive = 20.0) -> Transform:
     There is no discounted sum over later tokens. The mean is below 0 until the policy is the
     teacher. Without the bound it is -∞ for tokens with teacher probability 0.
 
-    Metrics: teacher_log_ratio (mean).
+    Metrics: teacher_log_ratio (mean over the tokens, nats).
     """
 
     def apply(signals, context, state):

@@ -65,8 +65,8 @@ def draw_controllers(
     `imitate_controllers` estimates it.
 
     Args: as of `arbitrary_entropy`.
-    Writes: off_policy. Samples: as many rows as these groups have. Metrics: control_temperature;
-      after the update entropy_of_update.
+    Writes: off_policy. Samples: as many rows as these groups have. Metrics: control_temperature
+      (temperature of the controllers), entropy_of_update (nats, after the update).
     """
 
     def init(setting):
@@ -150,7 +150,7 @@ def imitate_controllers(
     To imitate correct rollouts of a hot sampler raises the entropy, of a cold one lowers it. All
     other rows leave the mask. With no controller the batch is the policy's own.
 
-    Metrics: controllers (their number), entropy_estimate (-mean logp of this batch, nats).
+    Metrics: controllers (rows), entropy_estimate (mean of -logp in this batch, nats).
     """
 
     def apply(signals, context, state):

@@ -42,7 +42,7 @@ def clip_by_entropy(quantile: Unit, low_entropy: HalfWidth, high_entropy: HalfWi
     A token whose entropy is strictly above the quantile of its rollout has the half-widths
     `high_entropy` on both sides, every other one `low_entropy`.
 
-    Metrics: high_entropy_fraction.
+    Metrics: high_entropy_fraction (of the tokens).
     """
 
     def apply(signals, context, state):
@@ -72,7 +72,7 @@ def kl_by_entropy(
 
     Args:
       estimator: one of `rlvr_jax.objectives.statistics.divergences`.
-    Metrics: kl_low_entropy and kl_high_entropy, the two means (nats).
+    Metrics: kl_low_entropy, kl_high_entropy (mean KL of tokens of low and of high entropy, nats).
     """
 
     def apply(signals, context, state):

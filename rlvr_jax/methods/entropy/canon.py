@@ -91,7 +91,7 @@ def conditional_advantage(
       bonus: added in the high half, subtracted in the low one (β).
       favors_high: the half that α below 1 favors is the high one.
       divisor: constant over which the advantage is taken (L).
-    Metrics: inter_fraction.
+    Metrics: inter_fraction (weight of the comparison with the other half).
     Raises:
       ValueError: a constant inter_fraction outside [0, 1].
     """

@@ -47,7 +47,8 @@ def mix_in_tempered_policy(
     good are the rollouts whose outcome is above the threshold. A batch without tokens leaves the
     estimate H. Groups that are all correct do not stay at 0.
 
-    Metrics: last_entropy_estimate, mixture_weight.
+    Metrics: last_entropy_estimate (H of the last update, nats), mixture_weight (weight of the
+      tempered policy).
     """
 
     def apply(signals, context, state):

@@ -51,7 +51,7 @@ def adaptive_entropy_bonus(
     target, else max(c - step, low). A batch without tokens changes nothing.
 
     Args: as of `entropy_bonus`; `initial` is within the bounds `low` and `high`.
-    Metrics: entropy_coefficient (the applied one).
+    Metrics: entropy_coefficient (the applied coefficient).
     """
     if not low <= initial <= high:
         raise ValueError(
@@ -93,7 +93,7 @@ def scheduled(part: Transform, schedule: Callable[[Array], ArrayLike]) -> Transf
       part: adds to penalty and term only.
       schedule: s, of the number n of updates so far; one of optax, such as
         `optax.linear_schedule(1.0, 0.0, 500)`.
-    Metrics: the part's, and schedule/<part>, s(n).
+    Metrics: schedule/<part> (factor s(n) of the terms); those of the part.
     """
 
     def init(spec):

@@ -38,7 +38,7 @@ def drop_entropy_lowering(deviations: NonNegative) -> Transform:
 
     Args:
       deviations: μ.
-    Metrics: dropped_tokens_fraction.
+    Metrics: dropped_tokens_fraction (of the tokens).
     """
 
     def apply(signals, context, state):
@@ -68,7 +68,7 @@ def drop_entropy_lowering_steps(deviations: NonNegative, max_fraction: Share) ->
     Args:
       deviations: μ.
       max_fraction: f, of the n tokens of the batch.
-    Metrics: dropped_tokens_fraction.
+    Metrics: dropped_tokens_fraction (of the tokens).
     """
 
     def apply(signals, context, state):

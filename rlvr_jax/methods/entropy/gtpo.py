@@ -44,7 +44,7 @@ def weigh_conflicts(positive: NonNegative, negative: NonNegative) -> Transform:
     weight' = weight · f, f = `positive` in rollouts with A > 0 and `negative` in those with A < 0,
     once for the stretch from the start and once for that up to the end.
 
-    Metrics: conflict_fraction.
+    Metrics: conflict_fraction (fraction of the tokens in conflict).
     """
 
     def apply(signals, context, state):

@@ -60,7 +60,8 @@ def entropy_heated(strength: Strength, pivot: Unit, mirrored: bool = False) -> D
     Evaluations sample plainly.
 
     Args: as of `hapo_temperature`; `mirrored`, see `entropy_position`.
-    Reads: entropy, mask. Metrics: entropy_scale/center (log nats) and /spread.
+    Reads: entropy, mask. Metrics: entropy_scale/center, entropy_scale/spread (mean and deviation of
+      the log entropy, log nats).
     """
     processor = heated_by_entropy(mirrored)
 

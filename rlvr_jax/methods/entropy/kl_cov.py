@@ -39,7 +39,7 @@ def penalize_high_covariance(fraction: Share, coefficient: NonNegative) -> Trans
     (`token_covariance`; ties by rollout_id, then position) get coefficient · |logp - old_logp|
     as penalty: a pull of constant size towards the old policy, 0 where nothing has moved.
 
-    Metrics: chosen_fraction.
+    Metrics: chosen_fraction (of the tokens).
     """
 
     def apply(signals, context, state):

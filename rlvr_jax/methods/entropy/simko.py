@@ -34,7 +34,7 @@ def smooth_ratio(fraction: Unit, top_k: Count, quantile: Unit) -> Transform:
     of the current policy: ρ' = (1 - α) ρ + (α/K) Σ_k sg(ρ) ρ_k / (sg(ρ_k) + 1e-8). Its value is
     that of ρ, its gradient ρ [(1 - α) ∇log π(y) + (α/K) Σ_k ∇log π(k)]. A clip passes all or none.
 
-    Metrics: smoothed_fraction.
+    Metrics: smoothed_fraction (of the tokens).
     """
 
     def apply(signals, context, state):
@@ -67,7 +67,7 @@ def boost_favourites(factor: NonNegative, quantile: Unit) -> Transform:
     At `uncertain_tokens` that are the current policy's likeliest, in rollouts whose advantages have
     a negative sum.
 
-    Metrics: boosted_fraction.
+    Metrics: boosted_fraction (of the tokens).
     """
 
     def apply(signals, context, state):

@@ -71,7 +71,8 @@ def anchored_entropy(
       include_crossing: whether the token that reaches `top_p` belongs to the nucleus.
       anchor_updates: updates of the first batch (minibatches); all but the first see an updated
         policy.
-    Metrics: anchored_entropy, entropy_anchor (nats), peak_fraction (of the tokens).
+    Metrics: anchored_entropy (mean entropy of the peaks, nats), entropy_anchor (target, nats),
+      peak_fraction (of the tokens).
     """
 
     def init(spec):

@@ -36,7 +36,7 @@ def damp_entropy_change(low: NonNegative, high: NonNegative) -> Transform:
 
     Args:
       low, high: bounds of the factor w.
-    Metrics: entropy_change/max.
+    Metrics: entropy_change/max (largest size of an estimated change of entropy, nats).
     Raises:
       ValueError: low above high.
     """

@@ -41,7 +41,7 @@ def scale_by_certainty(positive: Finite, negative: Finite) -> Transform:
     ĉ is the `standardized_certainty` of the sum of `self_certainty` over the rollout's tokens. A
     sum, not a mean: within a group "certain" largely means "long".
 
-    Metrics: certainty_weight, the mean of W over the tokens.
+    Metrics: certainty_weight (mean of the factor W over the tokens).
     """
 
     def apply(signals, context, state):

@@ -65,7 +65,7 @@ def credit_rank_growth(
       gain: of the switch between level and velocity.
       divisor: the bonus is at most |A| over it (κ); inf for no bonus.
       where: (mask) -> bool [B, T], the tokens that are paid: `every_token` or `is_last_token`.
-    Metrics: effective_rank, rank_velocity, rank_acceleration, those means.
+    Metrics: effective_rank, rank_velocity, rank_acceleration (means over the rollouts with tokens).
     """
 
     def apply(signals, context, state):

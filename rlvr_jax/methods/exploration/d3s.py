@@ -65,7 +65,7 @@ def down_sample(
       batch_fraction: fraction of the groups' kept rollouts that stay in the batch (N).
       token_fraction: fraction of the tokens of the kept rollouts.
     Metrics: used_rollouts_fraction (of the rows with tokens), used_fraction (of the tokens),
-      token_fraction.
+      token_fraction (fraction K of the tokens to keep).
     """
 
     def at(progress, ends):

@@ -126,7 +126,7 @@ def off_policy_divergence(coefficient: NonNegative, divergence: Divergence) -> T
     Args:
       coefficient: weight of the divergence (c).
       divergence: `forward_kl_generator`, `jensen_shannon_generator` or `alpha_generator(0.2)`.
-    Metrics: off_policy_divergence/<divergence>, the mean.
+    Metrics: off_policy_divergence/<divergence> (mean over the tokens).
     """
 
     name = divergence.name if isinstance(divergence, Function) else divergence.__name__

@@ -167,7 +167,7 @@ def diversity_weighted_entropy(coefficient: Finite, temperature: Positive = 1.0)
     Args:
       coefficient: λ.
       temperature: of the weights (τ).
-    Metrics: local_entropy (J).
+    Metrics: local_entropy (J, weighted entropy of correct rollouts, nats).
     """
 
     def apply(signals, context, state):

@@ -56,7 +56,7 @@ def credit_unlikely(
       fraction: of the tokens in a confidence.
       where: (reward [B], group [B]) -> bool [B], the groups that are shifted: `any_reward` or
         `mixed_reward`.
-    Metrics: confidence, its mean over the rollouts with tokens.
+    Metrics: confidence (mean over the rollouts with tokens).
     """
 
     def apply(signals, context, state):

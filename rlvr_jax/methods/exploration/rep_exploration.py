@@ -45,7 +45,8 @@ def novelty_bonus(
       coefficient: of the bonus (β).
       ridge: λ.
       others: the matrix leaves out the row itself, which spreads large values.
-    Reads: outcome, group, embedding. Metrics: reward/outcome, reward/novelty (where it is added).
+    Reads: outcome, group, embedding. Metrics: reward/outcome (mean outcome), reward/novelty (mean
+      bonus where it is added).
     Source: https://github.com/verl-project/verl-recipe (rep_exp), with random projections.
     """
 

@@ -55,8 +55,8 @@ def recompose(advantage: Transform, fraction: Share = 0.5) -> Stage:
       advantage: of the objective, estimated here; it must not read statistics of the policy.
       fraction: of the correct and of the incorrect rows of a group that train now (α).
     Reads: outcome, length, and the fields that `advantage` reads. Writes: advantage;
-      `Batch.further`, of stored rows. Metrics: priority_fraction (of the rows), stored_rows,
-      compensation_rows (in a further update).
+      `Batch.further`, of stored rows. Metrics: priority_fraction (of the rows), stored_rows (rows
+        in the store), compensation_rows (rows of the further update).
     Raises:
       ValueError: an advantage that reads statistics of the policy.
     """

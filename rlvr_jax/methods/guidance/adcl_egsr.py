@@ -52,7 +52,8 @@ def chunks_by_difficulty(number: Count, samples: Count) -> Curriculum:
     section rates its prompts, which stay in it. A section is passed once; its last step is filled
     from its beginning. The first section follows the last one.
 
-    Metrics: chunk (section, from 0), rated_prompts, chunk_difficulty (mean of the rated prompts).
+    Metrics: chunk (section, from 0), rated_prompts (prompts), chunk_difficulty (mean of the
+      rated prompts).
     Raises:
       ValueError: at the start of a run, more sections than prompts.
     """

@@ -51,7 +51,8 @@ def guide_first_rows(rows: Count, longest: Count) -> Stage:
     The given tokens are trained on like sampled ones, with the advantage of the row. ℓ starts at
     `longest` and follows the accuracy of the trained rows (`guidance_after`).
 
-    Metrics: guidance_length (ℓ), guided_tokens (mean number of given tokens of a guided row).
+    Metrics: guidance_length (ℓ, tokens of the solution that are given), guided_tokens (mean number
+      of given tokens of a guided row).
     Raises:
       ValueError: at the start of a run, groups without an unguided row.
     """

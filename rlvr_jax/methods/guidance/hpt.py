@@ -62,7 +62,7 @@ def demonstrate(when: GroupTest) -> Stage:
 
     Args:
       when: groups that get a demonstration, such as `solved_at_most(0)`.
-    Metrics: as `add_traces`.
+    Metrics: those of `add_traces`.
     """
 
     def apply(batch, actor, state, turn):

@@ -40,8 +40,8 @@ def begin_with_prefixes(low: Unit, high: Unit, cuts: Count, fraction: Unit) -> C
     not trained on. It counts in the budget of the response and is graded with the rest. The
     responses to one prefix are a group.
 
-    Metrics: prefixed_fraction (of the groups), outcome_prefixed and outcome_plain (means over
-      the groups of each kind).
+    Metrics: prefixed_fraction (of the groups), outcome_prefixed, outcome_plain (means over the
+      groups of each kind).
     """
     if not low < high:
         raise ValueError(f"begin_with_prefixes: low must be below high {high}, got {low}")

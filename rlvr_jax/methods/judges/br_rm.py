@@ -34,7 +34,8 @@ from rlvr_jax.types.hyperparameters import Finite, NonNegativeInt
 def preference_reward(column: NonNegativeInt, malformed: Finite = -100.0) -> Shaping:
     """outcome - 1 where the format is correct, else `malformed`.
 
-    Metrics: reward/format, reward/preference (over rows with a correct format).
+    Metrics: reward/format (fraction of the rows with a correct format), reward/preference (mean of
+      outcome - 1 over them).
     """
 
     def reward(rollouts):

@@ -123,8 +123,8 @@ def self_reward_loss(
 
     Args:
       balanced: w is `class_balance`; else 1.
-    Metrics: self_reward/correct and self_reward/incorrect (means over finished correct and
-      incorrect rows).
+    Metrics: self_reward/correct, self_reward/incorrect (means over finished correct and incorrect
+      rows).
     """
 
     def apply(signals, context, state):

@@ -36,7 +36,7 @@ def verdict_loss(coefficient: NonNegative) -> Transform:
 
     `verdict_logp` holds log p(yes) and log p(no) over the whole vocabulary after the question.
 
-    Metrics: verdict_loss (the mean).
+    Metrics: verdict_loss (mean over the rows).
     """
 
     def apply(signals, context, state):

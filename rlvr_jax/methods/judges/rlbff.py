@@ -37,7 +37,7 @@ ODDS = "odds"  # name of the reward
 def reward_odds(question: str, answers: Sequence[str] = (" Yes", " No")) -> Stage:
     """Adds ln p(yes) - ln p(no) of the initial policy as the first reward of the task.
 
-    Metrics: info/odds.
+    Metrics: info/odds (mean of the odds).
     """
     answers = checked_answers("reward_odds", answers)
     if len(answers) != 2:

@@ -68,7 +68,7 @@ def prune(
       control: one group in this many is not pruned; 0: all are.
       rate: learning rate of the head.
     Writes: embedding, the hidden state at the check; 0 for rows that ended before it.
-    Metrics: pruned_rows; of the last batch head_area.
+    Metrics: pruned_rows (rows), head_area (area under the ROC curve of the head on the last batch).
     Raises:
       ValueError: when a run begins, a model whose width is not known.
     """

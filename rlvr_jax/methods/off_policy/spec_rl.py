@@ -66,12 +66,13 @@ def from_drafts(lenience: Finite, exact_mb: NonNegative = 0) -> Draw:
     With `exact_mb` the state also stores the log-probs of all tokens, 4 bytes for each of prompts ×
     rollouts × budget × vocabulary. A draft is then the first response to its prompt in a step,
     before any stage selects: only correct responses would be drafts of another distribution. A
-    second scoring pass gives the step's own log-probs. A token of a residual is not a decode step
-    and is counted in residual_tokens.
+    second scoring pass gives the step's own log-probs. A token of a residual is not a decode
+    step.
 
-    Metrics: verified_tokens, reused_tokens, reused_responses (whole ones), saved_decode_steps
-      (length of the longest row with a draft less the most tokens sampled for one), and
-      reused_fraction of the tokens of the step's responses.
+    Metrics: verified_tokens (tokens of drafts), reused_tokens (accepted tokens), reused_responses
+      (whole drafts), saved_decode_steps (length of the longest row with a draft less the most
+      tokens sampled for one), reused_fraction (of the tokens of the step's responses),
+      residual_tokens (tokens sampled from a residual, with `exact_mb`).
     Raises:
       ValueError: exact with a lenience; when a run is made, log-probs that take more than exact_mb.
     """

@@ -158,7 +158,7 @@ def hesitation_advantage(
       percentile: percentile of a response's window entropies that is its threshold.
       threshold_keep: weight of the old running mean of the threshold.
       scale: constants of the score (α, f, κ, T and caps), a `HesitationScale`; None: the authors'.
-    Metrics: hesitation_threshold (nats), hesitation_count and hesitation_score (means over the
+    Metrics: hesitation_threshold (nats), hesitation_count, hesitation_score (means over the
       rollouts with tokens).
     """
     scale = HesitationScale() if scale is None else scale

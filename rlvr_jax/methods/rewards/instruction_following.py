@@ -37,7 +37,7 @@ def product(parts: Mapping[str, Part]) -> Shaping:
 
     Args:
       parts: r, by the name of the metric.
-    Metrics: reward/<name>, the mean of each part, and the metrics of the parts.
+    Metrics: reward/<name> (mean of each part); those of the parts.
     """
     if not parts:
         raise ValueError("product: parts must be at least one, got none")

@@ -111,7 +111,8 @@ def certainty_normalized(certainty: Certainty, epsilon: Epsilon = 1e-6) -> Trans
 
     Rows without tokens have no certainty and are not compared.
 
-    Metrics: certainty, its mean over the rows with tokens, and certainty/correct and /incorrect.
+    Metrics: certainty (mean over the rows with tokens), certainty/correct, certainty/incorrect
+      (means over correct and incorrect rows).
     """
 
     def apply(signals, context, state):

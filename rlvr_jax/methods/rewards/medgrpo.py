@@ -64,7 +64,7 @@ def by_start_quartiles(
         the quartiles of the last one, and rows without a kind belong to the first.
       slope: slope of the logistic (k).
       least: smallest distance of the quartiles (δ); equal ones would make the curve a step.
-    Metrics: reward/metric (mean of x), reward/median (mean p50 of the rows' cells).
+    Metrics: reward/metric (mean of the metric x), reward/median (mean p50 of the rows' cells).
     """
 
     def init(prompts):

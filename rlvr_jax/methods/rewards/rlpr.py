@@ -151,8 +151,10 @@ def likely_answers(
       keep: weight of the old running mean.
       start: first step, from 0, whose groups are dropped.
     Scores: each response once more, and each new prompt under the initial policy.
-    Metrics: reward/likelihood (p), reward/base (b), reward/gain, reward/format (means over the
-      graded rows), group_spread, spread_floor, dropped_fraction (of the groups with a graded row).
+    Metrics: reward/likelihood (mean of p, probability of the reference answer), reward/base (mean
+      of b, p of the initial policy), reward/gain (mean of max(p - b, 0)), reward/format (means over
+      the graded rows), group_spread (mean deviation of a group's rewards), spread_floor (its
+      smallest used value), dropped_fraction (of the groups with a graded row).
     Raises:
       ValueError: when a run begins, a prompt to train on without an answer; in a run, an answer
         longer than a response may be.

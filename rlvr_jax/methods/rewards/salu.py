@@ -37,7 +37,8 @@ def confident_abstention(
 ) -> Shaping:
     """The table of the module; NaN (no reward) where a column is NaN or c is outside [0, 1].
 
-    Metrics: reward/abstained, reward/correct_of_answered, reward/hallucinated (fraction of the
+    Metrics: reward/abstained (fraction of the rows that abstain), reward/correct_of_answered
+      (fraction of the answered answerable questions), reward/hallucinated (fraction of the
       unanswerable questions that are answered).
     """
     columns = (answerable, abstained, confidence)

@@ -94,7 +94,7 @@ def propose_and_solve(references: Count, capacity: Count) -> Curriculum:
       references: triplets that a proposer sees at most (K).
       capacity: triplets of each buffer, the newest ones.
     Reads: Task.world, Grade.answer (of a proposal: its triplet). Metrics: known/<kind> (triplets in
-      the buffer), new/<kind> (of the step).
+      the buffer), new/<kind> (triplets of the step).
     """
 
     def init(setting):

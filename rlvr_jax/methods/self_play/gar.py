@@ -85,8 +85,8 @@ def fuse_statements(penalty: Unit, most: Unit) -> Stage:
       penalty: fraction of a proof's reward that is lost if it altered the statement.
       most: pass rate up to which the proofs of a statement train.
     Reads: Grade.info["altered"] if present. Writes: reward, cell.
-    Metrics: fused (statements read), fused_rate (their pass rate), fuser_reward, altered_fraction,
-      prover_groups.
+    Metrics: fused (statements read), fused_rate (their pass rate), fuser_reward (mean reward of
+      writers), altered_fraction (of the proofs), prover_groups (trained groups of proofs).
     """
 
     def apply(batch, actor, state, turn):

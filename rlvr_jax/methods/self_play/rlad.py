@@ -65,8 +65,8 @@ def discover_abstractions(abstractions: Count, unaided: Count = 4) -> Stage:
       abstractions: abstractions per prompt (m), a divisor of the samples of a group.
       unaided: solutions with an abstraction per response without one (u).
     Reads: outcome, Prompt.gold, answer, texts. Writes: cell, reward of unaided rows.
-    Metrics: abstraction_reward, leaking_abstractions (fraction), aided_rate, unaided_rate (pass
-      rates).
+    Metrics: abstraction_reward (mean reward of abstractions), leaking_abstractions (fraction of the
+      abstractions), aided_rate, unaided_rate (pass rates).
     Raises:
       ValueError: when a run is set up, samples that m does not divide.
     """

@@ -112,8 +112,9 @@ def pose_questions(
       least_characters, most_characters, least_words: bounds of a question's length.
       searched: a question requires at least two different calls of the environment's tools; for a
         sampler with turns.
-    Writes: reward, cell. Metrics: valid_questions (fraction), question_rate (s), question_reward,
-      reused_questions, stored_questions (stored); searches (mean number of calls of writers).
+    Writes: reward, cell. Metrics: valid_questions (fraction of the questions), question_rate (mean
+      pass rate s), question_reward (mean reward of writers), reused_questions, stored_questions
+      (questions), searches (mean number of calls of writers).
     Raises:
       ValueError: when a run begins with `searched`, a task without tools.
     """

@@ -72,7 +72,7 @@ def prove_hard_ones(hard: Unit, redo: Unit) -> Curriculum:
     Args:
       hard: rate below which a statement is hard.
       redo: chance of the others, relative to 1 for hard ones.
-    Metrics: hard_statements, best_rate (mean over sampled statements).
+    Metrics: hard_statements (statements), best_rate (mean best pass rate of sampled statements).
     """
 
     def init(setting):
@@ -128,7 +128,8 @@ def imitate_proofs(
       length_cost, time_cost: per character, and per second of checking.
       cap: upper bound of the weight of a conjecture (k).
     Reads: outcome, Grade.info["seconds"], texts. Writes: mask (cleared), supervised, reward.
-    Metrics: conjectures, conjecture_rate, imitated_conjectures, imitated_proofs.
+    Metrics: conjectures (conjectures read), conjecture_rate (their pass rate),
+      imitated_conjectures, imitated_proofs (rows).
     """
 
     def init(setting):

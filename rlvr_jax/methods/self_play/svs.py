@@ -85,9 +85,10 @@ def synthesize_problems(
         random.
       most: rows of an update at most, as a multiple of prompts × samples. Whole groups are left
         out from the end; the order above is ours.
-    Reads: outcome, the responses' texts. Writes: cell. Metrics: sources, written_problems (read),
-      written_fraction (fraction of the texts that earn 1), written_rate (mean pass rate of written
-      problems), accepted_prompts, accepted_written, accepted_solved (groups).
+    Reads: outcome, the responses' texts. Writes: cell. Metrics: sources (prompts that problems are
+      written from), written_problems (problems read), written_fraction (fraction of the texts that
+      earn 1), written_rate (mean pass rate of written problems), accepted_prompts,
+      accepted_written, accepted_solved (trained groups).
     Raises:
       ValueError: bounds that do not ascend.
     """

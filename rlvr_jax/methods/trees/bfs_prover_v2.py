@@ -237,8 +237,9 @@ def prove_statements(
       low, high: quantiles between which a step is trained.
       separator: text after a state in the policy's prompt.
       banned: words that exclude a tactic.
-    Metrics: proved_statements, expansions, proof_steps (before the filter), trained_steps,
-      lost_statements.
+    Metrics: proved_statements (statements), expansions (expanded states), proof_steps (steps of
+      proofs before the filter), trained_steps (steps after it), lost_statements (ungraded
+      statements).
     """
 
     def init(setting):

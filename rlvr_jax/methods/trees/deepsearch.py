@@ -84,7 +84,8 @@ def search_tree(
       value_weight, depth_weight: weights in the choice among all open nodes.
       overlong: last tokens of the budget, over which the reward falls by up to 1; 0: off.
       most_expansions: of a prompt's tree; at least the levels of a response.
-    Metrics: expansions, nodes, solved_rows.
+    Metrics: expansions (expanded nodes), nodes (nodes of all trees), solved_rows (correct
+      responses).
     Raises:
       ValueError: at the start of a run, fewer expansions than required.
     """

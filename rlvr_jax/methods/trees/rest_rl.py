@@ -68,8 +68,8 @@ def start_from_prefixes(
     Args:
       samples, temperature: number and sampling temperature of the rated responses.
       rated, spread, accept, ratio, decay, capacity: as for `rest_rl`.
-    Metrics: queue (entries), accepted_prompts (fraction of the rated), new_prefixes, asked_prefixes
-      (requests of the step that begin with lines).
+    Metrics: queue (entries of the queue), accepted_prompts (fraction of the rated), new_prefixes
+      (entries that are added), asked_prefixes (requests of the step that begin with lines).
     """
 
     def init(setting):

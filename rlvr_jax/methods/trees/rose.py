@@ -80,7 +80,7 @@ def branch_at_best(fresh: Unit = 0.5, metric: Metric = diversity, top: Count = 2
     Args:
       metric: function of the entropy and the similarity of the likeliest tokens.
       fresh, top: as for `rose`.
-    Metrics: branched_rows, branch_position (mean over them; 0 without any).
+    Metrics: branched_rows (rows), branch_position (mean over them; 0 without any).
     """
 
     def apply(requests, actor, state, turn):

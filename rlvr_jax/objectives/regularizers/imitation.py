@@ -30,7 +30,7 @@ def imitate(
       where: (rollouts) -> bool [B, T], tokens on the mask or of supervised rows.
       reads: optional records of the rollouts that `where` and `factor` read.
       factor: (rollouts) -> [B, T], of the tokens' losses, not of their number. None: 1.
-    Metrics: imitation_loss (the mean), imitated_tokens (their number).
+    Metrics: imitation_loss (mean over the tokens, nats), imitated_tokens (tokens).
     """
 
     def apply(signals, context, state):

@@ -115,8 +115,8 @@ def implicit_reward_loss(
     Args:
       scale: β.
       one_pair: one of each group, that of `first_pairs`, `off_policy` rows after the others.
-    Metrics: implicit_reward/correct and implicit_reward/incorrect, means over the rollouts of a
-      kind that have tokens; with `one_pair` paired_groups (count).
+    Metrics: implicit_reward/correct, implicit_reward/incorrect (means over the rollouts of a kind
+      that have tokens), paired_groups (groups, with `one_pair`).
     """
 
     def apply(signals, context, state):

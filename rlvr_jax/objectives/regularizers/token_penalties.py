@@ -26,7 +26,7 @@ def statistic_penalty(coefficient: Finite, statistic: str) -> Transform:
 
     Args:
       statistic: field of `TokenStats` of shape [B, T].
-    Metrics: statistic_penalty/<statistic>, its mean.
+    Metrics: statistic_penalty/<statistic> (its mean).
     """
 
     def apply(signals, context, state):
@@ -44,7 +44,7 @@ def statistic_term(coefficient: Finite, statistic: str) -> Transform:
 
     Args:
       statistic: field of `TokenStats` of shape [B, T].
-    Metrics: statistic_term/<statistic>, the mean.
+    Metrics: statistic_term/<statistic> (its mean).
     """
 
     def apply(signals, context, state):
@@ -85,7 +85,7 @@ def kl_penalty(
         gradient.
       weight: (signals, context) -> [B, T] or [B, 1], a factor on β without gradient; None for 1.
       reads: optional records that the weight reads.
-    Metrics: kl_penalty/<estimator>, its mean over the tokens before the weight.
+    Metrics: kl_penalty/<estimator> (its mean over the tokens before the weight, nats).
     Source: Shao et al. 2024, https://arxiv.org/abs/2402.03300.
     """
 

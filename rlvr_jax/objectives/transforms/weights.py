@@ -37,8 +37,8 @@ def keep_top_entropy(fraction: Share, scope: Scope = within_batch) -> Transform:
 
     Args:
       scope: which tokens are compared: those of the global batch, or of each response.
-    Metrics: entropy_threshold (nats, a mean over the tokens if there are several), used_fraction,
-      chosen_fraction (the tokens taken out).
+    Metrics: entropy_threshold (nats, a mean over the tokens if there are several), used_fraction
+      (of the tokens), chosen_fraction (the tokens taken out).
     Source: Wang et al. 2025, https://arxiv.org/abs/2506.01939.
     """
 
@@ -72,7 +72,7 @@ def drop_high_covariance(
 
     Args:
       choice: (eligible, k, key, rollout_id) -> bool [B, T], samples k of the eligible tokens.
-    Metrics: chosen_fraction, eligible_fraction.
+    Metrics: chosen_fraction (of the tokens), eligible_fraction (the candidates).
     Source: Cui et al. 2025, https://arxiv.org/abs/2505.22617.
     """
     if not low < high:

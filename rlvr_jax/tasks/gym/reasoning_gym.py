@@ -101,6 +101,7 @@ def reasoning_gym(
         warning.
       seed: train has seeds from `seed` on, test from 2^30 + seed on.
       **config: options of the data set, e.g. `max_terms`; the package's defaults otherwise.
+    Metrics: scorer_error (1 where the scorer raises).
     Raises:
       ValueError: unknown or refused data set, unknown or bad option, fewer distinct questions than
         requested, a data set that changes with an open PYTHONHASHSEED.

@@ -29,7 +29,10 @@ DISTANCES = (1, -1, 10, -10, 2, -2, 9, -9, 11, 3, 20, 4)
 @functools.cache
 @takes_options_of(arithmetic, leave_out=("questions",))
 def arithmetic_forms(questions: Literal["easy", "hard"] = "hard", **settings: Any) -> Task:
-    """The task; its settings are those of `arithmetic`."""
+    """The task; its settings are those of `arithmetic`.
+
+    Metrics: format (1 for a response that ends with a box).
+    """
     plain = arithmetic(questions, **settings)
     return replace(
         plain,

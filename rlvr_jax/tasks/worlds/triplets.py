@@ -136,10 +136,12 @@ def graded_proposal(prompt: Prompt, grade: Grade) -> Triplet | None:
 
 
 def verify_in(world: World) -> Verify:
-    """Grades answers and proposals; `readable` of a grade is 1 if one could be read.
+    """Grades answers and proposals.
 
     The answer of a valid proposal is its triplet, with the outputs as they were found: it does
     not run again, and every process knows the same ones.
+
+    Metrics: readable (1 for a text that can be read).
     """
 
     def verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:

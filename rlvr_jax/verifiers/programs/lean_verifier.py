@@ -73,6 +73,7 @@ def check(text: str, gold: Mapping[str, Any], *, seconds: float = 10.0, path: st
         of a whole Lean.
       seconds: CPU time of a run.
       path: LEAN_PATH, folders with the compiled libraries that the header imports, joined by ":".
+    Metrics: lean_limit (1 for a proof that passes a limit).
     """
     given = gold if isinstance(gold, Mapping) else {}
     parts = [given.get(part, "") for part in ("statement", "name", "header")]

@@ -44,6 +44,8 @@ def check(model: str, gold: Mapping[str, Any], *, seconds: float = 1.0) -> Grade
       gold: "objective": a number, "infeasible" or "unbounded"; "values": those of the variables of
         an optimum, if they are to be counted.
       seconds: limit of the solver.
+    Metrics: executes (1 for a model that can be read), values_hit (fraction of the gold's values in
+      the solution).
     """
     wanted = gold.get("objective") if isinstance(gold, Mapping) else None
     number = isinstance(wanted, int | float) and not isinstance(wanted, bool)

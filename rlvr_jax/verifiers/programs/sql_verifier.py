@@ -58,6 +58,7 @@ def check(
         texts, one for each database; or "file", a path or a list of paths.
       engine: "sqlite" or "duckdb"; without its package the answer is ungraded.
       seconds: for all databases together, and again for the gold query.
+    Metrics: sql_error (1 for a query that fails or passes a limit).
     Raises:
       ValueError: an unknown engine.
     """

@@ -49,11 +49,13 @@ class Malformed(ValueError):
 
 
 def check(response: str, gold: Mapping[str, Any]) -> Grade:
-    """The similarity, 0 where the paper's reward is −1 (info "malformed").
+    """The similarity, 0 where the paper's reward is −1.
 
     Args:
       response: all of it, tags included.
       gold: {"files": texts by path before the change, "oracle": the changed ones after it}.
+    Metrics: malformed (1 for a change that cannot be applied), exact (1 if all files equal the
+      oracle's).
     """
     files, oracle = map(gold.get, ("files", "oracle")) if isinstance(gold, Mapping) else (0, 0)
     for texts in (files, oracle):

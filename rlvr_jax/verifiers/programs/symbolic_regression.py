@@ -49,6 +49,7 @@ def check(equation: str, gold: Mapping[str, Any]) -> Grade:
       equation: a text of the grammar above.
       gold: "x_train", "x_test" (rows of inputs), "y_train", "y_test"; data that do not fit together
         or have no test point with y ≠ 0 are ungraded.
+    Metrics: unreadable (1 for an equation outside of the grammar).
     """
     data = _data(gold)
     if data is None:

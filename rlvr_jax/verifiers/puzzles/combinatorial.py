@@ -37,7 +37,11 @@ class Optimum(NamedTuple):
 
 
 def check(response: str, gold: Sequence[int]) -> Grade:
-    """1 if size and ids are correct; info: `answer` (size), `exact`, `prefix`, each in [0, 1]."""
+    """1 if size and ids are correct.
+
+    Metrics: answer (1 if the size is correct), exact (1 if the ids are the gold's), prefix
+      (fraction of the ids before the first difference).
+    """
     text = after_thinking(response)
     size = (_last(text, r"\answer{") or "").strip()
     listed = (_last(text, r"\ids{") or "").strip().removesuffix(",")

@@ -31,9 +31,11 @@ class Instance(NamedTuple):
 
 
 def check(answer: str, gold: dict[str, Any]) -> Grade:
-    """1 if the expression has the target as value and uses the numbers; info: whether it parses.
+    """1 if the expression has the target as value and uses the numbers.
 
     "= target" at its end is dropped.
+
+    Metrics: parses (1 for an expression that can be read).
     """
     words = value = None
     if len(answer) <= MAX_CHARACTERS:

@@ -57,8 +57,11 @@ def read_table(text: str) -> list[list[str]]:
 
 
 def check(answer: str, gold: Sequence[Sequence[Any]] | Mapping[str, Any]) -> Grade:
-    """1 if all cells are correct; info: `cells`, their fraction. A row counts if its house is a
-    new one of the gold and its length is correct; with more rows than houses none does."""
+    """1 if all cells are correct. A row counts if its house is a new one of the gold and its
+    length is correct; with more rows than houses none does.
+
+    Metrics: cells (fraction of correct cells).
+    """
     rows = gold["rows"] if isinstance(gold, Mapping) else gold
     wanted = {str(row[0]).lower(): [str(cell).lower() for cell in row[1:]] for row in rows}
     table = read_table(answer)

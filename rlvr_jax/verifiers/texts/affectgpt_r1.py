@@ -38,13 +38,14 @@ def items(text: str) -> list[str]:
 def check(
     answer: str, gold: str, wheel: Mapping[str, str] | None = None, rate: float = 0.1
 ) -> Grade:
-    """F1 of the clusters; info: precision, recall, f1 and `reward`, which has the price.
+    """F1 of the clusters.
 
     Ungraded without reference words.
 
     Args:
       wheel: words, in small letters, and their clusters.
       rate: price of each word more than there are reference words.
+    Metrics: precision, recall, f1 (of the clusters), reward (f1 less the price of further words).
     """
     words, reference = items(answer), items(gold)
     if not reference:

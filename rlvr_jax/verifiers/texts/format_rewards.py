@@ -34,7 +34,11 @@ def well_formed(response: str, opened: str = "") -> bool:
 
 
 def check(response: str, gold: str) -> Grade:
-    """1 if well formed; info: the other readings, `exact_tags`, `tag_fraction`, `think_format`."""
+    """1 if well formed.
+
+    Metrics: exact_tags, tag_fraction, think_format (the readings of the functions of these names, 0
+      to 1).
+    """
     info = {
         "exact_tags": float(exact_tags(response, gold)),
         "tag_fraction": tag_fraction(response, gold),

@@ -36,8 +36,7 @@ def check(text: str, gold: Sequence[Mapping[str, Any]], *, every: bool = False) 
       text: after the thinking.
       gold: instructions, each {"check": name, "arguments": list, or mapping of names}.
       every: 1 only if all graded checks are followed, else 0; not their mean.
-    Returns:
-      Info: `all_followed`, and `unjudged`, the number of ungraded checks.
+    Metrics: all_followed (1 if all graded checks are followed), unjudged (ungraded checks).
     """
     if not isinstance(gold, Sequence) or isinstance(gold, str):
         return Grade(None, stage="gold")

@@ -54,12 +54,18 @@ def stage2_reward(text: str, gold: str) -> float:
 
 
 def stage1(response: str, gold: Any) -> Grade:
-    """`stage1_reward` as the number "reward"; the outcome is whether every word is there."""
+    """The outcome is whether every word is there.
+
+    Metrics: reward (`stage1_reward`), queries (queries of a response).
+    """
     return _grade(stage1_reward(response, str(gold)), response, str(gold))
 
 
 def stage2(response: str, gold: Any) -> Grade:
-    """`stage2_reward` as the number "reward"; the outcome is the F1."""
+    """The outcome is the F1.
+
+    Metrics: reward (`stage2_reward`), queries (queries of a response).
+    """
     return _grade(stage2_reward(response, str(gold)), response, str(gold))
 
 

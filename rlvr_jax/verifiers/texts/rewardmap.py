@@ -46,7 +46,10 @@ def legs(answer: str) -> list[Leg]:
 
 
 def check(answer: str, gold: Mapping[str, Any]) -> Grade:
-    """1 if correct; info: `detail` (of routes) and `score`. Other questions are ungraded."""
+    """1 if correct. Other questions are ungraded.
+
+    Metrics: detail (points of the parts of a route), score (weighted points).
+    """
     weight, detail = _WEIGHTS.get(gold["map"]), 0.0
     if weight is None or gold["type"] not in ("route", "truefalse", "count"):
         return Grade(None, answer=answer, stage="unknown question")

@@ -26,10 +26,11 @@ _MOST_NODES = 600  # a distance between two such trees takes half a second
 
 
 def check(output: str, reference: Any) -> Grade:
-    """1 if the structure is the reference's, up to a tenth of its nodes; info: teds and the rest.
+    """1 if the structure is the reference's, up to a tenth of its nodes.
 
     Args:
       output, reference: LaTeX with a tabular. A reference without one is ungraded.
+    Metrics: teds (similarity of the structures, 0 to 1), visual_skipped (1 if teds is below 0.3).
     """
     wanted = spans(reference) if isinstance(reference, str) else None
     if wanted is None or _tree(wanted).size() > _MOST_NODES:

@@ -58,7 +58,7 @@ def check(answer: str | Sequence[str], _: object = None) -> float | None:
 def check_lines(response: str, _: object = None) -> Grade:
     """`check` of the lines after the thinking, each a step; the stage is the verdict.
 
-    Info: `steps`, and `false_steps`, the number of those that do not hold.
+    Metrics: steps (steps of a response), false_steps (steps that do not hold).
     """
     steps = [line for line in after_thinking(response).splitlines() if line.strip()]
     info = {"steps": len(steps), "false_steps": sum(check_step(s) == "FALSE" for s in steps)}

@@ -20,7 +20,7 @@ def select_rows(
       choose: (batch, rows of a group, number N of selected rows, turn) -> N rows; or none, and the
         first N rows stay with a cleared mask.
       oversampling: sampled rows for each selected row.
-    Metrics: selected_rows (fraction of the sampled rows), dropped_groups (fraction).
+    Metrics: selected_rows (fraction of the sampled rows), dropped_groups (fraction of the groups).
     Raises:
       ValueError: when called, a choice of another number.
     """

@@ -26,8 +26,7 @@ def imitate_turns(environment: Environment | None = None, reply_tokens: Count = 
     Args:
       environment: None: that of the task.
       reply_tokens: largest number of tokens of a reply.
-    Metrics: imitated_solutions (rows), solutions_too_long (prompts), and sums of the environment's
-      counts.
+    Metrics: imitated_solutions (rows), solutions_too_long (prompts); those of the environment.
     """
 
     def apply(batch, actor, state, turn):

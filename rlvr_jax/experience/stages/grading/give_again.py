@@ -24,7 +24,8 @@ def give_again() -> Stage:
     shown once. The number becomes the first of `Task.rewards`; the outcome does not change.
 
     Samples: a response for every different answer.
-    Metrics: shown_answers, answers_given_again (counts); info/again.
+    Metrics: shown_answers (responses that are shown), answers_given_again (responses that are given
+      again), info/again (their fraction).
     Raises:
       ValueError: at the start of a run, a task that shows answers in words that the policy does not
         know.

@@ -30,7 +30,8 @@ def grade_also(
       names: of the numbers in its info.
       outcome: name of its outcome as a reward; "": it is not used.
       behind_prompt: it reads prompt and response as one text.
-    Metrics: second_verifier_no_verdict, second_verifier_timeouts (counts); info/<name>.
+    Metrics: second_verifier_no_verdict (ungraded responses), second_verifier_timeouts (responses
+      for which it ran out of time), info/<name> (mean of a number).
     """
     every = [*([outcome] if outcome else []), *names]
     if not every or isinstance(names, str):

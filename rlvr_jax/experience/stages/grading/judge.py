@@ -30,7 +30,7 @@ def judge(asked: Judge, sampling: Mapping[str, Any] | None = None) -> Stage:
     Args:
       asked: a judge; without a `call` it is the policy itself at the weights of the step.
       sampling: of the policy; None: that of the run.
-    Metrics: those of `Verdicts`; info/<name>.
+    Metrics: info/<name> (mean of a number of the judge); those of `Verdicts`.
     """
 
     def apply(batch, actor, state, turn):

@@ -37,8 +37,9 @@ def redraw(
       trained: view under which the new rows are trained; None: that of their sampling.
       plain: number of the new rows, the last ones, that are sampled from the plain prompt.
       after: steps before the first use.
-    Metrics: redrawn_fraction (of the groups); redrawn_as_it_was (fraction of the groups that
-      are sampled again whose prompts the view shows unchanged, as a hint contains the answer).
+    Metrics: redrawn_fraction (fraction of the groups that are sampled again), redrawn_as_it_was
+      (fraction of these groups whose prompts the view shows unchanged, as a hint contains the
+      answer).
     """
 
     def apply(batch, actor, state, turn):
@@ -108,7 +109,7 @@ def refill(when: GroupTest, rounds: Count, stages: Sequence[Stage] = ()) -> Stag
       stages: applied to the batch of each round before groups are dropped, such as `redraw(…)`;
         without state and change of the number of rows.
     Metrics: refill/rounds (sampled batches), refill/accepted_fraction (of the sampled groups),
-      refill/filled_with_dropped (groups); those of the stages, a mean over the rounds.
+      refill/filled_with_dropped (groups); those of the stages (means over the rounds).
     Raises:
       ValueError: a stage with state, or one that changes the number of rows.
     Source: Yu et al. 2025, https://arxiv.org/abs/2503.14476 (dynamic sampling).

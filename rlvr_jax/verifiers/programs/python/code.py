@@ -92,11 +92,12 @@ def check(
       answer: the program.
       gold: the tests (`trial`); their fields are checked; with an invalid one, it is ungraded.
       score: the value: "strict", 1 if all tests are passed; "fraction", that of passed tests,
-        which pays for special cases. `info` has both.
+        which pays for special cases.
       most_tests: of more tests so many are run, the same ones each time.
       wall_seconds, cpu_seconds, memory_mb: limits of a test.
       total_seconds: for all tests; those not reached by then are not passed.
       packages: installed packages that a program may import in addition to the standard library.
+    Metrics: strict (1 if all tests are passed), fraction (fraction of passed tests).
     Raises:
       ValueError: an unknown score, a limit out of range, a package that is not installed.
     """

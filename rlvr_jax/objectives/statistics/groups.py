@@ -120,7 +120,7 @@ def std_with_virtual(value: Finite, number: NonNegativeInt) -> Function:
 
 
 def group_others_mean(values: Rows, group: Ids, where: Where = None) -> Rows:
-    """Mean over the other rollouts of the group; the rollout's value if it has none or all agree."""
+    """Mean over the other rollouts of the group; the own value if there are none or all agree."""
     own = 1 if where is None else where.astype(values.dtype)
     number = group_count(group, where).astype(values.dtype) - own
     others = (group_sum(values, group, where) - own * values) / jnp.maximum(number, 1)

@@ -45,7 +45,7 @@ def masked_mean(
 def masked_std(
     values: Float[Array, "..."], mask: Bool[Array, "..."], ddof: int = 0
 ) -> Float[Array, ""]:
-    """Standard deviation over the mask with the divisor n - `ddof`; 0 for `ddof` values or fewer."""
+    """Standard deviation over the mask, divisor n - `ddof`; 0 for `ddof` values or fewer."""
     squares = masked_sum((values - masked_mean(values, mask)) ** 2, mask)
     count = masked_count(mask)
     variance = squares / jnp.maximum(count - ddof, 1).astype(squares.dtype)

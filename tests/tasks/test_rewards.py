@@ -163,7 +163,7 @@ def test_a_score_of_none_is_no_verdict():
 @pytest.mark.parametrize("outcome", [3.0, -1, 1.01, -0.001, math.inf, -math.inf, np.float32(2)])
 def test_an_outcome_outside_of_0_to_1_is_refused(outcome):
     with pytest.raises(
-        ValueError, match=r"outcome must be in \[0, 1\], got .*; a reward of another"
+        ValueError, match=r"outcome must be in \[0, 1\], got .*. For a reward of another"
     ):
         Grade(outcome)
     assert Grade(1.0, float(outcome)).reward == outcome

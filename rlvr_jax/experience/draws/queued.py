@@ -24,9 +24,9 @@ RECORDS: dict[str, type] = {
 class _Row:
     """An unfinished response.
 
-    before: tokens of earlier steps, with their records by name.
-    tip: its last segment in this step; -1: none.
-    tip: its last segment; -1: none in this step.
+    Fields:
+      before: tokens of earlier steps, with their records by name.
+      tip: its last segment in this step; -1: none.
     """
 
     sample: int

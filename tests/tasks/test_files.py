@@ -210,7 +210,7 @@ def test_a_file_of_few_questions_has_both_splits(tmp_path, count, held_out):
 
 def test_one_question_needs_others_to_evaluate(tmp_path):
     path = write(tmp_path / "one.jsonl", sums(1))
-    with pytest.raises(ValueError, match=r"two questions at least, .* got 1; .*\(test_path=…\)"):
+    with pytest.raises(ValueError, match=r"at least two questions, .* got 1; .*\(test_path=…\)"):
         load(f"jsonl:{path}")
     test = write(tmp_path / "test.jsonl", sums(3)[1:])
     task = load(f"jsonl:{path}", test_path=test)
@@ -219,7 +219,7 @@ def test_one_question_needs_others_to_evaluate(tmp_path):
 
 def test_a_second_file_is_the_test_split_and_its_questions_leave_train(tmp_path, path):
     second = write(tmp_path / "test.jsonl", sums(4))
-    with pytest.warns(UserWarning, match="4 questions of train are in test as well"):
+    with pytest.warns(UserWarning, match="4 questions of train are also in test"):
         task = load(f"jsonl:{path}", test_path=second)
     assert (len(task.train), len(task.test)) == (56, 4)
 
@@ -227,7 +227,7 @@ def test_a_second_file_is_the_test_split_and_its_questions_leave_train(tmp_path,
 def test_a_trailing_space_hides_no_question_from_the_test_split(tmp_path, path):
     rows = [{"prompt": f" {row['prompt']} ", "answer": row["answer"]} for row in sums(4)]
     second = write(tmp_path / "test.jsonl", rows)
-    with pytest.warns(UserWarning, match="4 questions of train are in test as well"):
+    with pytest.warns(UserWarning, match="4 questions of train are also in test"):
         task = load(f"jsonl:{path}", test_path=second)
     assert (len(task.train), len(task.test)) == (56, 4)
 

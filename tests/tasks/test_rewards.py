@@ -238,7 +238,7 @@ def test_a_reward_of_trl_that_does_not_apply_is_no_verdict():
         (lambda answers: [], "got answers; from_rows"),
         (
             lambda completions, completion_ids, trainer_state: [],
-            "must not need columns of the trainer .*, got completion_ids, trainer_state$",
+            "must not require columns of the trainer .*, got completion_ids, trainer_state$",
         ),
     ),
 )
@@ -361,10 +361,10 @@ def test_long_texts_are_shortened_in_sentences():
 @pytest.mark.parametrize(
     ("given", "message"),
     (
-        ([0.5, 1.0], r"one Grade per response, got 0.5; graded_one_by_one, from_trl and from_verl"),
-        (0.5, "one Grade per response, got 0.5;"),
-        (None, "one Grade per response, got None;"),
-        ("ab", "one Grade per response, got 'a';"),
+        ([0.5, 1.0], r"one Grade per response, got 0.5. Use graded_one_by_one, from_trl or from_verl"),
+        (0.5, "one Grade per response, got 0.5."),
+        (None, "one Grade per response, got None."),
+        ("ab", "one Grade per response, got 'a'."),
         ([Grade(1.0)], r"one grade per response \(2\), got 1"),
         (iter([Grade(1.0)] * 3), r"one grade per response \(2\), got 3"),
     ),

@@ -18,7 +18,6 @@ def sample_rows(
 
     Args:
       records: records of the learner, [B, T] each.
-      step: number of the step.
       count: largest number of groups.
     """
     rows = np.array([rows[0] for rows in batch.groups][:count], int)

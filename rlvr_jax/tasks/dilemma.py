@@ -27,8 +27,8 @@ def dilemma(rounds: Annotated[Count, "rounds of a game"] = 5) -> Generated:
 
     The task has an environment, a game of two: `turns()` lets neighbouring responses to a prompt
     play with each other. An answer that is not played has the reward 0. The outcome is the mean
-    payoff of a round, scaled so that S is 0 and T is 1; players that always cooperate get the scaled R.
-    The budget of a response includes the replies that a player reads.
+    payoff of a round, scaled so that S is 0 and T is 1; those that always cooperate get
+    the scaled R. The budget of a response includes the replies that a player reads.
     """
 
     def draw(random: Random, kind: str) -> Prompt:

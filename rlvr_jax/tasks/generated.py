@@ -115,7 +115,6 @@ def splits(
 
     Args:
       name: name of the task, for errors and for the seed.
-      draw: makes a random prompt of a class.
       classes: for example levels; prompt i is of class i modulo their number.
       size, test_size: number of prompts of the two splits.
       seed: seed of all prompts.
@@ -150,8 +149,8 @@ def splits(
 
 
 def held_apart(members: Sequence[Class], held_out: str) -> list[list[Class]]:
-    """The training and the held-out members, split 6:1:1 into "train", "dev" and "test". Members are
-    always shuffled alike; within a split the members have their original order.
+    """The training and the held-out members, split 6:1:1 into "train", "dev" and "test". They are
+    always shuffled alike; within a split they have their original order.
 
     Returns:
       The members of "train" and of `held_out`, "dev" or "test".

@@ -361,7 +361,10 @@ def test_long_texts_are_shortened_in_sentences():
 @pytest.mark.parametrize(
     ("given", "message"),
     (
-        ([0.5, 1.0], r"one Grade per response, got 0.5. Use graded_one_by_one, from_trl or from_verl"),
+        (
+            [0.5, 1.0],
+            r"one Grade per response, got 0.5. Use graded_one_by_one, from_trl or from_verl",
+        ),
         (0.5, "one Grade per response, got 0.5."),
         (None, "one Grade per response, got None."),
         ("ab", "one Grade per response, got 'a'."),

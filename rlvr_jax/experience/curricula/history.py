@@ -71,7 +71,6 @@ def visited(
     An ungraded group (NaN) is counted, but the pass rates do not change.
 
     Args:
-      step: the current step.
       rates: number of the prompt and pass rate, for each group.
       decay: weight of the previous mean.
     """
@@ -88,11 +87,11 @@ def visited(
 def visits_of(seen: Sequence[Batch], prompts: int, undecided: bool = False) -> list[Visit]:
     """The groups of a step for the first `prompts` prompts.
 
-    Of the requests for a prompt in a round, those that a curriculum proposed together count. Groups
-    that a stage samples again under another view do not count.
+    Of the requests for a prompt in a round, only those in the first batch count. Groups that a
+    stage samples again under another view do not count.
 
     Args:
-      undecided: also count groups without a graded response. Without them, a curriculum that
+      undecided: also count groups without a graded response. Otherwise a curriculum that
         requests the least sampled prompts would request ungraded ones in every step.
     """
     found, known = [], set()

@@ -53,7 +53,6 @@ def process_to_go(
     """A_t = Σ_{s ≥ t} r_s, the sum of the later rewards: process rewards and that of the end.
 
     Args:
-      process: rewards of tokens.
       coefficient: α, the factor of the process reward.
       at_end: reward at the last token: `own_reward`, `nothing_at_the_end`, or a
         `standardized_reward`.

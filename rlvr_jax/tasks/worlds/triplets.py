@@ -78,7 +78,7 @@ class World(NamedTuple):
 
 
 def split(kind: str, triplet: Triplet) -> tuple[Triplet, Triplet]:
-    """The shown part of a triplet and the part to find. For an induction these are the first and the
+    """The shown part of a triplet and the part to find. In an induction these are the first and the
     second half of the pairs, else both are the first pair."""
     half = -(-len(triplet.inputs) // 2) if kind == "induction" else 1
     shown = Triplet(triplet.program, triplet.inputs[:half], triplet.outputs[:half])

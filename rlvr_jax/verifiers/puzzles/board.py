@@ -15,8 +15,7 @@ class Puzzle(NamedTuple):
       question: rules, instance and form of the answer, for the policy.
       instance: JSON object for the check; "task" names the puzzle.
       solution: a correct answer in the requested form.
-      wrong: an incorrect answer, for puzzles where the solution of another puzzle may be correct;
-        "": none known.
+      wrong: an incorrect answer, if the solution of another puzzle may be correct; "": unknown.
     """
 
     question: str

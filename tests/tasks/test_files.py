@@ -592,7 +592,7 @@ def test_rows_need_no_answer_for_a_verifier_of_ones_own():
         (sums(3), {"chioce": True}, "options must be among .*, got chioce"),
         (sums(3), {"held_out": 0}, r"held_out must be in \(0, 1\), got 0"),
         (sums(3), {"held_out": 0, "verify": len}, r"held_out must be in \(0, 1\), got 0"),
-        (sums(3), {"choice": True, "verify": len}, "choice must be left out with a verify of"),
+        (sums(3), {"choice": True, "verify": len}, "choice must be left out with a custom verify"),
     ),
 )
 def test_what_is_wrong_with_rows_is_said(rows, options, message):

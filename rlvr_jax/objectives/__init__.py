@@ -15,7 +15,8 @@ and imports only from the folders before it:
     advantages/    signed credit from rewards, and the critics that some advantages read
     transforms/    changes of a signal between advantage and surrogate
 
-`compositions` has the objectives that are common to many papers; `laws` checks an objective.
+`compositions` has the objectives that are common to many papers. `rlvr_jax.objectives.laws` checks
+an objective.
 """
 
 from rlvr_jax.objectives.advantages import *

@@ -210,7 +210,7 @@ def test_a_file_of_few_questions_has_both_splits(tmp_path, count, held_out):
 
 def test_one_question_needs_others_to_evaluate(tmp_path):
     path = write(tmp_path / "one.jsonl", sums(1))
-    with pytest.raises(ValueError, match=r"at least two questions, .* got 1; .*\(test_path=…\)"):
+    with pytest.raises(ValueError, match=r"at least two questions, .* got 1\. .*\(test_path=…\)"):
         load(f"jsonl:{path}")
     test = write(tmp_path / "test.jsonl", sums(3)[1:])
     task = load(f"jsonl:{path}", test_path=test)
@@ -505,7 +505,7 @@ def test_options_of_the_verifier_reach_it(tmp_path, option, answer, response):
     ("row", "message"),
     (
         ("{", "must be a JSON object, got Expecting"),
-        ("[1]", "must be a JSON object, got list; a file that is one array is read by json:"),
+        ("[1]", "must be a JSON object, got list. Read a file that is one array with json:"),
         ("[" * 100_000, "must be a JSON object, got maximum recursion depth"),
     ),
 )
@@ -585,7 +585,7 @@ def test_rows_need_no_answer_for_a_verifier_of_ones_own():
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     (
-        (["a"], {}, r"rows: row 1: rows must be dictionaries, got str; of a DataFrame give"),
+        (["a"], {}, r"rows: row 1: rows must be dictionaries, got str. For a DataFrame use"),
         ([*sums(150), 3], {}, "rows: row 151: rows must be dictionaries, got int"),
         ([], {}, "rows must have at least one question"),
         ({"dev": []}, {}, r"rows by split must have 'train', got \['dev'\]"),

@@ -1,8 +1,8 @@
 """Curricula: the prompts that a step requests.
 
 The first curriculum of a chain picks prompts; the default is `shuffled_epochs`. Later curricula set
-views or temperatures, or label rows (`cells_by_kind`). The module `history` has the `History` of
-sampled prompts that curricula store. The module `picks` orders prompts by weights and counts. A
+views or temperatures, or label rows (`cells_by_kind`). `history.py` has the `History` of sampled
+prompts that curricula store. `picks.py` orders prompts by weights and counts. A
 curriculum of one paper is in the paper's file.
 """
 

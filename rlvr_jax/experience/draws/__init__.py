@@ -1,4 +1,4 @@
-"""Samplers (`Draw`): how the responses to the requested prompts are written.
+"""Samplers: how the responses to the requested prompts are written.
 
 `plain` samples each response at once, with an optional logits processor. `queued` continues groups
 in the next step. `turns` writes responses in turns with an environment: tools, a search, a game.

@@ -307,7 +307,7 @@ def test_a_reward_that_raises_is_told_with_prompt_response_and_place(verify):
     task = task_of(verify)
     assert [grade.outcome for grade in asked(task, "6", "6")] == [1, 1]
     said = r"^task 'own': verify raised ZeroDivisionError: .* \(test_rewards.py, line \d+, in .*\)"
-    with pytest.raises(GradingError, match=said + " for prompt 'b' and response '7'\. --failed-"):
+    with pytest.raises(GradingError, match=said + " for prompt 'b' and response '7'. --failed-"):
         asked(task, "6", "7", "x")
     tolerant = task_of(no_verdict_on_error(verify))
     assert [g.outcome for g in asked(tolerant, "6", "7", "5", "x")] == [1, None, 0.5, None]

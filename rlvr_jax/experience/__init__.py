@@ -1,16 +1,18 @@
-"""Experience: how a batch comes to be, from a task's prompts to graded rollouts.
+"""Experience: the chain of parts that turns a task's prompts into a batch of graded rollouts.
 
-    experience(
-        curriculum=shuffled_epochs(),
-        draw=plain(),
-        stages=[refill(uniform, rounds=3), mask_truncated()],
-    )
+    chain = experience(curriculum=shuffled_epochs(), draw=plain(),
+                       stages=[refill(uniform, rounds=3), mask_truncated()])
+    collected = chain.collect(actor, chain.init(setting), step=0, setting=setting)
 
-is an `Experience`: `collect(actor, state, step, setting)` returns the batch of a step, and
-`observe` gives its parts the results. Its parts are `Curriculum`, `Draw` and `Stage`. A curriculum
-makes `SampleRequest`s, each a prompt in a `View`; a draw and stages pass on a `Batch`. Parts call
-an `Actor` only: `RunActor` is the in-process sampler, verifier and scorer, and `laws.numpy_actor`
-is an example in numpy. `evaluate` samples responses to held-out prompts.
+`experience` makes an `Experience`. Its `collect` returns the batch of a step, and its `observe`
+passes the results of the step to the parts. There are three kinds of parts:
+
+    Curriculum  makes prompt requests (`SampleRequest`), each of a prompt in a `View`
+    Draw        samples the responses to the requests: a `Batch`
+    Stage       changes the batch before training
+
+Parts use the policy only through an `Actor`. `RunActor` has the sampler, verifier and scorer of a
+run; `laws.numpy_actor` is an example in numpy. `evaluate` samples responses to held-out prompts.
 """
 
 from rlvr_jax.experience import curricula, draws, rewards, stages

@@ -25,10 +25,10 @@ from rlvr_jax.tasks import Prompt
 from rlvr_jax.types import Rollouts
 
 SMALLEST = 8
-"""A call samples at least this part of a sampling batch: 1, 1/2, 1/4 and 1/8 are compiled."""
+"""Smallest compiled fraction of a sampling batch: 1, 1/2, 1/4 and 1/8 are compiled."""
 
 QUARTERS = 4
-"""Given tokens are padded to a multiple of this part of the budget, so that few sizes compile."""
+"""Given tokens are padded to a multiple of this fraction of the budget, so few sizes compile."""
 
 Scorer = Callable[[Rollouts, Iterable[str], str], dict[str, np.ndarray]]
 
@@ -39,8 +39,8 @@ class RunActor(Actor):
 
     Fields:
       sampler: of the run, with the samples per prompt of first requests.
-      params: as the sampler reads them.
-      tables: prompts of the task by the label of their view.
+      params: weights in the form that the sampler reads.
+      tables: the task's prompts as tokens, by the label of their view.
       weight_version: number of updates of the weights.
       scorer: (rollouts, needs, name of the policy) -> token statistics.
     """
@@ -60,8 +60,8 @@ class RunActor(Actor):
     ) -> Batch:
         """Samples the responses to all requests; see `Actor`.
 
-        Requests are sampled in separate calls if they differ in round, samples, limit, the length
-        of the prefix, or in whether they have a temperature or given tokens.
+        A call samples requests of one kind: they agree in round, samples, limit and length of the
+        prefix, and all or none of them have a temperature, or given tokens.
 
         Raises:
           ValueError: as `prompts`; given tokens that fill the budget of a response.
@@ -88,7 +88,7 @@ class RunActor(Actor):
             kind += (0 if request.prefix is None else len(request.prefix),)
             calls.setdefault(kind, []).append(place)
         first = np.array([request.first_sample for request in requests])
-        # Requests with numbers of their own for their samples need no others.
+        # Requests that number their samples need no further numbers.
         known: dict[tuple[int, int], int] = {}
         same = np.array(
             [known.setdefault((a.number, a.first_sample), len(known)) for a in requests]
@@ -151,7 +151,7 @@ class RunActor(Actor):
         attempts: Sequence[int],
         sampling: Mapping[str, Any] | None = None,
     ) -> list[Written | None]:
-        """Replies to chats; see `Actor`. Without a chat template, empty lines join the contents."""
+        """Replies to chats; see `Actor`. Without a chat template, empty lines separate messages."""
         how = dict(sampling or {})
         budget = how.pop("tokens", self.sampler.response_tokens)
         # Chats do not begin with the opening of the task's prompts.
@@ -215,8 +215,8 @@ class RunActor(Actor):
         P is the width of the task's prompts; for longer views it grows by quarters of the budget.
 
         Raises:
-          ValueError: a view that leaves too few positions for a response, or that lacks the shared
-            opening, which is computed once for all prompts.
+          ValueError: a view that leaves too few positions for a response, or a view without the
+            shared opening, which is computed once for all prompts.
         """
         rows = [self._prompt(request) for request in requests]
         length = np.array(list(map(len, rows)), np.int32)
@@ -229,9 +229,9 @@ class RunActor(Actor):
         if width + budget > positions:
             request = requests[int(length.argmax())]
             raise ValueError(
-                f"views must be of {positions - budget} tokens at most, with which a response of"
-                f" {budget} fits into the {positions} positions of the model, got {longest} for"
-                f" view {request.view.label} of prompt {request.prompt.text[:80]!r}"
+                f"view {request.view.label}: it must have at most {positions - budget} tokens, the"
+                f" model's {positions} positions less the {budget} of a response, got {longest} for"
+                f" prompt {request.prompt.text[:80]!r}"
             )
         tokens = np.zeros((len(requests), width), np.int32)
         for row, ids in zip(tokens, rows, strict=True):
@@ -341,18 +341,18 @@ class RunActor(Actor):
         return sampled
 
     def _behind(self, vectors, tokens, length) -> tuple[np.ndarray, np.ndarray]:
-        """Prompts with positions for vectors before them.
+        """Prompts with positions for the vectors that precede them.
 
         Raises:
-          ValueError: more positions than the model has.
+          ValueError: they need more positions than the model has.
         """
         number = vectors.shape[1]
         width = number + tokens.shape[1] + self.sampler.response_tokens
         most = self.sampler.model.config.max_positions
         if width > most:
             raise ValueError(
-                f"draw: prefix must be of {most - width + number} vectors at most, with which"
-                f" prompts and responses fit into the {most} positions of the model, got {number}"
+                f"draw: prefix must have at most {most - width + number} vectors, so that prompts"
+                f" and responses fit into the {most} positions of the model, got {number}"
             )
         return np.pad(tokens, ((0, 0), (number, 0))), length + np.int32(number)
 
@@ -360,8 +360,8 @@ class RunActor(Actor):
 def calls_of(count: int, samples: int, sampler: Sampler) -> list[tuple[int, int, int]]:
     """Calls that sample `count` requests: (first request, requests, prompts that are computed).
 
-    A call has 1, 1/2, 1/4 or 1/8 of the rows of a sampling batch, in whole groups that are divided
-    by its devices.
+    A call has 1, 1/2, 1/4 or 1/8 of the rows of a sampling batch: whole groups, whose number the
+    number of devices divides.
     """
     prompts, batch_samples = sampler.sampling_batch
     devices = sampler.model.mesh.size if sampler.model.mesh is not None else 1

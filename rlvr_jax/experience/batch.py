@@ -23,7 +23,7 @@ ROUNDING = 1e-6
 
 
 def decided(grades: Sequence[Grade]) -> np.ndarray:
-    """Whether each grade has an outcome, bool [B]."""
+    """Whether each grade has an outcome (is not ungraded), bool [B]."""
     return np.array([grade.outcome is not None for grade in grades], bool)
 
 
@@ -41,14 +41,14 @@ class Batch:
     Rows of a group are consecutive; every process has all rows.
 
     Fields:
-      rollouts: their `group` numbers the groups.
-      requests: request of each row.
-      grades: of each row; empty before grading.
-      further: batches with advantages that are trained on after this one, in updates of their own.
+      rollouts: numbers of the rows; `group` numbers the groups.
+      requests: the request of each row.
+      grades: the grade of each row; empty before grading.
+      further: batches with advantages that are trained after this one, each in separate updates.
       tokenizer: decodes tokens; None where no part reads text.
       brought: grades by an environment, with None for rows that the verifier grades. Empty: the
         verifier grades all rows.
-      sample_seconds, verify_seconds: wall times of a sampled batch.
+      sample_seconds, verify_seconds: wall times of a sampled batch, in seconds.
     """
 
     rollouts: Rollouts
@@ -70,7 +70,7 @@ class Batch:
 
     @property
     def responses(self) -> list[Response]:
-        """All responses as text; decoded at each access, as a process reads its own rows only."""
+        """All responses as text; decoded at each access, as a process only reads its own rows."""
         return responses(self.tokenizer, self.rollouts)
 
     @property
@@ -103,13 +103,13 @@ class Batch:
         return self.take(np.unique(self.last_of_trace))
 
     def outcomes(self) -> np.ndarray:
-        """Outcomes of the responses, [G, N]; NaN if ungraded, and after the end of a group."""
+        """Outcomes of the responses, [G, N]; NaN if ungraded, and beyond the rows of a group."""
         answers = self.answers
         known = np.where(answers.decided, answers.rollouts.outcome, np.nan)
         return answers.by_group(known, np.nan)
 
     def by_group(self, values: np.ndarray, filling: Any) -> np.ndarray:
-        """Numbers of rows [B] as [G, N], filled up after the end of a group."""
+        """Numbers of rows [B] as [G, N]; `filling` is beyond the rows of a group."""
         most = max(map(len, self.groups), default=0)
         table = np.full((len(self.groups), most), filling, np.asarray(values).dtype)
         for place, rows in zip(table, self.groups, strict=True):
@@ -123,7 +123,7 @@ class Batch:
         ]
 
     def take(self, rows: np.ndarray) -> Batch:
-        """These rows, in this order, with unchanged numbers of their groups."""
+        """These rows, in this order; the numbers of their groups do not change."""
         rows = np.asarray(rows, int)
         return Batch(
             jax.tree.map(lambda x: x[rows], self.rollouts),
@@ -149,7 +149,7 @@ class Batch:
     def rewarded(self, reward: Any) -> Batch:
         """The rows with other rewards, [B]; grades do not change.
 
-        A row that is ungraded, or whose reward is NaN, has the reward 0 and is not valid.
+        An ungraded row, or one whose reward is NaN, gets the reward 0 and is not valid.
         """
         valid = self.decided & ~np.isnan(reward)
         known = np.where(valid, reward, 0).astype(self.rollouts.reward.dtype)
@@ -171,10 +171,10 @@ class Batch:
 
         Args:
           groups: bool [G].
-          sampled: sampled groups, one for each True, in order.
+          sampled: the new groups, in order, one for each True of `groups`.
           place: "replace" the rows, "append" to them, or "prepend".
         Raises:
-          ValueError: another number of groups, or another place.
+          ValueError: the number of groups differs, or the place is unknown.
         """
         if place not in ("replace", "append", "prepend"):
             raise ValueError(
@@ -183,7 +183,7 @@ class Batch:
         wanted = np.flatnonzero(groups)
         if len(wanted) != len(sampled.groups):
             raise ValueError(
-                f"with_groups: drawn must have {len(wanted)} groups, got {len(sampled.groups)}"
+                f"with_groups: sampled must have {len(wanted)} groups, got {len(sampled.groups)}"
             )
         new = dict(zip(wanted.tolist(), sampled.groups, strict=True))
         both = concatenate([self, sampled])
@@ -198,7 +198,7 @@ class Batch:
         return taken.with_rollouts(group=np.array(group, np.int32)).renumbered()
 
     def renumbered(self) -> Batch:
-        """The batch with new numbers of groups and rows; a row without its parent has none."""
+        """The batch with new numbers of groups and rows; parents that it lacks become -1."""
         sizes = [len(rows) for rows in self.groups]
         return self.with_rollouts(
             group=np.repeat(np.arange(len(sizes), dtype=np.int32), sizes),
@@ -210,7 +210,7 @@ class Batch:
 def concatenate(parts: Sequence[Batch]) -> Batch:
     """One batch of several, with new numbers of rows, groups and traces, in order.
 
-    Optional records that one part lacks are filled with 0 there (False, ungraded).
+    Optional records that one of the batches lacks are filled with 0 (False, ungraded) there.
     """
     if len(parts) == 1:
         return parts[0]
@@ -248,7 +248,7 @@ def _parents(rollouts: Rollouts) -> np.ndarray:
 
 
 def _with_own_traces(parts: Sequence[Rollouts]) -> list[Rollouts]:
-    """Records in which no two parts have a trace of the same number."""
+    """Records in which the numbers of traces differ between the batches."""
     found, start = [], 0
     for part in parts:
         if (trace := part.records.get("trace")) is not None:
@@ -260,7 +260,7 @@ def _with_own_traces(parts: Sequence[Rollouts]) -> list[Rollouts]:
 
 
 def _joined(parts: Sequence[Rollouts]) -> Rollouts:
-    """Rows of several records; shorter prompts and other texts are padded."""
+    """Rows of several records; shorter prompts and second prompts are padded."""
     known = {}
     for name in dict.fromkeys(name for part in parts for name in part.arrays):
         axes, missing = kind_and_axes(name)[1], missing_number(name)
@@ -271,7 +271,7 @@ def _joined(parts: Sequence[Rollouts]) -> Rollouts:
             else array
             for part in parts
         ]
-        # The prompt's own width, as a part without this record may have the longest prompt.
+        # The prompt's width, because a batch without this record may have the longest prompt.
         of = [part.prompt_tokens for part in parts] if axes[1:2] == ("P",) else arrays
         if axes[1:2] and axes[1] in PADDED_AXES:
             width = max(array.shape[1] for array in of)
@@ -291,10 +291,10 @@ GroupTest = Callable[[np.ndarray], np.ndarray]
 def by_trace(
     parts: Sequence[Batch], traces: np.ndarray, requests: Sequence[SampleRequest]
 ) -> Batch:
-    """The chunks of each response in order, responses in the order of the requests.
+    """The segments of each response in order, responses in the order of the requests.
 
     Args:
-      traces: number of the response of each row of the parts.
+      traces: number of the response, for each row of the parts.
     """
     order = np.argsort(traces, kind="stable")
     trace = traces[order].astype(np.int32)

@@ -1,10 +1,10 @@
 """The chain of parts that makes a batch.
 
-    curriculum → draw → stages                     before the update
-    observe of every part, with all that was seen  after it
+    curriculum → draw → stages                          before the update
+    observe of every part, with all batches of the step  after the update
 
-Parts are pure functions of their state, the step and their inputs. State is keyed by the part's
-name, so that checkpoints stay valid when a part is inserted.
+Parts are pure functions of their state, the step and their inputs. State is stored by the part's
+name, so checkpoints stay valid when a part is inserted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,12 +34,12 @@ class Collected:
     """The experience of a step.
 
     Fields:
-      batch: for training.
+      batch: the batch for training.
       state: of the parts, before they observe.
-      seen: all graded batches of the step, in order, before any filter; rated prompts are batches
-        of their own.
+      seen: all graded batches of the step, in order, before any filter; groups that only rate
+        prompts are separate batches.
       metrics: of the parts, and counts: sampled_tokens (all generated tokens), given_tokens (given
-        first tokens of responses) and scored_tokens (of rows that parts had scored).
+        first tokens of responses) and scored_tokens (of rows that parts let the actor score).
     """
 
     batch: Batch
@@ -93,31 +93,31 @@ class Experience(Part):
 
     @property
     def rounds(self) -> int:
-        """Batches of prompts that a step may request at most."""
+        """Largest number of prompt batches that a step may request."""
         return 1 + sum(stage.rounds for stage in self.stages.values())
 
     def graded(self, task: Task) -> Task:
-        """The task with the rewards that stages add to its grades, before its own.
+        """The task whose first rewards are those that stages add to its grades.
 
         Raises:
-          ValueError: a name of the task's own rewards, or of two stages.
+          ValueError: a stage adds a reward with the name of another reward.
         """
         more = [name for stage in self.stages.values() for name in stage.rewards]
         every = [*more, *task.rewards]
         if taken := sorted({name for name in more if every.count(name) > 1}):
             raise ValueError(
-                f"experience: rewards of stages must have names of their own on task {task.name!r},"
-                f" got {taken} twice"
+                f"experience: rewards of stages must have different names from each other and from"
+                f" those of task {task.name!r}, got {taken} twice"
             )
         return replace(task, rewards=every) if more else task
 
     def verified(self, task: Task) -> Task:
-        """The task of `graded` with the rewards of its own verifier only."""
+        """The task of `graded`, with the rewards of the original verifier only."""
         more = {name for stage in self.stages.values() for name in stage.rewards}
         return replace(task, rewards=[name for name in task.rewards if name not in more])
 
     def initial_samples(self, samples: int) -> int:
-        """Rollouts of a group that are sampled first, for a number of trained ones."""
+        """Rollouts of a group that are sampled first, by the number of trained rollouts."""
         for stage in reversed(tuple(self.stages.values())):
             samples = stage.size(samples)
         return samples
@@ -146,9 +146,9 @@ class Experience(Part):
 
         Args:
           state: of `init` or the last `observe`.
-          setting: as for `init`.
+          setting: the run context, as for `init`.
         Raises:
-          ValueError: no request by the curricula, or no row by a stage.
+          ValueError: the curricula return no request, or a stage returns no row.
         """
         return _Step(self, actor, dict(state), step, setting).run()
 
@@ -158,6 +158,7 @@ class Experience(Part):
         """The state after a step, and metrics.
 
         Args:
+          collected: the result of `collect`.
           learned: the trained batch with its old log-probs.
         """
         state, metrics = dict(collected.state), {}
@@ -190,13 +191,13 @@ def experience(
     """Composes parts into an experience.
 
     Args:
-      curriculum: one, or several: the first picks prompts, the others change their requests. None:
-        shuffled epochs over the task's train prompts.
+      curriculum: one, or several: the first one picks prompts, the others change its requests.
+        None: shuffled epochs over the task's train prompts.
       draw: None: plain sampling.
       stages: act on the sampled batch, in order.
     Raises:
-      ValueError: an object that is not a part; a stage with `by_row` after a draw with `splits`, or
-        with `counts` after a draw with `fewer`.
+      ValueError: an object that is not a part; a stage with `by_row` after a draw with `splits`; a
+        stage with `counts` after a draw with `fewer`.
     """
     curricula = [curriculum] if isinstance(curriculum, Curriculum) else list(curriculum or ())
     for stage in stages:
@@ -248,7 +249,7 @@ class _Step:
         return Collected(batch, self.state, self.seen, self.metrics)
 
     def _staged(self, name: str, stage: Stage, batch: Batch) -> Batch:
-        # A stage that adds to grades sees the verifier's only; otherwise it would call itself.
+        # A stage that adds to grades sees only the verifier's; otherwise it would call itself.
         actor, more = (self.actor, _no_more) if stage.at_grading else (self.of_stages, self.more)
         key = _key(self.setting, name, self.step)
         return self._applied(
@@ -269,7 +270,7 @@ class _Step:
         return batch
 
     def _propose(self) -> list[SampleRequest]:
-        """The requests of a round for training; ratings are sampled and graded here."""
+        """The requests of a round for training; requests that only rate are sampled here."""
         requests: list[SampleRequest] = []
         for name, one in self.chain.curricula.items():
             key = _key(self.setting, name, self.step)
@@ -288,13 +289,13 @@ class _Step:
         return [request for request in requests if not request.rating]
 
     def draw(self, requests: Sequence[SampleRequest], key: jax.Array) -> Batch:
-        """Responses by the recipe's own draw."""
+        """Responses by the chain's draw."""
         turn = StepContext(self.step, key, self.setting, _no_more)
         return self._applied(*self.chain.draw, requests, self.actor, turn)
 
     def grade(self, batch: Batch) -> Batch:
-        """The batch with grades, rows of a trace with that of its last one. Observers see it unless
-        another policy wrote all of it."""
+        """The batch with grades; all rows of a trace have the grade of its last row. Observers see
+        the batch unless another policy wrote all of it."""
         graded = grade_answers(self.actor.grade, batch)
         for name, stage in self.chain.stages.items():
             if stage.at_grading:

@@ -1,7 +1,7 @@
 """Choosing one of N responses at test time, by scores other than the verifier's.
 
-`Recorder` records the responses of an evaluation with scores; `chosen_rates` measures how often the
-chosen response is correct, by rule and number of responses.
+`Recorder` stores the responses of an evaluation with their scores. `chosen_rates` computes how
+often the chosen response is correct, by rule and number of responses.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,10 +27,10 @@ from rlvr_jax.types import Rollouts, is_correct
 from rlvr_jax.types.hyperparameters import Positive
 
 Score = Callable[[Batch], tuple[np.ndarray, float]]
-"""(responses) -> a score of each in [0, 1], NaN without one; and the tokens that scoring took."""
+"""(responses) -> a score of each in [0, 1], NaN without one; and the number of scored tokens."""
 
 MOST_ROWS = 8192
-"""Responses that a rule reads at once: ids of clusters are products of their numbers."""
+"""Responses that a rule reads at once: cluster ids are products of their numbers."""
 
 RULES: dict[str, Callable[..., Any]] = {
     "majority": vote_count,
@@ -45,11 +45,11 @@ class Answered(NamedTuple):
     """Responses to P prompts.
 
     Fields:
-      correct: bool [P, N], correct by the task's verifier.
+      correct: bool [P, N], whether the task's verifier calls them correct.
       answer: int [P, N], class of the final answer among those of its prompt; negative: none.
       score: [P, N], 0 without a score.
       unscored: number of responses without a score.
-      tokens: that scoring took.
+      tokens: number of tokens that scoring used.
     """
 
     correct: np.ndarray
@@ -63,8 +63,8 @@ class Recorder:
     """Scores each response of an evaluation once, call by call.
 
     Args:
-      answer: the responses of a call.
-      score: of responses.
+      answer: computes the responses of a call.
+      score: scores responses.
     """
 
     def __init__(self, answer: Answer, score: Score):
@@ -73,7 +73,7 @@ class Recorder:
         self.tokens: float = 0.0
 
     def __call__(self, indices: np.ndarray, key: jax.Array, first_sample: np.ndarray) -> Batch:
-        """The responses of a call; padding was recorded before."""
+        """The responses of a call; prompts that pad the call are recorded only once."""
         batch = self._answer(indices, key, first_sample)
         new, places = [], []
         for rows, index, first in zip(batch.groups, indices, first_sample, strict=True):
@@ -91,7 +91,7 @@ class Recorder:
         return batch
 
     def answered(self) -> Answered:
-        """All recorded responses, prompts by number."""
+        """All recorded responses, in the order of the prompts' numbers."""
         table = [
             [record for first in sorted(own) for record in own[first]]
             for _, own in sorted(self._known.items())
@@ -120,22 +120,22 @@ def sizes_up_to(samples: int) -> list[int]:
 def chosen_rates(
     answered: Answered, rules: Sequence[str], strength: float = 0.1
 ) -> dict[str, dict[int, np.ndarray]]:
-    """Fraction of sets of n responses whose chosen one is correct, [P], by rule and n.
+    """Fraction of sets of n responses whose chosen response is correct, [P], by rule and n.
 
-    The responses to a prompt are split into as many sets of n as possible. A set without a final
-    answer is incorrect if the rule compares answers.
+    The responses to a prompt are split into as many sets of n as possible. For rules that compare
+    answers, a set without a final answer is incorrect.
 
     Args:
-      rules: of `RULES`.
-      strength: of the lower bound.
+      rules: names in `RULES`.
+      strength: α of the lower bound.
     Raises:
-      ValueError: another rule.
+      ValueError: an unknown rule.
     """
     prompts, samples = answered.correct.shape
     found: dict[str, dict[int, np.ndarray]] = {}
     for name in rules:
         if name not in RULES:
-            raise ValueError(f"choose must be among {', '.join(RULES)}, got {name!r}")
+            raise ValueError(f"--choose must be among {', '.join(RULES)}, got {name!r}")
         rule = lower_bound(strength) if name == "lower_bound" else RULES[name]
         parsed = name != "best_of_n"
         found[name] = {
@@ -165,18 +165,18 @@ def _rates(answered: Answered, n: int, rule, parsed: bool) -> np.ndarray:
 
 
 def by_likelihood(batch: Batch) -> tuple[np.ndarray, float]:
-    """The geometric mean of the probabilities of a response's tokens when they were sampled."""
+    """The geometric mean of the probabilities with which a response's tokens were sampled."""
     rollouts = batch.rollouts
     count = np.maximum(rollouts.mask.sum(axis=1), 1)
     return np.exp(np.where(rollouts.mask, rollouts.behaviour_logp, 0).sum(axis=1) / count), 0.0
 
 
 def by_judge(asked: Judge, actor: Actor, key: jax.Array, sampling: Mapping[str, Any]) -> Score:
-    """The mean of a judge's numbers, NaN without any.
+    """The mean of a judge's numbers; NaN without any number.
 
     Args:
-      asked: the judge; without its own call it is the policy of `actor`.
-      key, sampling: of its replies.
+      asked: the judge; without a `call` it is the policy of `actor`.
+      key, sampling: random key and sampler settings of its replies.
     """
 
     def score(batch):
@@ -196,10 +196,10 @@ def by_verdict(
     """p(yes) / (p(yes) + p(no)) of a policy after each response; 0 for truncated ones.
 
     Args:
-      actor: with the same tokens.
-      model, params: of the policy.
-      question: after a response.
-      answers: yes and no, texts of one token each.
+      actor: an actor with the tokens of the policy.
+      model, params: the policy.
+      question: text after a response.
+      answers: "yes" and "no", texts of one token each.
     Source: RL^V, https://arxiv.org/abs/2505.04842.
     """
     verdict_logp = _program(verdicts, model)
@@ -220,10 +220,10 @@ def by_implicit_reward(
     """σ(β Σ log π / π_ref) of a reward model that is a policy, and its reference.
 
     Args:
-      reward, reference: with the tokens of the responses.
+      reward, reference: models that read the tokens of the responses.
       scale: β.
     Raises:
-      ValueError: a scale that is not positive.
+      ValueError: the scale is not positive.
     Source: https://github.com/PRIME-RL/ImplicitPRM.
     """
     check_each(Positive, "by_implicit_reward", scale=scale)
@@ -243,7 +243,7 @@ def by_implicit_reward(
 
 
 def _program(function: Callable[..., jax.Array], model: Model) -> Callable[..., jax.Array]:
-    """A function of (model, weights, rollouts), compiled for the model."""
+    """The function of (model, weights, rollouts), compiled for the model."""
     options = products.compiler_options(model.config.compute_dtype)
     return jax.jit(partial(function, model), compiler_options=options)
 

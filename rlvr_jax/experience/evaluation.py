@@ -27,8 +27,8 @@ Answer = Callable[[np.ndarray, jax.Array, np.ndarray], Batch]
 
 KS = (1, 8, 32)
 LEAST_TURNS, MOST_TURNS = 8, 32
-"""Rows of an evaluation per row that is computed at once. Below the first number, the run's
-sampler is used; above the second, several calls. Chosen, not measured."""
+"""Bounds of (rows of an evaluation) / (rows computed at once). Below the first one the sampler of
+the run is used, above the second one several calls. Chosen, not measured."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Evaluation:
       n: samples per prompt.
       prompts: positions in the test split.
       correct, ungraded: numbers of correct and ungraded samples of each prompt.
-      weights: of the prompts in a mean over all of them; they sum to 1.
+      weights: weights of the prompts in a mean over all of them; their sum is 1.
     """
 
     metrics: dict[str, float]
@@ -61,7 +61,7 @@ def held_out_indices(task: Task, count: int) -> np.ndarray:
     The choice does not depend on the seed, so runs can be compared prompt by prompt.
 
     Raises:
-      ValueError: a mixture without a kind of the test prompts.
+      ValueError: the mixture has no kind of the test prompts.
     """
     members: dict[str, list[int]] = {}
     for index, prompt in enumerate(task.test):
@@ -72,7 +72,7 @@ def held_out_indices(task: Task, count: int) -> np.ndarray:
     chosen, before = [], 0.0
     for number, (kind, rows) in enumerate(members.items()):
         order = np.random.default_rng([0, number]).permutation(rows)
-        # Differences of rounded sums add up to `count`.
+        # Differences of rounded sums, so that the total is `count`.
         after = before + count * fractions[kind]
         chosen.extend(order[: round(after) - round(before)])
         before = after
@@ -80,7 +80,7 @@ def held_out_indices(task: Task, count: int) -> np.ndarray:
 
 
 def _fractions(kinds: Sequence[str], mixture: Mapping[str, float], place: str) -> dict[str, float]:
-    """Fractions of the kinds of test prompts: of the mixture, otherwise of these prompts."""
+    """Fractions of the kinds of test prompts: those of the mixture, else those of these prompts."""
     counts = Counter(kinds)
     weights = {kind: mixture.get(kind, 0.0) for kind in counts} if mixture else counts
     total = sum(weights.values())
@@ -93,7 +93,7 @@ def _fractions(kinds: Sequence[str], mixture: Mapping[str, float], place: str) -
 
 
 def prompt_weights(task: Task, indices: np.ndarray) -> np.ndarray:
-    """Weights of the test prompts at `indices` in a mean, [P]; they sum to 1.
+    """Weights of the test prompts at `indices` in a mean, [P]; their sum is 1.
 
     Kinds have the fractions of the task's mixture.
 
@@ -119,15 +119,15 @@ def evaluation_sampler(
 ) -> Sampler:
     """The sampler for evaluations, with continuous batching of many more rows than fit at once.
 
-    A finished row is replaced by the next one, whereas the run's sampler waits for the longest; the
-    prompt of several responses is computed once. The run's sampler is used for evaluations of few
-    rows, with several sampling batches (memory is short), and on a mesh that is not split by data.
+    It replaces a finished row by the next one, while the run's sampler waits for the longest row,
+    and computes the prompt of several responses once. The run's sampler is used in three cases: few
+    rows, several sampling batches (memory is short), a mesh that is not split by data.
 
     Args:
       sampler: the run's.
-      prompts, samples: of an evaluation.
-      sampling_batches: sampling batches of a step.
-      mesh_given: the user chose the devices that sample.
+      prompts, samples: numbers of prompts, and of samples per prompt, of an evaluation.
+      sampling_batches: number of sampling batches of a step.
+      mesh_given: whether the user chose the devices that sample.
     """
     mesh = sampler.model.mesh
     if sampling_batches > 1 or mesh.shape["data"] < mesh.size:
@@ -164,16 +164,20 @@ def evaluate(
     """Pass rates and entropy on held-out prompts, with the sampler's compiled function.
 
     Args:
-      params: as the sampler reads them.
+      sampler: samples the responses.
+      params: weights in the form that the sampler reads.
+      table: the test prompts as tokens.
+      indices: positions of the evaluated prompts in the table.
       samples: rollouts per prompt; rounded up to whole calls of the sampler.
+      key: random key, the same throughout a run.
       kl: mean log-ratio of rollouts to the initial policy, for the first call.
-      answer: the responses of a call; None: by the sampler.
+      answer: computes the responses of a call; None: the sampler.
     Returns:
-      Its metrics include: held_out/n (samples per prompt), held_out/pass@k, held_out/<kind>/pass@k,
-      held_out/entropy (nats per token), held_out/truncated_fraction, held_out/verifier_no_verdict
-      (number of ungraded responses, which are not correct), held_out/info/<name>,
-      held_out/<kind>/info/<name> and, with `kl`, held_out/kl_to_start/k1 (nats per token). Kinds
-      have the fractions of the task's mixture in pass@k and info of all prompts.
+      The evaluation. Its metrics include held_out/n (samples per prompt), held_out/pass@k,
+      held_out/entropy (nats per token), held_out/truncated_fraction, held_out/info/<name> and
+      held_out/verifier_no_verdict (number of ungraded responses, which count as incorrect). Also
+      held_out/<kind>/pass@k, held_out/<kind>/info/<name> and, with `kl`, held_out/kl_to_start/k1
+      (nats per token). Kinds have the fractions of the task's mixture in numbers of all prompts.
     Raises:
       ValueError: as `held_out_indices`.
     """
@@ -251,11 +255,11 @@ def answered(
 def answered_by(
     draw: Draw, state: Any, actor: RunActor, table: PromptTable, setting: RunInfo, step: int
 ) -> Answer:
-    """Graded responses by a draw that belongs to the policy, the last row of each.
+    """Graded responses by a draw that belongs to the policy; the last row of each response.
 
     Args:
-      state: of the draw; it does not change.
-      actor: with the unchanged prompts of `table`.
+      state: state of the draw; it does not change.
+      actor: an actor with the unchanged prompts of `table`.
     """
     samples = actor.sampler.samples
 
@@ -273,7 +277,7 @@ def answered_by(
 
 
 def _splits(kinds: np.ndarray, mixture: Mapping[str, float]) -> Iterator[tuple[str, np.ndarray]]:
-    """The whole set and, if there are several, each kind, with weights of the prompts of sum 1.
+    """The whole set and, if there are several kinds, each kind, with weights of sum 1.
 
     In the whole set, kinds have the fractions of the mixture.
     """

@@ -1,4 +1,4 @@
-"""Rows of tokens that were not sampled: given responses, and given beginnings of responses."""
+"""Rows of tokens that were not sampled: given responses, and given first tokens of responses."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -33,8 +33,8 @@ def rows_of_responses(
     """Rollouts of unscored responses of at most `response_tokens` tokens, none truncated.
 
     Args:
-      prompt_tokens, prompt_length, group, temperature: of the rows.
-      responses: tokens of the rows.
+      prompt_tokens, prompt_length, group, temperature: fields of the rows.
+      responses: tokens of each row.
     """
     count = len(responses)
     length = np.array(list(map(len, responses)), np.int32)
@@ -72,7 +72,7 @@ def behind_given(
     trained: np.ndarray,
     response_tokens: int,
 ) -> Rollouts:
-    """Rollouts whose responses begin with tokens that the sampler had at the end of the prompt.
+    """Rollouts whose responses begin with tokens that the sampler read as the prompt's end.
 
     Args:
       sampled: sampled rows, whose prompts end with the given tokens.
@@ -99,7 +99,7 @@ def behind_given(
         **known
         | {
             "mask": known["mask"] | (front & np.asarray(trained)[:, None]),
-            # Scores of given tokens on the mask also need the temperature.
+            # Scores of given tokens on the mask also require a temperature.
             "temperature": np.where(inside, known["temperature"], sampled.temperature[:, :1]),
             "origin": np.where(front, np.int32(GIVEN), origin),
             "prompt_tokens": prompt_tokens,

@@ -17,10 +17,10 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 def grade(task: Task, batch: Batch) -> Batch:
-    """The batch with the verifier's grades; every process grades a part of the rows.
+    """The batch with the verifier's grades; every process grades some of the rows.
 
     Raises:
-      GradingError: a verifier that fails; a reward or outcome that is not finite.
+      GradingError: the verifier fails, or a reward or outcome is not finite.
     """
     started = time.perf_counter()
     rollouts, prompts = batch.rollouts, batch.prompts
@@ -40,7 +40,7 @@ def grade_answers(verify: Callable[[Batch], Batch], batch: Batch) -> Batch:
     """The batch with grades; only the last row of a trace is graded, for all its rows.
 
     Args:
-      verify: (batch) -> the batch with grades, such as an actor's `grade`; it does not get rows
+      verify: (batch) -> the batch with grades, such as an actor's `grade`. It does not get rows
         whose grades are in `Batch.brought`.
     """
     if batch.brought:
@@ -55,7 +55,7 @@ def grade_answers(verify: Callable[[Batch], Batch], batch: Batch) -> Batch:
 
 
 def _with_brought(verify: Callable[[Batch], Batch], batch: Batch) -> Batch:
-    """The batch with the grades of `Batch.brought`, and the verifier's for the other rows."""
+    """The batch with the grades of `Batch.brought`, and the verifier's grades of the other rows."""
     grades, seconds = list(batch.brought), 0.0
     plain = replace(batch, brought=())
     missing = np.array([grade is None for grade in grades])
@@ -70,10 +70,10 @@ def _with_brought(verify: Callable[[Batch], Batch], batch: Batch) -> Batch:
 def _check_numbers(
     task: Task, prompts: Sequence[Prompt], texts: Sequence[Response], grades: Sequence[Grade]
 ) -> None:
-    """Refuses rewards that are not finite.
+    """Raises if a reward is not finite.
 
     Raises:
-      GradingError: names the response.
+      GradingError: names prompt and response.
     """
     for prompt, text, grade in zip(prompts, texts, grades, strict=True):
         if grade.outcome is not None and not abs(grade.reward) <= LARGEST:
@@ -83,8 +83,8 @@ def _check_numbers(
             )
 
 
-def reported_numbers(grades: Sequence[Grade]) -> dict[str, np.ndarray]:
-    """The info of grades by name, grade by grade: 0 for a missing number, NaN if ungraded."""
+def numbers_told(grades: Sequence[Grade]) -> dict[str, np.ndarray]:
+    """The numbers in the info of grades, by name: 0 for a missing number, NaN if ungraded."""
     names = sorted({name for grade in grades for name in grade.info})
     missing = [np.nan if grade.outcome is None else 0.0 for grade in grades]
     return {
@@ -94,15 +94,15 @@ def reported_numbers(grades: Sequence[Grade]) -> dict[str, np.ndarray]:
 
 
 def unsaid(task: Task) -> dict[str, float]:
-    """The info of a grade that is only an outcome: NaN for the task's other rewards."""
+    """The info of a grade without numbers: NaN for the task's rewards except the outcome."""
     return {name: float("nan") for name in task.rewards if name != "outcome"}
 
 
 def check_grades_suffice(task: Task, objective: Objective, method: str) -> None:
-    """Refuses a method that reads numbers which the task's grades do not have.
+    """Raises if a method reads numbers that the task's grades do not have.
 
     Raises:
-      ValueError: `with_grades` could not fill a record of the objective, or the objective is for
+      ValueError: `with_grades` cannot fill a record of the objective, or the objective is for
         another number of rewards.
     """
     for need, given, where in (
@@ -111,7 +111,7 @@ def check_grades_suffice(task: Task, objective: Objective, method: str) -> None:
     ):
         if need in objective.reads and not given:
             raise ValueError(
-                f"method {method!r} reads {need}, which task {task.name!r} does not give"
+                f"method {method!r} reads {need}, which task {task.name!r} does not have"
                 f" ({where} is {given!r})"
             )
     wanted = dict(objective.records).get("component_rewards", len(task.rewards))
@@ -123,7 +123,7 @@ def check_grades_suffice(task: Task, objective: Objective, method: str) -> None:
 
 
 def check_task(label: str, needs: Collection[str], task: Task) -> None:
-    """Refuses a task without the fields that a part reads ("answers", "score_steps")."""
+    """Raises if a task has not the fields that a part reads ("answers", "score_steps")."""
     for need in sorted({*needs} - {"rewards"}):
         if not getattr(task, need):
             raise ValueError(f"{label}: task must have Task.{need}, got {task.name!r} without it")
@@ -132,10 +132,10 @@ def check_task(label: str, needs: Collection[str], task: Task) -> None:
 def with_grades(batch: Batch, task: Task, needs: Collection[str]) -> Batch:
     """The same batch with the records of grades in `needs`: `answer`, `component_rewards`.
 
-    A response without an answer has a negative class of its own.
+    Responses without an answer get a negative class, each another one.
 
     Raises:
-      ValueError: a grade without one of the task's rewards, or with one that is infinite.
+      ValueError: a grade lacks one of the task's rewards, or has an infinite one.
     """
     grades, known = batch.grades, {}
     if "answer" in needs:
@@ -159,7 +159,7 @@ def component_rewards(batch: Batch, task: Task) -> np.ndarray:
     """The rewards of `Task.rewards` of each row, [B, K]; NaN if ungraded.
 
     Raises:
-      ValueError: a grade without one of the task's rewards, or with one that is infinite.
+      ValueError: a grade lacks one of the task's rewards, or has an infinite one.
     """
     unknown = dict.fromkeys(task.rewards, np.nan)
     earned = [

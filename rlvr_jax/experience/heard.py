@@ -10,18 +10,18 @@ from rlvr_jax.tasks import Comparison
 from rlvr_jax.types import replace
 
 MOST = 8
-"""Comparisons that are recorded per response."""
+"""Largest number of comparisons that are recorded per response."""
 
 RESPONSE, WORDS = 200, 400
-"""Characters that are recorded of the other response, and of the judge's text."""
+"""Largest number of recorded characters of the other response, and of the judge's text."""
 
 
 class Heard(NamedTuple):
-    """The reply of a judge to two responses.
+    """The reply of a judge that compared two responses.
 
     Fields:
-      rows: of a batch, in the order in which they were shown.
-      scores: of the two, in that order; None if they could not be read.
+      rows: rows of the two responses in a batch, in the order in which they were shown.
+      scores: scores of the two, in that order; None if they could not be read.
       words: text of the reply; "" without a reply.
     """
 
@@ -31,7 +31,7 @@ class Heard(NamedTuple):
 
 
 def with_heard(batch: Batch, heard: Sequence[Heard]) -> Batch:
-    """The batch with the first comparisons of each response, shortened, in `Grade.compared`."""
+    """The batch with each response's first comparisons, shortened, in `Grade.compared`."""
     with_words = [one for one in heard if one.words]
     if not with_words:
         return batch

@@ -1,4 +1,4 @@
-"""Insights that are stored across problems, and retrieved by their words."""
+"""A memory of insights across problems, retrieved by the words of a query."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rlvr_jax.types.hyperparameters import NonNegativeInt
 class Insights:
     """Texts by their unique number; every change returns a new record.
 
-    Store only insights, never solutions, if it is carried from train to held-out problems.
+    If the record is used from train to held-out problems, store only insights, never solutions.
 
     Fields:
       texts: by number.
       next_id: number of the next text.
-    Source: Empirical-MCTS's memory (the rule of retrieval is ours).
+    Source: Empirical-MCTS's memory (the retrieval rule is ours).
     """
 
     texts: Mapping[int, str] = field(default_factory=dict)
@@ -60,12 +60,12 @@ class Insights:
         return replace(self, texts={n: old for n, old in self.texts.items() if n != number})
 
     def retrieve(self, query: str, most: int) -> list[int]:
-        """Numbers of at most `most` texts with words of a query, the most similar first.
+        """Numbers of the texts that share words with a query, the most similar first.
 
-        Similarity is Jaccard's, of lower-case words; ties go to the lower number.
+        Similarity is the Jaccard index of the lower-case words. Ties go to the lower number.
 
         Raises:
-          ValueError: most below 0.
+          ValueError: most (the largest number of texts) is negative.
         """
         check_each(NonNegativeInt, "retrieve", most=most)
         wanted = _words(query)

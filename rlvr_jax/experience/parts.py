@@ -26,16 +26,16 @@ class RunInfo:
     """The run context of parts.
 
     Fields:
-      task: its train prompts are trained on.
-      prompts, samples: groups of a step, and trained rollouts of each.
+      task: the task whose train prompts are trained on.
+      prompts, samples: groups of a step, and trained rollouts of each group.
       initial_samples: rollouts of each group that are sampled first; stages make the others.
       response_tokens: budget of a response (T).
-      seed: of all randomness.
-      steps: of the run.
-      rounds: batches of prompts that a step may request at most.
-      vocabulary: size of the policy's; 0: unknown.
-      width: of its hidden states; 0: unknown.
-      reply_log: log of the replies of environments; None: without a log.
+      seed: the seed of all randomness.
+      steps: number of steps of the run.
+      rounds: largest number of prompt batches that a step may request.
+      vocabulary: size of the policy's vocabulary; 0: unknown.
+      width: size of its hidden states; 0: unknown.
+      reply_log: log of the replies of environments; None: no log.
     """
 
     task: Task
@@ -51,7 +51,7 @@ class RunInfo:
     reply_log: ReplyLog | None = None
 
     def sampler_key(self, step: int) -> jax.Array:
-        """The key of a step's first responses, also of prompts of its later rounds."""
+        """The key of a step's first responses, also for prompts of its later rounds."""
         return named_key(self.seed, "sampler", step)
 
 
@@ -59,12 +59,13 @@ class StepContext(NamedTuple):
     """The step context of a call of a part.
 
     Fields:
-      step: of the run, from 0.
-      key: of jax.random, by (seed, part, step); all randomness comes from it.
-      setting: of the run.
-      more: (prompts) -> as many further requests of the curriculum, of later rounds of the step;
-        fewer when the rounds are used up. Raises ValueError where no part may request any.
-      round: of the step, in `propose`.
+      step: step of the run, from 0.
+      key: key of jax.random, from (seed, part, step); all randomness comes from it.
+      setting: run context.
+      more: (prompts) -> up to as many further requests of the curriculum, in later rounds of the
+        step. There are fewer when the rounds are used up. Raises ValueError for other parts than
+        stages.
+      round: round of the step, in `propose`.
     """
 
     step: int
@@ -74,23 +75,23 @@ class StepContext(NamedTuple):
     round: int = 0
 
     def random(self) -> np.random.Generator:
-        """A generator of numpy that is seeded by the key: each call returns an equal one."""
+        """A numpy generator seeded by the key: each call returns an equal generator."""
         return np.random.default_rng(np.asarray(jax.random.key_data(self.key)).tolist())
 
 
 class Written(NamedTuple):
-    """A free text of a policy, without the stop token, and the number of its generated tokens."""
+    """A sampled text that is not a response to a prompt (no stop token), and its token count."""
 
     text: str
     tokens: int
 
 
 class Actor(Protocol):
-    """The current policy; parts use nothing else.
+    """The current policy, as parts use it.
 
-    `RunActor` is the in-process sampler, scorer and verifier of a run. An actor may also be a page
-    of numpy, or a third-party engine: any object with these methods. A subclass that lacks one
-    cannot be made.
+    `RunActor` has the sampler, scorer and verifier of a run. Any object with these methods can be
+    an actor: a page of numpy, or a third-party engine. A subclass that lacks a method cannot be
+    instantiated.
     """
 
     @abstractmethod
@@ -104,10 +105,10 @@ class Actor(Protocol):
         """Samples the responses to all requests, group by group, in the order of the requests.
 
         Args:
-          key: of the part and step; a row's key also depends on round, number and sample.
-          sampling: settings of the sampler that replace the run's. Also "stops": texts; a response
-            pauses at the token with which it contains one; and "record_top": number of most
-            probable tokens that are recorded with each generated one.
+          key: key of the part and step; a row's key also depends on round, number and sample.
+          sampling: settings of the sampler that replace the run's, and two more. "stops": texts; a
+            response pauses at the token that completes one. "record_top": number of most probable
+            tokens that are recorded with each generated token.
           constants: inputs of a logits processor, traced.
         """
         ...
@@ -116,8 +117,8 @@ class Actor(Protocol):
     def written(
         self, requests: Sequence[SampleRequest], responses: Sequence[Sequence[int]]
     ) -> Batch:
-        """Rows of given responses as if they were sampled now, masked to their ends, with log-probs
-        and entropies of 0.
+        """Rows of given responses as if they were sampled now, on the mask up to their ends.
+        Log-probs and entropies are 0.
 
         Args:
           responses: tokens, group by group, for each request as many as its samples.
@@ -135,9 +136,10 @@ class Actor(Protocol):
         "teacher".
 
         Args:
-          needs: of "logp" and "entropy" [B, T]; "all_logp", log-probs of the vocabulary [B, T, V];
-            "mean_hidden", the mean last hidden state over the mask [B, D]; "max_id", the most
-            probable token int [B, T]; and "verdict_logp" [B, K] for rows with a question.
+          needs: names of statistics: "logp" and "entropy" [B, T]; "all_logp" [B, T, V], log-probs
+            of the vocabulary. "mean_hidden" [B, D], the mean last hidden state over the mask;
+            "max_id", the most probable token, int [B, T]; "verdict_logp" [B, K], for rows with a
+            question.
         """
         ...
 
@@ -158,9 +160,9 @@ class Actor(Protocol):
 
         Args:
           chats: messages, each {"role": …, "content": …}; the last one is the user's.
-          key: of the part and step; a reply depends on it, the chat and the attempt.
+          key: key of the part and step; a reply depends on it, the chat and the attempt.
           attempts: number of the attempt at each chat.
-          sampling: as for `draw`; and "tokens", largest size of a reply; without: a response's.
+          sampling: as for `draw`, and "tokens", the largest size of a reply (else a response's).
         Returns:
           None for a chat that leaves no positions for a reply.
         """
@@ -208,15 +210,15 @@ class Curriculum(Part):
       propose: (requests, state, turn) -> requests. The first curriculum of a chain gets none and
         picks `setting.prompts` prompts; later ones set views, temperatures and levels.
       init: (setting) -> state, a pytree of numpy arrays of constant shapes.
-      observe: (state, turn, seen, learned) -> (state, metrics), after the updates. `seen` are all
-        graded batches of the step, before any filter; `learned` is the trained one.
+      observe: (state, turn, seen, learned) -> (state, metrics), after the updates. `seen` has all
+        graded batches of the step, before any filter; `learned` is the trained batch.
       at_evaluation: (state, found) -> state, after the held-out metrics; None: not called.
-      events: (state, step) -> actions before the step, of "restart" (the initial weights), "reset"
-        (the optimizer) and "refresh" (the current weights become the reference of a KL).
+      events: (state, step) -> actions before the step. "restart" loads the initial weights, "reset"
+        resets the optimizer, "refresh" makes the current weights the reference of a KL.
       reads: fields of prompts that it reads, in addition to those of its views.
-      views: that it may show.
+      views: views that it may show.
       writes: records of `Rollouts` that its requests fill ("cell").
-      refreshes: its events may have "refresh", so that a run has a reference of its own.
+      refreshes: its events may have "refresh", so the run has a separate reference.
     """
 
     propose: Callable[[list[SampleRequest], Any, StepContext], list[SampleRequest]]
@@ -237,14 +239,14 @@ class Draw(Part):
     Fields:
       apply: (requests, actor, state, turn) -> (batch, state, metrics).
       init, observe, reads, views: as in `Curriculum`.
-      sampling: settings of the sampler that it prescribes, for the whole run.
-      of_policy: it belongs to the policy, so that evaluations also use it (chunks, turns);
-        otherwise to training only (processors, drafts).
+      sampling: settings of the sampler that it prescribes for the whole run.
+      of_policy: it belongs to the policy, so evaluations also use it (segments, turns). Otherwise
+        only training uses it (processors, drafts).
       evaluation: with `of_policy`, a draw without state that evaluations use instead; None: itself.
-      most: most rows that it returns, as a multiple of the requested ones.
+      most: largest number of returned rows, as a multiple of the requested ones.
       splits: a response may be several rows (record `trace`).
-      environment: replies to the policy in the middle of a response; "task": that of the task. Its
-        messages at the start of an episode precede each prompt.
+      environment: replies to the policy within a response; "task": that of the task. Its messages
+        at the start of an episode precede each prompt.
       writes: records of `Rollouts` that it fills, for the objective.
       fewer: it may return fewer rows than requested.
     """
@@ -271,19 +273,19 @@ class Stage(Part):
     Fields:
       apply: (batch, actor, state, turn) -> (batch, state, metrics).
       init, observe, reads, views: as in `Curriculum`.
-      size: rollouts of a group after the stage -> before it, such as 16 -> 4 where each of four is
-        branched three times.
-      rounds: batches of further prompts that it requests at most.
+      size: (rollouts of a group after the stage) -> rollouts before it. For example 16 -> 4 if each
+        of four is branched three times.
+      rounds: largest number of further prompt batches that it requests.
       writes: records of `Rollouts` that it fills, for the objective.
-      most: most rows after it, as a multiple of those before.
-      updates: batches of `Batch.further` that it adds at most.
+      most: largest number of rows after it, as a multiple of the rows before it.
+      updates: largest number of batches that it adds to `Batch.further`.
       by_row: each row must be a whole response, so a draw that splits responses is refused.
       counts: groups must have all requested rows, so a draw that may return fewer is refused.
-      at_grading: it adds to the grades of all that is graded in the step, at that time and not in
-        its place in the order. Its metrics are counts, which are summed. Its actor samples without
-        the chain's draw, and returns the verifier's grades only.
-      rewards: names of numbers that it adds to grades, further rewards of the task.
-      of_task: fields of `Task` that it reads, of "answers", "rewards" and "score_steps".
+      at_grading: it adds to all grades of the step when they are made, not at its place in the
+        order. Its metrics are counts, which are summed. Its actor samples without the chain's draw,
+        and returns only the verifier's grades.
+      rewards: names of numbers that it adds to grades: further rewards of the task.
+      of_task: fields of `Task` that it reads, among "answers", "rewards" and "score_steps".
     """
 
     apply: Callable[[Batch, Actor, Any, StepContext], tuple[Batch, Any, Metrics]]

@@ -1,4 +1,4 @@
-"""Between text and tokens: a task's prompts as arrays, and responses as text."""
+"""From text to tokens and back: a task's prompts as arrays, and responses as text."""
 
 import hashlib
 import re
@@ -16,17 +16,17 @@ from rlvr_jax.tasks.base import AFTER
 from rlvr_jax.types import Rollouts
 
 LEAST_OPENING = 16
-"""Smallest opening with a pass of its own through the layers. Chosen, not measured: a pass reads
-all weights, and SmolLM2's 28 tokens save a twentieth of a call of the sampler."""
+"""Smallest opening that is computed in a separate pass. Chosen, not measured: a pass reads all
+weights, and SmolLM2's 28 tokens save a twentieth of a call of the sampler."""
 
 TAIL = 32
-"""Tokens of a prompt's end that verifiers see."""
+"""Number of last prompt tokens that verifiers see."""
 
 _MOST_TOKENS = 16
 _REASONING = ("reasoning_content", "reasoning", "thinking")
 _NOW = re.compile(r"""strftime_now\(\s*(['"])(.*?)\1\s*\)""")
 _TODAY = datetime(2024, 7, 26)
-"""The date in templates that show today's, so that runs can be repeated: Llama 3.2's default."""
+"""The date in templates that show today's date, so that runs are reproducible: Llama 3.2's."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class PromptTable:
     tokenizer: Any = None
 
     def has(self, number: int, prompt: Prompt) -> bool:
-        """Whether the table has this prompt at this position."""
+        """Whether this prompt is at this position of the table."""
         return number < len(self.prompts) and self.prompts[number] is prompt
 
     def encode(self, text: str, messages: Sequence[Mapping[str, str]] = ()) -> list[int]:
@@ -55,7 +55,7 @@ class PromptTable:
         return _encoded(known, [text], [messages])[0]
 
     def widened(self, width: int) -> "PromptTable":
-        """The table with as many places for tokens."""
+        """The table padded to a number of tokens."""
         missing = width - self.tokens.shape[1]
         return replace(self, tokens=np.pad(self.tokens, ((0, 0), (0, missing))))
 
@@ -91,13 +91,14 @@ def encode_prompts(
     second beginning of sequence.
 
     Args:
-      budget: longest allowed prompt; 0: that of the longest prompt.
+      tokenizer: a tokenizer of transformers.
+      budget: longest allowed prompt (tokens); 0: the length of the longest prompt.
       where: name of the split, for errors.
-      shown: text of each prompt; None: its own.
+      shown: text of each prompt; None: the prompt's `text`.
     Raises:
-      ValueError: a prompt is empty, or longer than the budget; messages without a chat template; a
-        chat template that refuses a chat, is invalid, or leaves out a message; a special token in a
-        text for a chat template.
+      ValueError: a prompt is empty or too long; messages without a chat template; a special token
+        in a text for a chat template; a template that is invalid, refuses a chat, or leaves out a
+        message.
     """
     shown = [prompt.text for prompt in prompts] if shown is None else shown
     rows = _encoded(tokenizer, shown, [prompt.messages for prompt in prompts])
@@ -107,7 +108,7 @@ def encode_prompts(
         raise ValueError(f"{where} prompts must have tokens, got {shown[shortest]!r}")
     if budget and length[longest] > budget:
         raise ValueError(
-            f"prompt_tokens must be at least {length[longest]} for the longest {where} prompt,"
+            f"--prompt-tokens must be at least {length[longest]} for the longest {where} prompt,"
             f" got {budget}: {shown[longest][:80]!r}"
         )
     tokens = np.zeros((len(rows), budget or int(length.max())), np.int32)
@@ -117,13 +118,13 @@ def encode_prompts(
 
 
 def prompt_lengths(tokenizer: Any, prompts: Sequence[Prompt]) -> list[int]:
-    """The number of tokens of each prompt, by `encode_prompts`."""
+    """The number of tokens of each prompt, as `encode_prompts` counts them."""
     texts = [prompt.text for prompt in prompts]
     return list(map(len, _encoded(tokenizer, texts, [prompt.messages for prompt in prompts])))
 
 
 def encode_text(tokenizer: Any, text: str) -> list[int]:
-    """The tokens of a text, without a template and special tokens."""
+    """The tokens of a text, without a template and without special tokens."""
     return _tokenized(tokenizer, [text])[0]
 
 
@@ -133,10 +134,10 @@ def stop_tokens(
     """The tokens that end a response: first the tokenizer's end of sequence, then others.
 
     Args:
-      more: such as those of a model (`Model.stop_tokens`).
-      texts: of one token each.
+      more: further tokens, such as those of a model (`Model.stop_tokens`).
+      texts: further texts of one token each.
     Raises:
-      ValueError: a text that is not one token; the sampler compares tokens, not texts.
+      ValueError: a text is not one token; the sampler compares tokens, not texts.
     """
     ids = [tokenizer.eos_token_id, *more]
     for text in texts:
@@ -144,7 +145,7 @@ def stop_tokens(
         if len(own) != 1:
             parts = [tokenizer.decode([index]) for index in own]
             raise ValueError(
-                f"stop must be texts of one token each, got {text!r}, which is {parts}"
+                f"--stop must be texts of one token each, got {text!r}, which is {parts}"
             )
         ids += own
     return tuple(dict.fromkeys(ids))
@@ -174,14 +175,14 @@ def _encoded(
         if tokenizer.bos_token and text.startswith(tokenizer.bos_token):
             rows.append(whole)
             continue
-        # The tokenizer's end of a text is not part of a question.
+        # The end of sequence that a tokenizer adds is not part of a question.
         ended = ids[-1:] == [tokenizer.eos_token_id] and ids[-len(whole) :] != whole
         rows.append(ids[:-1] if ended else ids)
     return rows
 
 
 def _warn_of_reasoning(messages: Sequence[Sequence[Mapping[str, Any]]], shown: Sequence[str]):
-    """Counts prompts whose template omits reasoning of earlier turns, as many templates do."""
+    """Warns of prompts whose template omits reasoning of earlier turns, as many templates do."""
     reasoning = [
         [turn[name] for turn in own for name in _REASONING if turn.get(name)] for own in messages
     ]
@@ -192,21 +193,21 @@ def _warn_of_reasoning(messages: Sequence[Sequence[Mapping[str, Any]]], shown: S
     ]
     if lost:
         warnings.warn(
-            f"{len(lost)} of {sum(map(bool, reasoning))} prompts with reasoning in earlier messages"
-            f" are shown without some of it, as the tokenizer's chat template leaves it out; the"
-            f" first: {shown[lost[0]][:80]!r}",
+            f"the tokenizer's chat template leaves out reasoning of earlier messages in {len(lost)}"
+            f" of {sum(map(bool, reasoning))} prompts that have some; the first:"
+            f" {shown[lost[0]][:80]!r}",
             stacklevel=4,
         )
 
 
 def _tokenized(tokenizer: Any, texts: Sequence[str], special: bool = False) -> list[list[int]]:
-    """The tokens of all texts, in one call: 20,000 prompts of SmolLM2 take 2.9 s instead of 4.7."""
+    """The tokens of all texts, in one call: 2.9 s for 20,000 prompts of SmolLM2, not 4.7 s."""
     return tokenizer(list(texts), add_special_tokens=special)["input_ids"] if len(texts) else []
 
 
 def as_words(tokenizer: Any, text: str) -> str:
-    """Text of a model or a tool for a chat template: special tokens get a blank after their first
-    character, so that they do not separate turns. Without a template the text is unchanged."""
+    """Text of a model or a tool in a form for a chat template: special tokens get a blank after
+    their first character, so they do not end turns. Without a template the text does not change."""
     templated = getattr(tokenizer, "chat_template", None)
     for token in tokenizer.all_special_tokens if templated else ():
         text = text.replace(token, f"{token[0]} {token[1:]}")
@@ -214,7 +215,7 @@ def as_words(tokenizer: Any, text: str) -> str:
 
 
 def _by_template(tokenizer: Any, text: str, messages: Sequence[Mapping[str, Any]]) -> str:
-    """A question in its chat by the chat template, and the beginning of the response."""
+    """A question with its messages in the chat template, and the beginning of the response."""
     prompt = Prompt(text, messages=messages)
     chat = prompt.chat[:-1] if prompt.prefill else prompt.chat
     for turn in prompt.chat:
@@ -232,7 +233,7 @@ def _by_template(tokenizer: Any, text: str, messages: Sequence[Mapping[str, Any]
     shown = of_tools or _rendered(tokenizer, chat)
     lost = _lost(wanted, shown)
     if lost is not None:
-        # Some templates need the content of a message in parts.
+        # Some templates require the content of a message as a list of parts.
         parts = [{**t, "content": [{"type": "text", "text": t["content"]}]} for t in chat]
         in_parts = _rendered(tokenizer, parts)
         if _lost(wanted, in_parts) is not None:
@@ -245,11 +246,11 @@ def _by_template(tokenizer: Any, text: str, messages: Sequence[Mapping[str, Any]
         if name not in shown:
             raise ValueError(
                 f"the tokenizer's chat template must show calls of tools in messages, got"
-                f" {shown[:200]!r} for a call of {name!r}; leave these rows out, or write the calls"
+                f" {shown[:200]!r} for a call of {name!r}. Leave these rows out, or write the calls"
                 " into the messages' content"
             )
     added = prompt.prefill.strip()
-    # A template may add the same beginning, such as <think>.
+    # A template may already add the beginning, such as <think>.
     return shown if added and shown.rstrip().endswith(added) else shown + prompt.prefill
 
 
@@ -259,7 +260,7 @@ def _lost(turns: Sequence[Mapping[str, Any]], shown: str) -> Mapping[str, Any] |
 
 
 def continued(prompt: Prompt, response: Response) -> Response:
-    """A response with the beginning that its prompt gives, for the verifier."""
+    """A response after the beginning that its prompt prescribes, for the verifier."""
     prefill, tail = prompt.prefill, response.prompt_tail
     if not prefill:
         return response
@@ -268,7 +269,7 @@ def continued(prompt: Prompt, response: Response) -> Response:
 
 
 def _of_tools(tokenizer: Any, chat: Sequence[Mapping[str, Any]]) -> str:
-    """A chat as text in which the template explains the tools; "" if it does not explain them, or
+    """A chat as text in which the template explains the tools; "" if it does not explain them or
     explains another form of calls."""
     described = next((turn for turn in chat if "tools" in turn), None)
     if described is None:
@@ -290,7 +291,7 @@ def _rendered(
     Args:
       known: JSON schemas of tools.
     Raises:
-      ValueError: the template refuses it.
+      ValueError: the template refuses the chat.
     """
     given = dict(
         tokenize=False,
@@ -329,12 +330,12 @@ def tokens_fingerprint(tables: Sequence[PromptTable]) -> str:
 
 
 def check_embedded(table: PromptTable, rows: int) -> None:
-    """Refuses prompts with an id, such as that of a special token, that the model does not embed.
+    """Raises if a prompt has an id that the model does not embed, such as that of a special token.
 
     Args:
-      rows: of the model's embedding.
+      rows: number of rows of the model's embedding.
     Raises:
-      ValueError: an id of at least `rows`.
+      ValueError: an id is not below `rows`.
     """
     largest = table.tokens.max(axis=1)
     worst = int(largest.argmax())
@@ -346,12 +347,12 @@ def check_embedded(table: PromptTable, rows: int) -> None:
 
 
 def check_readable(table: PromptTable, shown: Sequence[str], where: str) -> None:
-    """Refuses texts with words that the tokenizer replaces by its token of unknown words.
+    """Raises if a text has words that the tokenizer replaces by its token of unknown words.
 
     Args:
-      table: of the texts `shown`.
+      table: the tokens of the texts `shown`.
     Raises:
-      ValueError: names the words, the first prompt with one and the number of such prompts.
+      ValueError: names the words, the first prompt with one, and the number of such prompts.
     """
     known, unknown = table.tokenizer, getattr(table.tokenizer, "unk_token_id", None)
     if unknown is None:
@@ -366,9 +367,9 @@ def check_readable(table: PromptTable, shown: Sequence[str], where: str) -> None
         words = [word for word in text.split() if unknown_words(known, encode_text(known, word))]
         raise ValueError(
             f"{where} prompts must have words that the policy's tokenizer knows, got"
-            f" {', '.join(map(repr, dict.fromkeys(words[:3]))) or 'others'} in {text[:120]!r},"
-            f" the first of {len(rows)} such prompts of {len(shown)}; use a policy with another"
-            " tokenizer, or leave these prompts out"
+            f" {', '.join(map(repr, dict.fromkeys(words[:3]))) or 'others'} in {text[:120]!r}."
+            f" This is the first of {len(rows)} such prompts of {len(shown)}. Use a policy with"
+            " another tokenizer, or leave these prompts out"
         )
 
 
@@ -381,7 +382,7 @@ def unknown_words(tokenizer: Any, tokens: Sequence[int]) -> int:
 def shared_opening(tables: Sequence[PromptTable]) -> int:
     """The number of first tokens common to all prompts, such as a template's system message.
 
-    It is below the length of the shortest prompt, and 0 instead of less than `LEAST_OPENING`.
+    It is below the length of the shortest prompt, and 0 if it would be below `LEAST_OPENING`.
     """
     first = tables[0].tokens[0]
     opening = min(int(table.length.min()) for table in tables) - 1

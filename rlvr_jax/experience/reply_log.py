@@ -9,15 +9,15 @@ from typing import Any
 class ReplyLog:
     """Replies by (step, key), in memory and in a file of JSON lines.
 
-    A reply may depend on the clock (a time-out) or on another system (a search). The log has the
-    steps since the last checkpoint: a run that is killed in the middle of a step samples it again
-    and gets the same replies.
+    A reply may depend on the clock (a time limit) or on another system (a search). The log has the
+    steps since the last checkpoint. A run that is killed within a step samples the step again and
+    reads the same replies.
 
     Args:
       path: of the file; None: only in memory.
       writes: False on processes that only read it.
     Raises:
-      ValueError: an invalid complete line; an incomplete last line is ignored.
+      ValueError: a complete line is invalid. An incomplete last line is ignored.
     """
 
     def __init__(self, path: Path | None = None, writes: bool = True):
@@ -34,7 +34,7 @@ class ReplyLog:
         return known and known[1]
 
     def store(self, step: int, replies: Mapping[str, Mapping[str, Any]]) -> None:
-        """Logs replies of a step by their keys, on disk when this returns.
+        """Stores replies of a step by their keys; they are on disk when this returns.
 
         Args:
           replies: JSON values.
@@ -46,7 +46,7 @@ class ReplyLog:
                 file.writelines(self._line(key, step, reply) for key, reply in new.items())
 
     def forget(self, step: int) -> None:
-        """Removes replies of steps before `step`, at which a resumed run begins at the earliest."""
+        """Removes replies of steps before `step`, the earliest step at which a run may resume."""
         later = {key: known for key, known in self._known.items() if known[0] >= step}
         if len(later) < len(self._known):
             self._known = later

@@ -12,13 +12,13 @@ from rlvr_jax.types.parts import Part
 
 
 class Shown(NamedTuple):
-    """The text that the policy sees of a prompt, and the beginning of its response.
+    """The text of a prompt that the policy sees, and the beginning of its response.
 
     Fields:
-      text: instead of the prompt's own text.
+      text: replaces the prompt's `text`.
       opening: text that begins the response; graded with it, and part of its token budget.
-      trained: the opening is trained like sampled tokens.
-      fraction: of the opening's tokens that are given, from the first one on; rounded.
+      trained: whether the opening is trained like sampled tokens.
+      fraction: fraction of the opening's tokens that are given, from the first one on; rounded.
     """
 
     text: str
@@ -44,8 +44,8 @@ class View(Part):
       show: (prompt, task) -> `Shown`, pure.
       reads: fields of the prompts that it reads in addition to their text ("solution", "hints").
       fraction: fraction of a worked solution that it reveals.
-      responses: number of responses that it shows, each of a response's budget at most; a run
-        reserves positions for them before it reads weights.
+      responses: number of responses that it shows, each at most as long as a response's budget. A
+        run reserves positions for them before it reads weights.
     """
 
     show: Callable[[Prompt, Task], Shown]
@@ -67,23 +67,23 @@ PLAIN = View(plain)
 class SampleRequest:
     """A request for responses to one prompt, which form a group.
 
-    A response is sampled with a random key of (seed, part, step, round, number, sample), and does
+    A response is sampled with a random key of (seed, part, step, round, number, sample). It does
     not depend on other requests.
 
     Fields:
-      prompt: answered and graded.
+      prompt: the prompt that is answered and graded.
       number: position in `task.train`, or a later number for prompts that a run makes.
-      samples: responses.
-      view: how it is shown.
-      round: of the step; further prompts of a step have later ones.
-      first_sample: number of the first sample, for a prompt that is sampled again under one key.
+      samples: number of responses.
+      view: how the prompt is shown.
+      round: round of the step; further prompts of a step have later rounds.
+      first_sample: number of the first sample, for a prompt that is sampled again with one key.
       temperature: of the sampler; None: the run's.
-      rating: sampled, graded and counted, but not trained; under a key of its own.
+      rating: sampled, graded and counted, but not trained; sampled with a separate key.
       cell: label of its rows (role, domain); -1: none.
       given: first tokens of every response, neither sampled nor trained.
-      unanswered: number of the last given tokens that belong to the current turn; a stop text may
+      unanswered: how many of the last given tokens belong to the current turn; a stop text may
         begin in them.
-      limit: tokens that are sampled at most, for a response in segments; None: the rest of the
+      limit: largest number of sampled tokens, for a response in segments; None: the rest of the
         budget.
       prefix: [E, D], vectors before the prompt in every response; None: none.
     """
@@ -116,7 +116,7 @@ def shows_nothing(request: SampleRequest, task: Task) -> bool:
 
 
 def numbered_answers(requests: Sequence[SampleRequest]) -> list[tuple[SampleRequest, int]]:
-    """The request of each response, and the response's number among those to the prompt."""
+    """The request of each response, and the response's number among those to its prompt."""
     found, before = [], Counter[int]()
     for request in requests:
         first = request.first_sample + before[request.number]

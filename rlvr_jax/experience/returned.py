@@ -12,10 +12,10 @@ OF_APPLY = "batch", "state", "metrics"
 
 
 def answer_of(what: str, answer: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
-    """The values that a part returned, if they are as many as `names`.
+    """The values that a part returned, if their number is that of `names`.
 
     Raises:
-      ValueError: another number of values, or metrics that are not numbers by name.
+      ValueError: there are more or fewer values, or the metrics are not numbers by name.
     """
     wanted = f"{what} must return ({', '.join(names)})"
     if not isinstance(answer, tuple) or len(answer) != len(names):
@@ -39,7 +39,7 @@ def _is_number(value: Any) -> bool:
 
 
 def check_batch(label: str, batch: Any, graded: bool = True) -> None:
-    """Raises ValueError unless `batch` is a batch of as many requests (and grades) as rows."""
+    """Raises ValueError unless `batch` is a batch with one request (and grade) for each row."""
     if not isinstance(batch, Batch):
         raise ValueError(f"{label}: apply must return a Batch first, got {type(batch).__name__}")
     rows = len(batch.rollouts.group)

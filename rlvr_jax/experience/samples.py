@@ -1,4 +1,4 @@
-"""Responses of a batch as rows of JSON, for a person to read: docs/run_directory.md, samples/."""
+"""Responses of a batch as JSON rows for people to read; see docs/run_directory.md, samples/."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,15 +14,15 @@ from rlvr_jax.tasks import Response
 def sample_rows(
     batch: Batch, records: Mapping[str, np.ndarray], step: int, count: int
 ) -> list[dict[str, Any]]:
-    """Responses of a step with their tokens: the first one of each of the first groups.
+    """Responses of a step with their tokens: the first response of each of the first groups.
 
     Args:
-      records: of the learner, [B, T] each.
-      count: groups at most.
+      records: records of the learner, [B, T] each.
+      count: largest number of groups.
     """
     rows = np.array([rows[0] for rows in batch.groups][:count], int)
     known = _known_records(batch, records)
-    # What an answer goes on from in another row ends with no stop token.
+    # A row that another row of its response continues ends without a stop token.
     goes_on = batch.last_of_trace != np.arange(len(batch))
     shown = batch.rollouts.replace(truncated=batch.rollouts.truncated | goes_on)
     texts = responses(batch.tokenizer, jax.tree.map(lambda x: x[rows], shown))
@@ -45,8 +45,8 @@ def sample_rows(
 
 
 def _known_records(batch: Batch, records: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The records of a step with `entropy` and `logp` of tokens that it does not learn from, as
-    those of truncated responses: the sampler's records, NaN for a token that was not sampled.
+    """The records of a step, with the sampler's `entropy` and `logp` for tokens that are not
+    trained, such as those of truncated responses; NaN for tokens that were not sampled.
     """
     rollouts = batch.rollouts.only_valid()
     sampled = np.ones(rollouts.tokens.shape, bool)
@@ -62,8 +62,8 @@ def _known_records(batch: Batch, records: Mapping[str, np.ndarray]) -> dict[str,
 
 
 def sample_row(batch: Batch, row: int, response: Response, tokenizer: Any) -> dict[str, Any]:
-    """Stored values of a response besides the numbers of its tokens, as JSON; with the turn
-    and origin of each token where they are known."""
+    """Stored values of a response besides its tokens' numbers, as JSON; with the turn and origin of
+    each token where they are known."""
     grade = batch.grades[row]
     length = int(batch.rollouts.length[row])
     written = {

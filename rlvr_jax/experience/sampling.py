@@ -1,4 +1,4 @@
-"""Sampling rollouts with compiled functions of fixed shapes, from prompts to host arrays."""
+"""Sampling of rollouts with compiled functions of fixed shape, from prompts to host arrays."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,11 +18,11 @@ class Sampler:
     """Samples groups of responses with one compiled function of fixed shape.
 
     Fields:
-      num_prompts, samples: of a batch: prompts × samples rows.
+      num_prompts, samples: prompts of a batch, and samples of each: num_prompts × samples rows.
       sampling_batch: prompts, and samples of each, in one call; divisors of the above.
-      opening: number of first tokens common to the prompts of all tables.
-      at_once: rows of a sampling batch that are computed at the same time, see `sample`; None: all.
-      record_top: number of most probable tokens that are recorded with each generated one.
+      opening: number of first tokens that the prompts of all tables have in common.
+      at_once: rows of a sampling batch that are computed simultaneously, see `sample`; None: all.
+      record_top: number of most probable tokens that are recorded with each generated token.
     """
 
     model: Model
@@ -39,11 +39,11 @@ class Sampler:
     record_top: int = 0
 
     def cache_bytes(self, prompt_tokens: int) -> int:
-        """Bytes on each device of the keys and values that are stored per sampling batch.
+        """Bytes per device of the keys and values that a sampling batch stores.
 
         Args:
-          prompt_tokens: width of the prompts, each of which is stored once for its group, and again
-            for each row that is computed where rows take turns.
+          prompt_tokens: width of the prompts. Each prompt is stored once for its group, and again
+            for each computed row if rows take turns.
         """
         config, (prompts, samples) = self.model.config, self.sampling_batch
         tokens = prompts * (prompt_tokens + samples * self.response_tokens)
@@ -71,14 +71,15 @@ class Sampler:
         """Samples `samples` responses to each of `num_prompts` prompts.
 
         Args:
-          tokens, length: of the prompts, [num_prompts, P] and [num_prompts].
+          params: weights in the form that the sampler reads.
+          tokens, length: prompts [num_prompts, P] and their lengths [num_prompts].
           numbers: identities of the prompts, [num_prompts], for the random keys.
-          first_sample: number of the first sample of each prompt, [num_prompts]. One number: of
-            the first occurrence of each prompt; later occurrences continue its samples.
+          first_sample: number of the first sample of each prompt, [num_prompts]. A single number is
+            for the first occurrence of each prompt; later occurrences continue its samples.
           temperature: of each prompt, [num_prompts]; None: that of `sampling`.
           constants: inputs of the logits processor, for all prompts.
           soft_prompt: vectors before the prompts, [num_prompts, E, D].
-          stop_state: of `sampling.stops` at the end of each prompt, [num_prompts]; None: 0.
+          stop_state: state of `sampling.stops` at the end of each prompt, [num_prompts]; None: 0.
         """
         first = np.asarray(first_sample, np.int32)
         if first.ndim == 0:
@@ -112,8 +113,8 @@ class Sampler:
                     record_top=self.record_top,
                     weight_version=np.asarray(weight_version, np.int32),
                     constants=constants,
-                    # Loading the policy checked prompts and budgets; tokens beyond the budget of
-                    # rows with given tokens are truncated.
+                    # Prompts and budgets are checked at the start of a run; tokens beyond the
+                    # budget of rows with given tokens are truncated.
                     beyond=True,
                 )
                 order.append(places[part, number : number + samples].reshape(-1))

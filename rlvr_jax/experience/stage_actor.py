@@ -1,7 +1,7 @@
-"""The actors that the parts of a chain get around the actor of a run.
+"""The actors that parts of a chain get, around the actor of a run.
 
-CountedActor    counts tokens           the chain's draw, and stages with `at_grading`
-StageActor      draws as the chain does     all other stages
+CountedActor    counts tokens               the chain's draw, and stages with `at_grading`
+StageActor      samples as the chain does   all other stages
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ class CountedActor(Actor):
     """An actor that counts generated, given and scored tokens.
 
     Args:
-      metrics: with "sampled_tokens", "given_tokens" and "scored_tokens", to which it adds.
+      metrics: counts "sampled_tokens", "given_tokens" and "scored_tokens", to which it adds.
     """
 
     def __init__(self, actor: Actor, metrics: dict[str, float]):
@@ -76,7 +76,7 @@ class CountedActor(Actor):
 
 
 class StageActor(CountedActor):
-    """The actor of stages: it samples by the chain's own draw, and observers see its grades.
+    """The actor of stages: it samples by the chain's draw, and observers see its grades.
 
     Args:
       draw: (requests, key) -> responses, counted.
@@ -101,16 +101,16 @@ class StageActor(CountedActor):
         sampling: Mapping[str, Any] | None = None,
         constants: Any = None,
     ) -> Batch:
-        """Responses by the chain's own draw.
+        """Responses by the chain's draw.
 
         Raises:
-          ValueError: sampling or constants, which are the draw's.
+          ValueError: sampling or constants are given, which the draw sets.
         """
         for name, value in (("sampling", sampling), ("constants", constants)):
             if value is not None:
                 raise ValueError(
-                    f"draw: {name} must be None in a stage, for the experience's draw sets it, got"
-                    f" {value!r:.80}; requests may set a temperature and a limit, and a stage with"
+                    f"draw: {name} must be None in a stage, as the experience's draw sets it, got"
+                    f" {value!r:.80}. Requests may set a temperature and a limit, and a stage with"
                     " at_grading samples without the draw"
                 )
         return self._draw(requests, key)

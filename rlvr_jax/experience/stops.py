@@ -1,4 +1,4 @@
-"""Texts at which a response pauses, in the tokens of a tokenizer."""
+"""The search for texts at which a response pauses, in the tokens of a tokenizer."""
 
 import functools
 import json
@@ -9,7 +9,7 @@ from typing import Any
 from rlvr_jax.rollout import Stops, find_stops
 
 _UNKNOWN = "\ufffd"
-_BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")  # a byte where a tokenizer falls back to bytes
+_BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")  # the spelling of a byte with byte fallback
 
 
 @functools.lru_cache(maxsize=16)
@@ -30,8 +30,8 @@ def stops_of(tokenizer: Any, texts: tuple[str, ...], size: int) -> Stops | None:
 def token_bytes(tokenizer: Any) -> tuple[bytes, ...]:
     """The bytes that each token adds in the middle of a text, special tokens included.
 
-    A token that is part of a character has the bytes of that part, which byte-level tokenizers and
-    those with byte fallback spell. Other tokens add the text that is decoded after another token.
+    A token that is part of a character has the bytes of that part; byte-level tokenizers and those
+    with byte fallback spell them. Other tokens add the text that they decode to after a token.
     """
     size = len(tokenizer)
     names = [name or "" for name in tokenizer.convert_ids_to_tokens(list(range(size)))]
@@ -78,8 +78,8 @@ def _decoder(tokenizer: Any) -> set[str]:
 
 
 def _byte_level() -> dict[str, bytes]:
-    """The byte of each letter of a byte-level token: printable ones are equal to their letters, the
-    letters of others follow in order from 256 on."""
+    """The byte of each letter of a byte-level token. Printable bytes equal their letters; the
+    letters of the others are in order from 256 on."""
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in plain]
     pairs = [*zip(plain, plain, strict=True), *zip(others, range(256, 512), strict=False)]

@@ -1,9 +1,9 @@
-"""A store of rows: a ring of fixed capacity in numpy, in the state of a part.
+"""A store of rows in the state of a part: a ring of fixed capacity in numpy.
 
-store = empty_store(64, tokens=((8,), np.int32), number=((), np.int32))
-store = push(store, {"tokens": tokens, "number": numbers}, step)
-rows = taken(store, oldest(store, 4))
-rows, store = pop_oldest(store, 16)
+    store = empty_store(64, tokens=((8,), np.int32), number=((), np.int32))
+    store = push(store, {"tokens": tokens, "number": numbers}, step)
+    rows = taken(store, oldest(store, 4))
+    rows, store = pop_oldest(store, 16)
 
 `empty_replay`, `records_of` and `replayed` store rows that are trained in a later step.
 """
@@ -24,12 +24,12 @@ Rows = Mapping[str, np.ndarray]
 
 
 class Store(NamedTuple):
-    """Rows in a ring; in a full one, a new row replaces the oldest.
+    """Rows in a ring. If it is full, a new row replaces the oldest one.
 
     Fields:
       rows: by name, [capacity, …].
-      step: int32 [capacity], when the row was pushed.
-      first: int32 [], place of the oldest row.
+      step: int32 [capacity], step in which the row was pushed.
+      first: int32 [], position of the oldest row.
       held: int32 [], number of rows.
     """
 
@@ -47,10 +47,10 @@ def empty_store(capacity: int, **fields: tuple[Sequence[int], type]) -> Store:
     """A store without rows.
 
     Args:
-      capacity: rows at most, at least 1.
-      fields: by name, shape and dtype of a row.
+      capacity: largest number of rows, at least 1.
+      fields: shape and dtype of a row, by name.
     Raises:
-      ValueError: no capacity.
+      ValueError: capacity is below 1.
     """
     check_each(Count, "empty_store", capacity=capacity)
     rows = {name: np.zeros((capacity, *shape), kind) for name, (shape, kind) in fields.items()}
@@ -58,12 +58,12 @@ def empty_store(capacity: int, **fields: tuple[Sequence[int], type]) -> Store:
 
 
 def push(store: Store, rows: Rows, step: int) -> Store:
-    """The store with further rows, in order; if they exceed its capacity, the last ones.
+    """The store with further rows, in order; only the last ones if they exceed its capacity.
 
     Args:
-      rows: [n, …] by the names of the store; they get its dtypes.
+      rows: [n, …] by the names of the store, and cast to its dtypes.
     Raises:
-      ValueError: other names.
+      ValueError: the names are not those of the store.
     """
     if rows.keys() != store.rows.keys():
         raise ValueError(f"push: rows must have {sorted(store.rows)}, got {sorted(rows)}")
@@ -81,7 +81,7 @@ def push(store: Store, rows: Rows, step: int) -> Store:
 
 
 def oldest(store: Store, number: int | None = None) -> np.ndarray:
-    """Places of the oldest rows, in order; None: of all rows."""
+    """Positions of the oldest rows, in order; None: of all rows."""
     held = int(store.held) if number is None else min(number, int(store.held))
     return (int(store.first) + np.arange(held)) % store.capacity
 
@@ -121,8 +121,8 @@ def as_texts(rows: np.ndarray) -> list[str]:
 
 
 def repeatable(batch: Batch, setting: RunInfo) -> np.ndarray:
-    """Rows that the number of their prompt and their tokens determine, bool [B]: responses to
-    unchanged train prompts, without given tokens."""
+    """Rows that can be restored from prompt number and tokens, bool [B]: responses to unchanged
+    train prompts, without given tokens."""
     train = setting.task.train
 
     def plain(request: SampleRequest) -> bool:
@@ -133,10 +133,10 @@ def repeatable(batch: Batch, setting: RunInfo) -> np.ndarray:
 
 
 def rewritten(actor: Actor, task: Task, rows: Rows) -> Batch:
-    """Stored responses as rows of an ungraded batch, each a group of its own.
+    """Stored responses as rows of an ungraded batch, each row a separate group.
 
     Args:
-      rows: with number (of the train prompt), tokens and length.
+      rows: "number" (of the train prompt), "tokens" and "length".
     """
     requests = [SampleRequest(task.train[number], int(number), 1) for number in rows["number"]]
     answers = [ids[:end].tolist() for ids, end in zip(rows["tokens"], rows["length"], strict=True)]
@@ -149,7 +149,7 @@ OTHER = ("tokens", "length", "mask", "truncated", "weight_version")
 
 
 def empty_replay(capacity: int, setting: RunInfo, *more: str) -> Store:
-    """A store without rows, for those of `records_of`.
+    """A store without rows, for rows of `records_of`.
 
     Args:
       more: further records of tokens, such as "advantage".
@@ -169,7 +169,7 @@ def empty_replay(capacity: int, setting: RunInfo, *more: str) -> Store:
 
 
 def records_of(batch: Batch, actor: Actor, *more: str) -> dict[str, np.ndarray]:
-    """The stored values of rows, with log-probs under the weights that sampled them."""
+    """The stored values of rows, with log-probs by the weights that sampled them."""
     batch = batch.with_rollouts(old_logp=actor.score(batch, ["logp"])["logp"])
     names = (*OTHER, *PER_TOKEN, *PER_ROW, *more)
     known = {name: batch.rollouts.get(name) for name in names}

@@ -1,4 +1,4 @@
-"""A chain and the task of a run: prompts that its parts can read, messages of its environment."""
+"""Checks that a chain fits a task: fields of prompts, messages of the environment."""
 
 from collections.abc import Sized
 from typing import Any, Literal
@@ -10,19 +10,19 @@ from rlvr_jax.types import replace
 
 
 def check_prompts_suffice(task: Task, chain: Experience) -> None:
-    """Refuses parts that read a field which the task's prompts lack."""
+    """Raises if a part reads a field that the task's prompts lack."""
     for label, needs in chain.reads.items():
         for need in sorted(needs):
             lacking = next((p for p in task.train if _lacks(getattr(p, need, None))), None)
             if lacking is not None:
                 raise ValueError(
-                    f"{label} reads Prompt.{need}, which a prompt of task {task.name!r} does not"
-                    f" have: {lacking.text[:80]!r}"
+                    f"{label} reads Prompt.{need}, which must be in every prompt of task"
+                    f" {task.name!r}, got none in {lacking.text[:80]!r}"
                 )
 
 
 def _lacks(value: Any) -> bool:
-    """Whether a field of a prompt is not there, or empty; the number 0 is an answer."""
+    """Whether a field of a prompt is missing or empty; the number 0 is a value."""
     return value is None or (isinstance(value, Sized) and not len(value))
 
 
@@ -30,7 +30,7 @@ def with_environment(task: Task, environment: World | Literal["task"] | None) ->
     """The task with the first messages of an environment before each of its prompts.
 
     Args:
-      environment: of a draw; "task": that of the task.
+      environment: the environment of a draw; "task": that of the task.
     """
     world = task.environment if environment == "task" else environment
     if world is None:

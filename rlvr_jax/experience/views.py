@@ -13,8 +13,8 @@ from rlvr_jax.types.parts import part
 
 SOLVED = "\n\nThis is a right answer:\n"
 FAILED = "\n\nThis is a wrong answer:\n"
-# Without it SmolLM2-135M comments on the answer: 0.10 of its responses to hard sums are correct,
-# 0.19 with it, and 0.02 without an answer (48 sums, 8 responses each).
+# Without it SmolLM2-135M comments on the answer. Correct responses to hard sums (48 sums, 8
+# responses each): 0.19 with it, 0.10 without it, and 0.02 without an answer.
 YOUR_TURN = "\n\nNow answer the question yourself."
 NOTE = "\n\nWhat may help:\n"
 SENTENCE = "\n\nThe first part of a solution, which you may use:\n"
@@ -30,7 +30,7 @@ def solution_prefix(prompt: Prompt, fraction: float, characters: bool = False) -
 def _shown(
     prompt: Prompt, by_task: Callable[[Prompt, str], str] | None, text: str, plainly: str
 ) -> Shown:
-    """The prompt with a text in the task's form, or followed by `plainly` if the task has none."""
+    """The prompt with a text in the task's form; if the task has none, the prompt and `plainly`."""
     return Shown(by_task(prompt, text) if by_task is not None else f"{prompt.text}{plainly}")
 
 
@@ -38,10 +38,10 @@ def _shown(
 def hint(fraction: Unit, characters: bool = False) -> View:
     """Shows the first part of the worked solution after the prompt.
 
-    The form is `Task.show_hint`, otherwise a sentence.
+    The form is that of `Task.show_hint`; without it, a sentence introduces the text.
 
     Args:
-      fraction: of the solution, in (0, 1].
+      fraction: fraction of the solution, in (0, 1].
       characters: the end may be inside a word.
     """
 
@@ -57,8 +57,8 @@ def begin_with(fraction: Unit, trained: bool = False, whole_steps: bool = False)
     """Begins the response with the first part of the worked solution.
 
     Args:
-      fraction: of the solution's tokens, their number rounded.
-      trained: train these tokens like sampled ones; otherwise they are context only.
+      fraction: fraction of the solution's tokens; their number is rounded.
+      trained: train these tokens like sampled ones; otherwise they are only context.
       whole_steps: the fraction is of the solution's steps, not of its tokens.
     """
 
@@ -85,7 +85,7 @@ def begin_with_most(trained: bool = False) -> View:
 def with_answer(answer: str) -> View:
     """Shows an answer, called correct, after the prompt that the policy has to answer.
 
-    The form is `Task.show_answer`, otherwise a sentence and a request for an own answer.
+    The form is that of `Task.show_answer`; without it, a sentence and a request for an answer.
     """
     plainly = f"{SOLVED}{answer}{YOUR_TURN}"
     return lambda prompt, task: _shown(prompt, task.show_answer, answer, plainly)
@@ -93,7 +93,7 @@ def with_answer(answer: str) -> View:
 
 @part(fraction=1.0)
 def with_reference() -> View:
-    """Shows the prompt's gold response, or its answer without one, in the form of `with_answer`."""
+    """Shows the prompt's gold response (else its answer), in the form of `with_answer`."""
 
     def show(prompt: Prompt, task: Task) -> Shown:
         answer = str(prompt.answer if prompt.gold is None else prompt.gold)
@@ -113,7 +113,7 @@ def with_two_answers(correct: str, incorrect: str, request: str = "") -> View:
     """Shows a correct and an incorrect answer after the prompt, and a request about them.
 
     If the task has forms for hints and answers, the correct answer is shown as the hint and the
-    incorrect one as the answer, without the request; otherwise both follow sentences.
+    incorrect one as the answer, without the request. Otherwise a sentence introduces each.
     """
 
     def show(prompt: Prompt, task: Task) -> Shown:
@@ -132,7 +132,7 @@ def showing(text: str) -> View:
 
 
 def check_openings(tokenizer: Any, seen: Sequence[Shown], budget: int, where: str) -> None:
-    """Refuses views with which a response would begin with all of its budget."""
+    """Raises if a response would begin with all tokens of its budget in a view."""
     known: dict[tuple[str, float], int] = {}
     for one in seen:
         if (one.opening, one.fraction) not in known:
@@ -143,6 +143,6 @@ def check_openings(tokenizer: Any, seen: Sequence[Shown], budget: int, where: st
         text = seen[lengths.index(max(lengths))].text
         raise ValueError(
             f"{where}: responses must begin with fewer than the {budget} tokens of their budget,"
-            f" got up to {max(lengths)} for {long} of {len(seen)} prompts, such as {text[:80]!r};"
-            " leave these out, or give more --response-tokens"
+            f" got up to {max(lengths)} for {long} of {len(seen)} prompts, such as {text[:80]!r}."
+            " Leave these prompts out, or increase --response-tokens"
         )

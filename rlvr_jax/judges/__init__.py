@@ -1,11 +1,12 @@
 """Judges: models that grade responses which no verifier can grade.
 
-A `Judge` puts texts into a prompt, sends it to a `Call` (a server, the policy itself, another
-folder, a custom function), and reads numbers from the reply. Unreadable and failed replies are not
-verdicts and are counted. A file of the run stores replies and failures (`Replies`), so a resumed
-run gives the same bytes without new requests.
+    judge = Judge(server("model-name"), question(), number(), names=("quality",))
+    verdicts = judge.ask([{"prompt": "Why is …?", "response": "Because …"}], step=0)
 
-This subpackage has no policy and no rows: `experience.judge` judges the rows of a batch.
+A `Judge` puts texts into a prompt, sends it to a `Call`, and reads numbers from the reply. A `Call`
+is a server, the policy, another policy folder, or a custom function. Unreadable and failed replies
+are ungraded and counted. `Replies` stores replies and failures in a file of the run, so a resumed
+run has the same bytes without new requests. `experience.judge` judges the rows of a batch.
 """
 
 from rlvr_jax.judges.calls import Call, Question, Reply, Spending, by_function, one_by_one

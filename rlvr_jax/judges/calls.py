@@ -13,15 +13,15 @@ Message = Mapping[str, str]
 """{"role": "system", "user" or "assistant", "content": text}."""
 
 OVER_BUDGET = "over budget"
-"""The failure of a question that was not sent."""
+"""Failure of a question that was not sent."""
 
 
 class Question(NamedTuple):
-    """A chat and the number of the try.
+    """A chat and the number of the attempt.
 
     Fields:
-      messages: a chat that ends with the user's.
-      attempt: number of the try, from 0; a judge that samples may reply differently to each.
+      messages: a chat that ends with the user's message.
+      attempt: number of the attempt, from 0; a judge that samples may reply differently to each.
     """
 
     messages: tuple[Message, ...]
@@ -32,9 +32,9 @@ class Reply(NamedTuple):
     """A judge's reply or failure.
 
     Fields:
-      text: reply; None if it failed.
+      text: the reply; None if it failed.
       failure: reason, a word or two without an address; "" without a failure.
-      tokens: of prompt and reply, if known.
+      tokens: number of tokens of prompt and reply, if known.
       calls: number of calls, including retries.
     """
 
@@ -46,10 +46,10 @@ class Reply(NamedTuple):
 
 @dataclass
 class Spending:
-    """The rest of a budget, common to all threads.
+    """The remaining budget, common to all threads.
 
     Fields:
-      calls, tokens: that are left; None: without a bound.
+      calls, tokens: numbers that remain; None: unlimited.
     """
 
     calls: int | None = None
@@ -57,7 +57,7 @@ class Spending:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def take(self) -> bool:
-        """Takes one call; False if no call or no token is left."""
+        """Uses one call; returns False if no call or no token remains."""
         with self._lock:
             if (self.tokens is not None and self.tokens <= 0) or self.calls == 0:
                 return False
@@ -66,7 +66,7 @@ class Spending:
             return True
 
     def spend(self, tokens: int) -> None:
-        """Takes tokens, once their number is known."""
+        """Uses tokens, once their number is known."""
         with self._lock:
             if self.tokens is not None:
                 self.tokens -= tokens
@@ -77,11 +77,11 @@ class Call:
     """A source of replies.
 
     Fields:
-      query: (questions, spending) -> a reply to each, in order. It takes each call from the
-        spending, and raises nothing: a question that fails is a `Reply` without text.
+      ask: (questions, spending) -> a reply to each, in order. It takes each call from the spending
+        and never raises: a question that fails has a `Reply` without text.
       identity: model and sampling, without a key. Replies of one identity are interchangeable.
-      together: all processes send all questions together, as they run one compiled function; else
-        one process sends each question.
+      together: whether all processes send all questions together, because they run one compiled
+        function. Otherwise one process sends each question.
     """
 
     query: Callable[[Sequence[Question], Spending], Sequence[Reply]]
@@ -95,8 +95,9 @@ def one_by_one(
     """A call that replies to each question separately, in threads.
 
     Args:
-      reply: replies to one question, in a thread; raises nothing.
-      at_once: threads.
+      reply: replies to one question, in a thread; never raises.
+      identity: as in `Call`.
+      at_once: number of threads.
     """
     check_arguments(one_by_one, {"at_once": at_once})
 
@@ -115,15 +116,15 @@ def by_function(
     at_once: int = 1,
     seconds: Bound | None = None,
 ) -> Call:
-    """A custom function: messages in, text out.
+    """A custom function (messages) -> text as a call.
 
-    An exception or another result is a failure.
+    An exception or a result that is not a text is a failure.
 
     Args:
-      identity: a name that changes when its replies do.
-      at_once: threads that call it at the same time.
-      seconds: time limit, after which a thread of its own runs on until the process ends; None:
-        without a limit.
+      identity: a name that changes when the function's replies do.
+      at_once: number of threads that call it simultaneously.
+      seconds: time limit (seconds), after which the thread continues until the process ends; None:
+        no limit.
     """
     check_arguments(by_function, {"seconds": seconds})
 

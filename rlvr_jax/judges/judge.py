@@ -16,8 +16,8 @@ from rlvr_jax.types.hyperparameters import Count, NonNegativeInt
 
 __all__ = ["Judge", "Verdicts", "alone"]
 
-Query = Callable[[Sequence[Question]], Sequence[Reply]]
-"""(ask, questions) -> replies to all of them, each requested by one process."""
+Ask = Callable[[Sequence[Question]], Sequence[Reply]]
+"""(ask, questions) -> replies to all questions, each requested by one process."""
 
 
 class Verdicts(NamedTuple):
@@ -25,10 +25,10 @@ class Verdicts(NamedTuple):
 
     Fields:
       numbers: [n, K], NaN without a verdict.
-      words: last reply to each text, "" without one.
-      metrics: counts; new replies of the step are counted once.
-    Metrics: judge_asked, judge_no_verdict (texts), judge_unreadable (texts, once for each
-      unreadable try), judge_calls, judge_tokens, judge_failed/<reason> (of new replies).
+      words: last reply to each text; "" without one.
+      metrics: counts of texts: judge_asked, judge_no_verdict, and judge_unreadable (once per
+        unreadable attempt). Counts of the new replies of this step: judge_calls, judge_tokens and
+        judge_failed/<reason>.
     """
 
     numbers: np.ndarray
@@ -43,17 +43,17 @@ def alone(query: Query, questions: Sequence[Question]) -> Sequence[Reply]:
 
 @dataclass(frozen=True)
 class Judge:
-    """Asks for numbers.
+    """Requests numbers from a judge.
 
     Fields:
-      call: source of replies; None: the policy itself, which the caller of `query` sets here.
-      prompt_of: texts by name -> messages; none without a question.
-      parse: reply -> numbers, or None.
-      names: of the numbers, as many as `parse` reads.
-      tries: most questions about one text, while replies fail or are unreadable.
-      most_calls, most_tokens: the budget of the run; None: none.
-      without: each number of a text without a question.
-      replies: earlier replies.
+      call: source of replies; None: the policy, which the caller of `ask` sets here.
+      prompt_of: (texts by name) -> messages; an empty list: no question.
+      parse: (reply) -> numbers, or None.
+      names: names of the numbers that `parse` reads.
+      tries: largest number of questions about one text, if replies fail or are unreadable.
+      most_calls, most_tokens: budget of the run; None: unlimited.
+      without: value of each number for a text without a question.
+      replies: stored replies.
     """
 
     call: Call | None
@@ -73,7 +73,7 @@ class Judge:
         check_arguments(Judge, {name: getattr(self, name) for name in bounded})
 
     def __repr__(self) -> str:
-        """The names of the numbers: labels of a run's parts must not have addresses of servers."""
+        """The names of the numbers: labels of a run's parts must not contain server addresses."""
         return f"Judge({', '.join(self.names)})"
 
     def query(
@@ -83,13 +83,13 @@ class Judge:
         spread: Callable[[Query, Sequence[Question]], Sequence[Reply]] = alone,
         processes: int = 1,
     ) -> Verdicts:
-        """The verdicts on some texts, with one question about equal ones.
+        """The verdicts on some texts; equal texts share one question.
 
         Args:
           texts: arguments of `prompt_of` for each text.
-          step: of the run; replies are known from their step on.
-          spread: divides questions among processes and returns all replies to each.
-          processes: processes that send requests at the same time, for the budget.
+          step: step of the run; replies are known from their step on.
+          spread: divides questions among processes and returns all replies to each process.
+          shares: number of processes that send requests simultaneously, for the budget.
         """
         messages = [tuple(self.prompt_of(**each)) for each in texts]
         numbers = np.full((len(texts), len(self.names)), np.nan)
@@ -124,8 +124,8 @@ class Judge:
         metrics |= {f"judge_failed/{why}": count for why, count in failures.items() if why}
         return Verdicts(numbers, words, {name: float(value) for name, value in metrics.items()})
 
-    def _replies(self, asked, step, spread, processes) -> dict[int, tuple[str, Known]]:
-        """Key and reply of each question by its place; unknown ones are requested."""
+    def _replies(self, asked, step, spread, shares) -> dict[int, tuple[str, Known]]:
+        """Key and reply of each question by its position; unknown replies are requested."""
         if (call := self.call) is None:
             raise ValueError("Judge: call must be a source of replies, got None")
         keys = {place: key_of(call.identity, each) for place, each in asked.items()}

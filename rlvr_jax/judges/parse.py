@@ -1,8 +1,8 @@
-"""Parsers of judges' replies: numbers of the last line that is not empty, or None.
+"""Parsers of judges' replies: the numbers in the last line that is not empty, or None.
 
-An unreadable reply is not a verdict, never a 0: two numbers for one, a number out of range, prose,
-an empty text. Digits are 0 to 9; a dash directly before them is a minus. Lines before the last one
-may be in any language.
+An unreadable reply is ungraded, never 0: two numbers instead of one, a number out of range, prose,
+or an empty text. Digits are 0 to 9; a dash directly before them is a minus. The other lines may be
+in any language.
 """
 
 import re
@@ -12,7 +12,7 @@ from rlvr_jax.types import Criterion
 from rlvr_jax.verifiers.texts.words import last_line
 
 Parse = Callable[[str], "tuple[float, ...] | None"]
-"""(reply) -> numbers, NaN for one that is missing; None: unreadable."""
+"""(reply) -> numbers, NaN for a missing one; None: unreadable."""
 
 _NUMBER = re.compile(r"(?<![0-9.])[-−–]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?!\.?[0-9])")
 _MINUS = str.maketrans("−–", "--")
@@ -28,7 +28,7 @@ def _of_most(most: float) -> re.Pattern[str]:
 
 
 def number(low: float = 0.0, high: float = 10.0) -> Parse:
-    """The one number of the last line, in [low, high]; "7/10" is 7 if 10 is `high`."""
+    """The only number of the last line, in [low, high]; "7/10" is 7 if 10 is `high`."""
     of_most = _of_most(high)
     return _last_numbers("number", 1, low, high, lambda line: of_most.sub("", line))
 
@@ -51,7 +51,7 @@ def _last_numbers(function, count, low, high, cleaned) -> Parse:
 
 
 def yes_or_no() -> Parse:
-    """1 for a last line YES, 0 for NO, in any case, a full stop allowed."""
+    """1 for YES as the last line, 0 for NO, in any case and with or without a full stop."""
 
     def parse(words):
         found = last_line(words).rstrip(".").strip().lower()
@@ -61,9 +61,9 @@ def yes_or_no() -> Parse:
 
 
 def points(rubric: Sequence[Criterion]) -> Parse:
-    """A line "name: number" for each criterion, anywhere; the last one counts.
+    """A line "name: number" for each criterion, anywhere; the last line of a name counts.
 
-    A criterion without a line, or with a number outside [0, maximum], is NaN; None if all are.
+    A criterion without a line, or with a number outside [0, maximum], is NaN; None if all are NaN.
     """
     # Blanks, not ends of lines: the next line is about another criterion.
     lines = [

@@ -42,13 +42,13 @@ def _user(text: str) -> tuple[Message]:
 
 
 def question(template: str = GRADE) -> PromptOf:
-    """A template with names in braces, in one message of the user.
+    """A template with names in braces, as one message of the user.
 
     Args:
-      template: such as "{prompt} … {response}"; {reference} is the correct answer. A brace of the
-        text is written twice.
+      template: such as "{prompt} … {response}"; {reference} is the correct answer. A literal brace
+        is written twice.
     Raises:
-      ValueError: a template without the response, or with unknown names.
+      ValueError: the template lacks the response, or has unknown names.
     """
     try:
         names = {name for _, name, _, _ in string.Formatter().parse(template) if name is not None}
@@ -70,9 +70,9 @@ def comparison(template: str = COMPARE) -> PromptOf:
 
 
 def constraints_question() -> PromptOf:
-    """Asks whether a response satisfies all constraints of its prompt that no rule can check.
+    """Asks whether a response satisfies those constraints of its prompt that no rule can check.
 
-    They are the list of texts "soft" in `Prompt.meta`; a prompt without them has no question.
+    They are the list of texts "soft" in `Prompt.meta`. A prompt without them has no question.
 
     Source: VerIF, https://github.com/THU-KEG/VerIF.
     """
@@ -91,7 +91,7 @@ def constraints_question() -> PromptOf:
 
 
 def shown_by(prompt_of: PromptOf, show: Callable[[str], str]) -> PromptOf:
-    """Shows the result of a function of each response, such as the answer without the thought."""
+    """Shows a function of each response, such as the answer without the thought."""
 
     def shown(**texts):
         own = {name: show(texts[name]) for name in ("response", "other") if name in texts}
@@ -101,7 +101,7 @@ def shown_by(prompt_of: PromptOf, show: Callable[[str], str]) -> PromptOf:
 
 
 def rubric_question(rubric: Sequence[Criterion]) -> PromptOf:
-    """Asks for the points of every criterion in one call, a line "name: number" for each."""
+    """Asks for the points of all criteria in one call, a line "name: number" for each."""
     check_rubric(rubric)
     criteria = "\n".join(
         f"{one.name} (0 to {one.maximum:g}): {one.text or one.name}" for one in rubric

@@ -1,4 +1,4 @@
-"""Replies of judges on disk, so a resumed run gets the same replies without new requests."""
+"""Replies of judges on disk, so that a resumed run has the same replies without new requests."""
 
 import hashlib
 import json
@@ -17,25 +17,25 @@ class Known(NamedTuple):
 
 
 def key_of(identity: str, question: Question) -> str:
-    """The hash of a call's identity, a chat and the number of the try."""
+    """The hash of a call's identity, a chat and the number of the attempt."""
     text = json.dumps([identity, [dict(m) for m in question.messages], question.attempt])
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 class Replies:
-    """Replies by their keys, in memory and in a file of JSON lines that only grows.
+    """Replies by their keys, in memory and in a file of JSON lines to which lines are appended.
 
-    A reply is used from its step on, a failure only in its step: later steps send a new request,
-    which does not change the earlier step. A question that was not sent, as the budget was used up,
-    is written only if some budget is left after the step (processes have equal parts of it);
-    else a resumed run also finds it used up. The file has hashes instead of addresses, keys and
-    prompts.
+    A reply is used from its step on, a failure only in its step. Later steps send a new request,
+    which does not change the earlier step. A question may not be sent because the budget is used
+    up. This is written only if some budget is left after the step (processes have equal fractions
+    of it); else a resumed run finds the budget used up. The file has hashes instead of addresses,
+    keys and prompts.
 
     Args:
-      path: of the file; None: only in memory.
-      writes: False on processes that only read it.
+      path: path of the file; None: only in memory.
+      writes: False for processes that only read it.
     Raises:
-      ValueError: a line of another form. An incomplete last line is ignored.
+      ValueError: a line has another form. An incomplete last line is ignored.
     """
 
     def __init__(self, path: Path | None = None, writes: bool = True):
@@ -50,7 +50,7 @@ class Replies:
             path.write_bytes(whole)
 
     def find(self, key: str, step: int) -> Known | None:
-        """The reply that a step uses; None: it has to ask."""
+        """The reply that a step uses; None if it must be requested."""
         known = [one for one in self._known.get(key, ()) if one.step <= step]
         if not known or (known[-1].reply.text is None and known[-1].step < step):
             return None
@@ -73,7 +73,7 @@ class Replies:
         budget: tuple[int | None, int | None] = (None, None),
         processes: int = 1,
     ) -> None:
-        """Stores the replies of a step, on disk when this returns.
+        """Stores the replies of a step; they are on disk when this returns.
 
         Args:
           budget, processes: as for `left`.
@@ -116,10 +116,8 @@ class Replies:
                 ) from error
         return whole
 
-    def left(
-        self, calls: int | None, tokens: int | None, processes: int = 1
-    ) -> dict[str, int | None]:
-        """The rest of a budget for one of several processes with equal parts."""
+    def left(self, calls: int | None, tokens: int | None, shares: int = 1) -> dict[str, int | None]:
+        """The remaining budget of one of several processes with equal fractions of it."""
 
         def part(most, spent):
             return None if most is None else max(0, most - spent) // processes

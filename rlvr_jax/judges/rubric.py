@@ -10,10 +10,10 @@ from rlvr_jax.types import Criterion
 
 
 def check_rubric(rubric: Sequence[Criterion]) -> None:
-    """Refuses a rubric that cannot be scored.
+    """Raises if a rubric cannot be scored.
 
     Raises:
-      ValueError: no criteria, a name that is empty or has a colon, or two names that differ at most
+      ValueError: there are no criteria, a name is empty or has a colon, or two names differ at most
         in case.
     """
     names = [criterion.name for criterion in rubric]
@@ -32,7 +32,7 @@ def read_rubric(path: Path) -> list[Criterion]:
     """The criteria of a JSON file: a list of objects with the fields of `Criterion`.
 
     Raises:
-      ValueError: no such file, no JSON, other fields, values that do not fit, no criteria.
+      ValueError: there is no such file, or it is not JSON with valid criteria.
     """
     if not path.is_file():
         raise ValueError(f"rubric: must be a file, got {str(path)!r}")

@@ -1,6 +1,6 @@
-"""Any server with OpenAI's chat completions (vLLM, llama.cpp, a company).
+"""Calls to a server with OpenAI's chat completions (vLLM, llama.cpp, a company).
 
-Address and key come from the environment and are not written.
+Address and key come from environment variables and are never written.
 """
 
 import http.client
@@ -26,13 +26,13 @@ __all__ = ["ADDRESS", "KEY", "server"]
 
 ADDRESS = "OPENAI_BASE_URL"
 KEY = "OPENAI_API_KEY"
-"""Names in the environment, those of OpenAI's own client."""
+"""Names of environment variables, as in OpenAI's client."""
 
 LARGEST = 4 << 20
-"""Largest size of a reply, bytes."""
+"""Largest size of a reply (bytes)."""
 
 LONGEST_WAIT = 30.0
-"""Longest time between two calls, seconds."""
+"""Longest time between two calls (seconds)."""
 
 _VISIBLE = re.compile("[!-~]+")
 _AGAIN = {408, 409, 425, 429, 500, 502, 503, 504, 529}
@@ -50,25 +50,25 @@ def server(
     wait: NonNegative = 0.5,
     environment: Mapping[str, str] = os.environ,
 ) -> Call:
-    """Asks a server several questions at a time, over connections that stay open.
+    """Sends questions to a server in parallel, over connections that stay open.
 
-    Time-outs, lost connections and the statuses for them (429, 5xx) are tried again after `wait`,
-    2 `wait`, 4 `wait` … seconds, or after the time that the server requests. Other statuses and
-    other replies (an error page) are failures at once. The number of the try is the seed of the
-    reply.
+    Time-outs, lost connections and their statuses (429, 5xx) are retried after `wait`, 2 `wait`,
+    4 `wait` … seconds, or after the time that the server requests. Other statuses and other replies
+    (an error page) are failures at once. The number of the attempt is the seed of the reply.
 
     Args:
-      model: name on the server.
-      temperature: of its sampling.
+      model: name of the model on the server.
+      temperature: sampling temperature.
       tokens: largest number of tokens of a reply.
-      at_once: questions at the same time.
-      seconds: time limit of a call.
-      retries: most repeated calls for one question.
-      wait: seconds before the first of them.
+      at_once: number of simultaneous questions.
+      seconds: time limit of a call (seconds).
+      retries: largest number of repeated calls for one question.
+      wait: time before the first repeated call (seconds).
       environment: has `OPENAI_BASE_URL` (such as http://127.0.0.1:8000/v1) and, if the server
         requires it, `OPENAI_API_KEY`.
     Raises:
-      ValueError: numbers out of range; no http(s) address; a key that a header cannot hold.
+      ValueError: a number is out of range, the address is not http(s), or the key is not valid in a
+        header.
     """
     numbers = {"temperature": temperature, "tokens": tokens, "at_once": at_once}
     numbers |= {"seconds": seconds, "retries": retries, "wait": wait}
@@ -78,7 +78,7 @@ def server(
     address = environment.get(ADDRESS, "").rstrip("/")
     parts = _parts(address)
     if parts is None:
-        # The address may hold a password: it is not repeated.
+        # The address may contain a password, so it is not repeated.
         raise ValueError(
             f"server: {ADDRESS} must be an address like http://127.0.0.1:8000/v1 in the"
             f" environment, got {'another text' if address else 'none'}"
@@ -89,7 +89,7 @@ def server(
         if not _VISIBLE.fullmatch(key):
             raise ValueError(
                 f"server: {KEY} must be visible ASCII characters in the environment, got a text"
-                f" with another one, such as the end of a line"
+                f" with another character, such as the end of a line"
             )
         headers["Authorization"] = f"Bearer {key}"
     pool = _Connections(parts, seconds)
@@ -152,8 +152,8 @@ class _Connections:
         """Status, headers and text of a reply.
 
         Raises:
-          TimeoutError: it is late.
-          OSError, HTTPException: there is none.
+          TimeoutError: the reply is late.
+          OSError, HTTPException: there is no reply.
         """
         end = time.monotonic() + self._seconds
         with self._lock:
@@ -166,7 +166,7 @@ class _Connections:
             except TimeoutError:
                 raise
             except _LOST:
-                # The server may close an idle connection: that is not a failure.
+                # The server may close an idle connection, which is not a failure.
                 pass
         return self._exchange(self._new(), path, body, headers, end)
 
@@ -210,7 +210,7 @@ def _close(connections: Iterable[tuple[int, http.client.HTTPConnection]]) -> Non
 
 
 class _Response(http.client.HTTPResponse):
-    """A reply with a time limit for all its bytes, also of the headers, from a slow server."""
+    """A reply with a time limit for all its bytes, headers included, for slow servers."""
 
     def __init__(self, sock, *others, end: float, **named):
         super().__init__(sock, *others, **named)
@@ -218,7 +218,7 @@ class _Response(http.client.HTTPResponse):
 
 
 class _Timed(io.RawIOBase):
-    """The bytes of a socket until a time."""
+    """The bytes of a socket, with a deadline."""
 
     def __init__(self, raw: io.RawIOBase, sock, end: float):
         self._raw, self._sock, self._end = raw, sock, end
@@ -243,7 +243,7 @@ def _until(end: float) -> float:
 
 
 def _asked_for(headers: Headers) -> float:
-    """Seconds until the next call that a server requests."""
+    """Time until the next call that a server requests (seconds)."""
     try:
         return max(0.0, float(headers.get("Retry-After", "0")))
     except ValueError:
@@ -251,7 +251,7 @@ def _asked_for(headers: Headers) -> float:
 
 
 def _read(text: str) -> Reply:
-    """The reply in the text of a server."""
+    """The reply in a server's text."""
     try:
         found = json.loads(text)
         words = found["choices"][0]["message"]["content"]

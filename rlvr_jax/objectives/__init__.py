@@ -1,24 +1,22 @@
-"""Objectives: losses on `[B, T]` arrays, composed of small parts.
+"""Objectives: losses on `[B, T]` arrays (rollouts, response tokens), composed of small parts.
 
-    objective(
-        advantage=group_normalized(),
-        transforms=[drop_high_covariance(fraction=2e-4, low=1.0, high=5.0)],
-        surrogate=ppo_clip(low=1.0, high=1.0),
-        aggregation=token_mean(),
-    )
+    loss = objective(advantage=group_normalized(), surrogate=ppo_clip(low=0.2, high=0.2),
+                     transforms=[keep_top_entropy(0.2)], aggregation=token_mean())
+    value, (state, metrics) = loss.loss(stats, rollouts, state, key)
 
-is an `Objective`: `loss(stats, rollouts, state, key) -> (loss, (state, metrics))` is a pure
-function of the policy's statistics of each token and of the records of sampling. No part sees a
-model. A file's folder is its place in the chain; each imports only those before it:
+`Objective.loss` is a pure function of two inputs: the policy's statistics of each token, and the
+rollouts with the records of sampling. No part reads the model. Each folder holds one kind of part,
+and imports only from the folders before it:
 
     statistics/    measurements: masked and group statistics, ratios, divergences
     algebra/       parts, and their composition to a loss
     regularizers/  terms added to the loss
     surrogates/    the loss of a token, and the aggregation of token losses
-    advantages/    signed credit, and the critics of some of them
+    advantages/    signed credit from rewards, and the critics that some advantages read
     transforms/    changes of a signal between advantage and surrogate
 
-`compositions` names the compositions common to many papers.
+`compositions` has the objectives that are common to many papers. `rlvr_jax.objectives.laws` checks
+an objective.
 """
 
 from rlvr_jax.objectives.advantages import *

@@ -51,7 +51,7 @@ def clipped_objective(
     entropy_coefficient: EntropyCoefficient = 0.0,
     aggregation: Aggregation | None = None,
 ) -> Objective:
-    """The clipped policy gradient with DAPO's token mean, the usual base of a method.
+    """The clipped policy gradient with DAPO's token mean: the base of most methods.
 
         loss = Σ_t max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ_i n_i
 
@@ -59,7 +59,7 @@ def clipped_objective(
       advantage: None: `group_normalized(epsilon)`.
       transforms, ratio, regularizers: as for `objective` and `ppo_clip`.
       kl_coefficient: of a k3 penalty to the reference; 0 adds none, and no reference is needed.
-      entropy_coefficient: of an `entropy_bonus`, which follows the penalty; 0 adds none.
+      entropy_coefficient: of an `entropy_bonus`, which acts after the penalty; 0 adds none.
       aggregation: None: `token_mean()`.
     """
     terms = [kl_penalty(kl_coefficient)] if kl_coefficient else []
@@ -82,13 +82,13 @@ def clipped_with_critic(
     ratio: Ratio = token_ratio,
     trunk: Trunk = "own",
 ) -> dict[str, Any]:
-    """PPO: `clipped_objective` on whitened advantages and their critic, as fields of a `Recipe`.
+    """PPO: `clipped_objective` on whitened advantages, and their critic, as fields of a `Recipe`.
 
     Args:
-      estimator: of the advantage before whitening, as for `critic_of`.
+      estimator: the advantage before whitening, as for `critic_of`.
       ratio: as for `clipped_objective`.
-      trunk: of the critic: "own", or "policy" for a head on the policy's hidden states, which it
-        does not train.
+      trunk: of the critic: "own", or "policy" for a head on the policy's hidden states. That head
+        does not train the policy.
     """
     advantage = whitened(estimator)
     return {
@@ -105,13 +105,14 @@ def mixed_objective(
     own: Surrogate | None = None,
     transforms: Sequence[Transform] = (),
 ) -> Objective:
-    """LUFFY's objective: centered rewards on own tokens and on those of another policy.
+    """LUFFY's objective: centered rewards on the policy's tokens and on those of another policy.
 
         loss = Σ over all tokens / L - c_H mean H
 
     Args:
-      foreign: loss of the tokens of the other policy.
-      own: loss of own tokens; None: `importance_weighted()`.
+      foreign: loss of the other policy's tokens.
+      max_length: L, the constant divisor (tokens).
+      own: loss of the policy's tokens; None: `importance_weighted()`.
     """
     bonus = [statistic_term(-entropy_coefficient, "entropy")] if entropy_coefficient else []
     return objective(

@@ -1,7 +1,7 @@
 """The layers of this machine: `python -m rlvr_jax.sandbox`.
 
-Lists the layers that could be put on and those that could not, with the reason, then runs hostile
-programs inside them and prints those that got out. The exit code is 0 without any.
+Prints the layers that are on and the missing ones, with reasons. Then it runs hostile programs
+inside the sandbox and prints those that escape. The exit code is 0 if none does.
 """
 
 import os
@@ -19,7 +19,7 @@ _LIMITS = Limits(wall_seconds=2.0, cpu_seconds=1.0, memory_mb=256, processes=12,
 
 
 def main() -> int:
-    """Prints the layers and the trials; the exit code."""
+    """Prints the layers and the trials; returns the exit code."""
     print(f"{resolved()} as user {os.geteuid()}\n")
     with Sandbox(_LIMITS, unsafe_local=True) as sandbox:
         missing = sandbox.missing

@@ -1,4 +1,4 @@
-"""A control group for the memory of a tree of processes, where the machine lets us make one."""
+"""A control group that limits the memory of a process tree, if the machine allows one."""
 
 import contextlib
 import os
@@ -11,8 +11,8 @@ _SLACK_MB = 16  # for the server itself and page tables
 
 
 class Group:
-    """A group that this process moves into; processes that it starts from then on are counted with
-    it. Raises OSError if no group can be made.
+    """A group into which this process moves; processes that it starts later are counted with it.
+    Raises OSError if no group can be made.
 
     Moving a process takes the kernel up to 20 ms, so it is done once and not for every program.
     """
@@ -24,20 +24,20 @@ class Group:
         (self.path / "cgroup.procs").write_text(str(os.getpid()))
 
     def limit(self, memory_mb: int) -> None:
-        """Sets the most memory of all processes of the group, files in memory included. Raises
-        OSError if the group uses more, and continues to."""
+        """Sets the largest memory of all processes of the group, including files in memory. Raises
+        OSError if the group still uses more."""
         end = time.monotonic() + _PATIENCE
         while memory_mb != self._memory_mb:
             try:
                 (self.path / self._limit).write_text(str((memory_mb + _SLACK_MB) * 2**20))
                 self._memory_mb = memory_mb
-            except OSError:  # files of the program before are still being freed
+            except OSError:  # files of the previous program are still being freed
                 if time.monotonic() > end:
                     raise
                 time.sleep(0.01)
 
     def leave(self) -> None:
-        """Goes back to the group above and removes this one."""
+        """Returns to the parent group and removes this one."""
         with contextlib.suppress(OSError):
             (self.path.parent / "cgroup.procs").write_text(str(os.getpid()))
             self.path.rmdir()
@@ -49,7 +49,7 @@ class Group:
 
 
 def remove(path: str) -> None:
-    """Removes a group whose processes have been killed; the next server's start removes others."""
+    """Removes a group whose processes were killed; the next server's start removes others."""
     end = time.monotonic() + _PATIENCE
     while Path(path).exists() and time.monotonic() < end:
         try:
@@ -75,7 +75,7 @@ def _make() -> tuple[Path, str, str]:
 
 
 def _parents() -> list[tuple[Path, str, str]]:
-    """Groups below which one may be made: the one we are in, then the one above it."""
+    """Groups that may contain a new one: our group, then its parent."""
     mounts = {}
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         left, _, right = line.partition(" - ")

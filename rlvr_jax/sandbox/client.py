@@ -1,4 +1,4 @@
-"""The caller's side: programs in, outcomes out, servers in between."""
+"""The caller's side: sends programs to servers and returns outcomes."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ _allowed = threading.Event()
 
 
 def allow_unsafe_local() -> None:
-    """From now on sandboxes of this process also run programs where the machine has nothing to keep
-    them in (`--unsafe-local` of a run)."""
+    """Lets sandboxes of this process run programs even if the machine lacks required layers
+    (`--unsafe-local` of a run)."""
     _allowed.set()
 
 
 class Sandbox:
-    """Runs untrusted programs, each forked from an interpreter that is already there.
+    """Runs untrusted programs, each forked from a running interpreter.
 
-    A context manager; all methods may be called from any thread. Servers start when they are
-    needed, and one that was lost is replaced.
+    It is a context manager; all methods may be called from any thread. Servers start when they are
+    needed, and a lost server is replaced.
 
     Args:
-      limits: of a program that has no others.
-      workers: programs at a time; further calls wait.
-      unsafe_local: run programs where the machine has nothing to keep them in.
+      limits: default limits of a program.
+      workers: number of simultaneous programs; further calls wait.
+      unsafe_local: run programs even if the machine lacks required layers.
     """
 
     def __init__(
@@ -66,17 +66,17 @@ class Sandbox:
         files: Mapping[str, str] | None = None,
         limits: Limits | None = None,
     ) -> Outcome:
-        """Runs a Python program as `python main.py argv...` would, in an empty folder.
+        """Runs a Python program like `python main.py argv...`, in an empty folder.
 
         Args:
-          source: of the program, which is `main.py` in its folder.
-          stdin: text that it reads.
+          source: source of the program, which is `main.py` in its folder.
+          stdin: text of its standard input.
           argv: its arguments.
           files: further files of its folder, by name.
-          limits: in place of the sandbox's own.
+          limits: replaces the sandbox's limits.
         Raises:
-          ValueError: an argument that is not text, a name outside of the folder, or a package that
-            is not installed.
+          ValueError: an argument is not text, a name is outside of the folder, or a package is not
+            installed.
           RuntimeError: this machine lacks a required layer, or the sandbox is closed.
         """
         task = written(source=source, stdin=stdin, argv=argv, files=files or {})
@@ -89,7 +89,7 @@ class Sandbox:
         files: Mapping[str, str] | None = None,
         limits: Limits | None = None,
     ) -> Outcome:
-        """Runs another program of the root; `Limits.read` adds to the root. See `run`.
+        """Runs another program of the root, to which `Limits.read` adds files. See `run`.
 
         Args:
           command: a program and its arguments; a name without a slash is looked up in /usr/bin.
@@ -99,12 +99,12 @@ class Sandbox:
 
     @property
     def missing(self) -> dict[str, str]:
-        """The layers that this machine does not have, and why."""
+        """The layers that this machine does not have, with reasons."""
         with self._server() as server:
             return server.missing
 
     def close(self) -> None:
-        """Ends the servers; a program that is running is ended when its call comes back."""
+        """Ends the servers; a running program is ended when its call returns."""
         self._closed = True
         _stop(self._idle)
 
@@ -115,14 +115,14 @@ class Sandbox:
         self.close()
 
     def _begin(self) -> None:
-        """Starts without servers, at first and in the child of a fork."""
+        """Sets the initial state without servers: at first, and in the child of a fork."""
         self._slots = threading.BoundedSemaphore(self._workers)
         self._idle: list[Server] = []
         self._finalizer = weakref.finalize(self, _stop, self._idle)
 
     @contextlib.contextmanager
     def _server(self):
-        """A server for as long as it is used, a running one if there is one."""
+        """A server for the time of its use; a running one if there is one."""
         with self._slots:
             if self._closed:
                 raise RuntimeError("Sandbox: the sandbox must be open, got a call after close()")
@@ -134,9 +134,9 @@ class Sandbox:
                 if not (self._unsafe or _allowed.is_set() or holds(server.layers or ())):
                     lacking = ", ".join(f"{a} ({why})" for a, why in server.missing.items())
                     raise RuntimeError(
-                        "Sandbox: this machine keeps no program from files, network or other"
-                        f" processes, as it lacks {lacking}; untrusted programs are run"
-                        " here only with unsafe_local=True (--unsafe-local)"
+                        "Sandbox: this machine must keep programs from files, network and other"
+                        f" processes, got one without {lacking}. Untrusted programs"
+                        " run here only with unsafe_local=True (--unsafe-local)"
                     )
                 yield server
             finally:
@@ -157,13 +157,13 @@ class Sandbox:
 
 @functools.cache
 def shared(limits: Limits = Limits(), most: int = 2**10) -> Sandbox:  # noqa: B008 - frozen
-    """The sandbox of this process for equal limits, with at most so many workers, one a
-    processor."""
+    """The sandbox of this process for equal limits, with one worker per processor, at most
+    `most`."""
     return Sandbox(limits, workers=min(most, os.cpu_count() or 1))
 
 
 def _request(limits: Limits) -> dict[str, Any]:
-    """The request to a server: limits, and files that the program may read beyond the
+    """The request to a server: limits, and the files that the program may read in addition to the
     interpreter."""
     read, search = list(limits.read), []
     for name in limits.packages:

@@ -1,4 +1,4 @@
-"""The caller's handles on servers: start one, have it run a program or do a job, end it."""
+"""The caller's handles on servers: they start one, let it run a program or a job, and end it."""
 
 import contextlib
 import json
@@ -19,8 +19,8 @@ from rlvr_jax.sandbox.limits import Limits, Outcome
 from rlvr_jax.sandbox.server import KILL
 from rlvr_jax.sandbox.task import sealed
 
-_GRACE = 30.0  # seconds a server may be late before it is taken for lost
-_START, _IMPORTS = 60.0, 120.0  # seconds for the start of a server, of one with a function
+_GRACE = 30.0  # seconds that a server may be late before it counts as lost
+_START, _IMPORTS = 60.0, 120.0  # seconds for the start of a server, without and with a function
 _CHUNK = 65536  # bytes read from a program at a time
 _PROGRAMS = (
     "import sys; sys.path.append(sys.argv[1]);"
@@ -30,7 +30,7 @@ _JOBS = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]);"
     " from rlvr_jax.sandbox import jobs, server; server.main(jobs.serve, True)"
 )
-# One thread in a numerical library: each reserves address space of its own.
+# One thread per numerical library: each thread reserves address space.
 _ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "LANG": "C.UTF-8",
@@ -48,11 +48,11 @@ _PLACE = str(Path(__file__).resolve().parents[2])
 
 
 class Connection:
-    """The handle on one process that forks others: start it, wait for it, end it.
+    """The handle on a process that forks others: starts it, waits for it, ends it.
 
     Args:
-      command: of the process; its last argument is added.
-      passed_on: names of the environment.
+      command: command of the process; its last argument is added.
+      passed_on: names of environment variables that are passed on.
       cwd: its folder; None: ours.
       without: as in `Layers`.
     """
@@ -83,7 +83,7 @@ class Connection:
             )
 
     def hear(self, seconds: float) -> str:
-        """Waits for the first message, with the layers; the error in it, "" without one."""
+        """Waits for the first message, which has the layers; returns its error, "" without one."""
         self.channel.settimeout(seconds)
         hello = _line(self.channel) or {"error": "it ended"}
         if "error" not in hello:
@@ -92,16 +92,16 @@ class Connection:
         return hello.get("error", "")
 
     def leave(self) -> None:
-        """Closes the channel, at which the process ends what it has started, and itself."""
+        """Closes the channel; the process then ends its children and itself."""
         if self.owner != os.getpid():
-            return  # a fork of the caller does not end the caller's processes
+            return  # a fork of the caller must not end the caller's processes
         with contextlib.suppress(OSError):
             self.channel.shutdown(socket.SHUT_RDWR)
         if self.layers is None:  # still importing: it has started nothing and does not listen
             self.process.kill()
 
     def stop(self) -> None:
-        """Ends the process; if it does not end what it has started, the kernel does."""
+        """Ends the process; if it does not end its children, the kernel does."""
         if self.owner != os.getpid():
             return
         self.leave()
@@ -110,7 +110,7 @@ class Connection:
         except subprocess.TimeoutExpired:
             started = watch.descendants(self.process.pid)
             self.process.kill()
-            for pid in started:  # where no namespace ends them
+            for pid in started:  # if no namespace ends them
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
             self.process.wait()
@@ -138,7 +138,7 @@ class JobServer(Connection):
         super().__init__(command, _PASSED_ON_TO_JOBS, None, [])
         self.jobs: Channel = Channel(self.channel, settings["reply_bytes"] + 1024)
         self.channel.settimeout(_IMPORTS)
-        with contextlib.suppress(OSError):  # a lost one shows as it is waited for
+        with contextlib.suppress(OSError):  # a lost process is noticed while waiting
             self.jobs.send(json.dumps({**settings, "path": path}).encode())
 
     def ready(self) -> frozenset[str]:
@@ -153,11 +153,11 @@ class JobServer(Connection):
         return self.layers or frozenset()
 
     def reply(self) -> tuple[str, str] | None:
-        """Reads once; of a whole reply why the job has no value ("error", "time" or "lost", "" if
-        it has one), and its text.
+        """Reads once; None if the reply is not complete. A complete reply is the reason why the job
+        has no value ("error", "time" or "lost"; "" if it has one), and its text.
 
         Raises:
-          OSError, EOFError: the process died, or is no longer itself.
+          OSError, EOFError: the process died or was compromised.
         """
         message = self.jobs.poll()
         if message is None:
@@ -184,7 +184,7 @@ class Server(Connection):
             raise
 
     def run(self, request: dict[str, Any], task: tuple[bytes, bytes], limits: Limits) -> Outcome:
-        """Runs a program; the server is lost if it does not answer."""
+        """Runs a program; the server counts as lost if it does not answer."""
         what, stdin = map(sealed, task)
         out, writes_out = os.pipe()
         error, writes_error = os.pipe()
@@ -224,7 +224,7 @@ class Server(Connection):
         )
 
     def _follow(self, outputs: dict[int, bytearray], limits: Limits) -> dict[str, Any] | None:
-        """Reads the output of a program until the server reports its end; None: it was lost."""
+        """Reads the output of a program until the server reports its end; None if it was lost."""
         deadline = time.monotonic() + limits.wall_seconds + _GRACE
         waiting = select.poll()
         for handle in (*outputs, self.channel.fileno()):
@@ -251,14 +251,14 @@ class Server(Connection):
 
 
 def _more(handle: int, text: bytearray, limit: int) -> bool:
-    """Reads once; whether there may be more to read."""
+    """Reads once; returns whether there may be more to read."""
     chunk = os.read(handle, _CHUNK)
     text += chunk
     return bool(chunk) and len(text) <= limit
 
 
 def _line(channel: socket.socket) -> dict[str, Any] | None:
-    """A message of the server; None if it is gone, late or no longer itself."""
+    """A message of the server; None if the server ended, is late or was compromised."""
     try:
         with channel.makefile("rb") as lines:  # it sends one line for each request
             return json.loads(lines.readline())

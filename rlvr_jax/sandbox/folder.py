@@ -1,15 +1,15 @@
-"""A work folder on the disk, where a program cannot have a file system of its own."""
+"""A work folder on disk, for programs that cannot have a separate file system."""
 
 import contextlib
 import os
 import tempfile
 from pathlib import Path
 
-_MOST_ENTRIES = 2048  # looked at for a size; more count as too large
+_MOST_ENTRIES = 2048  # entries that are counted for a size; more count as too large
 
 
 def make() -> str:
-    """A new folder that others may pass through and not list."""
+    """A new folder that other users may pass through but not list."""
     path = tempfile.mkdtemp(prefix="rlvr_jax_sandbox_")
     Path(path).chmod(0o711)
     return path
@@ -34,8 +34,8 @@ def size(path: str) -> float:
 def remove(path: str) -> None:
     """Removes a folder of any depth and modes, to which no process writes any more.
 
-    A folder in it is moved up before its own entries are removed: a path of a million names is too
-    long for the system, and a million open handles too many.
+    A folder in it is moved up before its entries are removed. A path of a million names is too long
+    for the system, and a million open handles are too many.
     """
     count = 0
     unheard = os.urandom(8).hex()  # no other folder has this name
@@ -58,7 +58,7 @@ def remove(path: str) -> None:
 
 
 def _unlink(handle: int) -> list[str]:
-    """Removes the files of a folder; the names of the folders in it."""
+    """Removes the files of a folder; returns the names of its folders."""
     with os.scandir(handle) as found:
         entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
     for name, is_folder in entries:

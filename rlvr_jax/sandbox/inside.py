@@ -1,9 +1,9 @@
-"""From the fork to the program: the side of the wall on which the rights are given up.
+"""From the fork to the program: the process side that gives up its rights.
 
-Two processes. The *first* is the first of its namespace of processes: it makes the root, changes
-its user, starts the *program* and waits for it; when it ends, the kernel ends all that is left. The
-program gives up the rest and only then reads its task, so that nothing of one program was ever in
-the memory that the next one is forked from.
+There are two processes. The *first* process of the namespace makes the root, changes its user,
+starts the *program* and waits for it. When it ends, the kernel ends all remaining processes. The
+program gives up the other rights before it reads its task. So nothing of one program is ever in the
+memory from which the next one is forked.
 """
 
 import contextlib
@@ -28,22 +28,22 @@ ENDED, FAILED = b"E", b"F"  # the first byte of the first process's report
 
 @dataclass(frozen=True)
 class Plan:
-    """How a program is run.
+    """The way to run a program.
 
     Fields:
-      layers: those that are put on.
+      layers: layers that are put on.
       limits: fields of `Limits`.
-      read: files and folders to show.
-      hidden: folders below these that are empty.
-      further: files and folders to show there and elsewhere.
-      allowed: `read` without `hidden`, file by file, where nothing hides them.
+      read: visible files and folders.
+      hidden: folders below these that are shown empty.
+      further: files and folders that are visible there and elsewhere.
+      allowed: `read` without `hidden`, file by file, if nothing hides them.
       search: folders of packages.
       work: the work folder if there is no separate root.
-      user: who the program is; None: who we are.
-      memory_bytes: most address space of one process.
-      processes: most processes and threads of the user; None: not limited in this way.
-      filter: of system calls.
-      serve: what the program does with the handle of its task; None: it is a script or a command.
+      user: user of the program; None: our user.
+      memory_bytes: largest address space of one process (bytes).
+      processes: largest number of processes and threads of the user; None: not limited in this way.
+      filter: filter of system calls.
+      serve: (handle of the task) -> never returns; None: the task is a script or a command.
     """
 
     layers: frozenset[str]
@@ -98,7 +98,7 @@ def first(plan: Plan, gate: int, report: int, handles: list[int]) -> NoReturn:
             rights.become(plan.user)
         if linux.on_linux():
             linux.prctl(1, signal.SIGKILL)  # die with the server: PR_SET_PDEATHSIG
-            linux.prctl(4, 0)  # not to be looked into: PR_SET_DUMPABLE
+            linux.prctl(4, 0)  # others cannot inspect it: PR_SET_DUMPABLE
         if _unread(report):
             os._exit(1)  # the server had died before
         program = os.fork()
@@ -115,7 +115,7 @@ def first(plan: Plan, gate: int, report: int, handles: list[int]) -> NoReturn:
 
 
 def _unread(report: int) -> bool:
-    """Whether a pipe has no readers any more."""
+    """Whether a pipe has no readers left."""
     waiting = select.poll()
     waiting.register(report, 0)
     return any(event & select.POLLERR for _, event in waiting.poll(0))
@@ -129,7 +129,7 @@ def _fail(report: int, layer: str, error: BaseException) -> NoReturn:
 
 
 def _program(plan: Plan, work: str, report: int, handles: list[int]) -> NoReturn:
-    """Gives up the rest of the rights and runs. Does not return."""
+    """Gives up the remaining rights and runs. Does not return."""
     layer = "start"
     try:
         if linux.on_linux():
@@ -149,7 +149,7 @@ def _program(plan: Plan, work: str, report: int, handles: list[int]) -> NoReturn
                 write=[work, "/dev/null", "/dev/full"],
                 see=["/"] if own else [*plan.read, *plan.search],
             ),
-            "": lambda: linux.on_linux() and linux.prctl(4, 1),  # its files in /proc are its own
+            "": lambda: linux.on_linux() and linux.prctl(4, 1),  # to own its files in /proc
             "seccomp": lambda: seccomp.install(plan.filter),
             "handles": lambda: _close_all_but(task, report),
         }
@@ -186,7 +186,7 @@ def _close_all_but(*handles: int) -> None:
 
 
 def _execute(command: list[str]) -> NoReturn:
-    """Becomes another program. Does not return; the status is a shell's if there is none."""
+    """Becomes another program. Does not return; without such a program the status is a shell's."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         os.execvpe(command[0], command, os.environ)

@@ -1,7 +1,7 @@
 """Files that a Python program needs: interpreter, standard library, shared libraries.
 
-Read off the running process: the folders of the libraries that it has mapped are those in which
-the system stores libraries, and the others that its modules request are next to them.
+They are derived from the running process. The system stores libraries in the folders of the
+libraries that the process has mapped; further libraries for its modules are next to them.
 """
 
 import os
@@ -12,17 +12,17 @@ from pathlib import Path
 
 _FOREIGN = ("site-packages", "dist-packages")  # installed packages: unused unless named
 _LOADER = re.compile(rb"/lib[\w./-]*/ld[\w.-]+\.so\.\d+")
-_LOADER_WITHIN = 4096  # bytes of a program that contain the path of its loader
+_LOADER_WITHIN = 4096  # first bytes of a program, which contain the path of its loader
 _CACHE = "/etc/ld.so.cache"  # where the loader looks libraries up
 
 
 def resolved() -> str:
-    """The path of the interpreter without links and virtual environments."""
+    """The path of the interpreter, without links and virtual environments."""
     return str(Path(getattr(sys, "_base_executable", None) or sys.executable).resolve())
 
 
 def shown() -> list[str]:
-    """Files and folders that a program reads, none below another."""
+    """Files and folders that a program reads; none is inside another."""
     standard = [entry for entry in map(os.path.realpath, sys.path) if Path(entry).exists()]
     return without_nested(
         [sys.executable, *_loader(sys.executable), _CACHE, *standard, *_library_folders()]
@@ -39,7 +39,7 @@ def hidden(paths: Iterable[str]) -> list[str]:
 
 
 def singly(paths: Iterable[str], left_out: Sequence[str]) -> list[str]:
-    """The same files without some folders below, for rules that can only allow."""
+    """The same files without some inner folders, for rules that can only allow."""
     found = []
     for path in paths:
         below = [folder for folder in left_out if Path(folder).is_relative_to(path)]
@@ -54,11 +54,11 @@ def singly(paths: Iterable[str], left_out: Sequence[str]) -> list[str]:
 
 def find_package(name: str, search: Sequence[str]) -> list[str]:
     """Files and folders of an installed package: its modules, its libraries and its metadata; none
-    where there is no such package.
+    if it is not installed.
 
     Args:
-      name: of its import, such as "numpy".
-      search: folders to look in, as `sys.path`.
+      name: name for import, such as "numpy".
+      search: folders in which it is searched, such as `sys.path`.
     """
     for folder in (Path(entry).absolute() for entry in search):
         modules = [folder / name, folder / f"{name}.py", *folder.glob(f"{name}.*.so")]
@@ -70,7 +70,7 @@ def find_package(name: str, search: Sequence[str]) -> list[str]:
 
 
 def without_nested(paths: Iterable[str]) -> list[str]:
-    """Distinct paths in order, without those that lie below another."""
+    """Distinct paths in order, without those inside another."""
     selected: list[str] = []
     for path in sorted(set(paths)):
         if not any(Path(path).is_relative_to(other) for other in selected):

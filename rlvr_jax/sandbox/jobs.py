@@ -1,8 +1,8 @@
-"""The server's side of jobs: a function that was imported once, called with values of others.
+"""The server's side of jobs: calls a function, imported once, with untrusted values.
 
 The function is the caller's and reads the caller's files; the values are hostile. Its *worker* is
-forked as a program is (`server.Runner.start`), with the layers that do not hide files, and does one
-job after the other. The server never runs a job, so it stays able to act. A worker that failed, or
+forked like a program (`server.Runner.start`), with the layers that do not hide files, and does one
+job after the other. The server never runs a job, so it can always act. A worker that failed, or
 left a process or a thread, is replaced before the next job. `connection.JobServer` is the caller's
 side.
 """
@@ -27,11 +27,11 @@ from rlvr_jax.sandbox import inside, watch
 from rlvr_jax.sandbox.layers import Refused
 from rlvr_jax.sandbox.server import Gone, Runner, send
 
-GRACE = 5.0  # seconds a server may be late before it is taken for lost
+GRACE = 5.0  # seconds that a server may be late before it counts as lost
 VALUE, ERROR, TIMEOUT, KILLED = b"V", b"E", b"T", b"K"  # the first byte of a reply
-_TICK = 0.02  # seconds between two looks at the processes of a running job
+_TICK = 0.02  # seconds between two checks of the processes of a running job
 _LARGEST = 2**24  # bytes of the settings
-_OWN = 2  # processes of a worker: the first of its namespace, and itself
+_OWN = 2  # processes of a worker: the first one of its namespace, and itself
 
 
 class Channel:
@@ -46,7 +46,7 @@ class Channel:
         self.socket.sendall(len(message).to_bytes(4, "big") + message)
 
     def poll(self) -> bytes | None:
-        """Reads once; returns a message if one is complete. EOFError: end, or one too long."""
+        """Reads once; returns a complete message or None. EOFError: the end, or a long message."""
         chunk = self.socket.recv(65536)
         self.buffer += chunk
         size = int.from_bytes(self.buffer[:4], "big")
@@ -66,7 +66,7 @@ class Channel:
 
 
 def serve(runner: Runner) -> None:
-    """Imports the function that the caller names, and does its jobs until the caller is gone."""
+    """Imports the function that the caller names, and does its jobs until the caller ends."""
     channel = Channel(runner.channel, _LARGEST)
     settings = json.loads(channel.receive())
     channel.limit = settings["job_bytes"]
@@ -84,7 +84,7 @@ def serve(runner: Runner) -> None:
 
 
 class _Keeper:
-    """Forks workers, hands them jobs, ends their processes."""
+    """Forks workers, sends them jobs, ends their processes."""
 
     def __init__(self, runner: Runner, channel: Channel, call: Callable, settings: dict[str, Any]):
         self.runner = runner
@@ -103,7 +103,7 @@ class _Keeper:
         self.seconds = 0.0
 
     def serve(self) -> None:
-        """Answers jobs; `Gone` when the caller is."""
+        """Answers jobs; raises `Gone` when the caller ends."""
         try:
             while True:
                 if self.worker is None:
@@ -122,7 +122,7 @@ class _Keeper:
             self.end()
 
     def attempt(self, job: bytes) -> bytes:
-        """Runs a job; on any failure no worker is left."""
+        """Runs a job; after a failure no worker is left."""
         worker = self.worker or self.start()
         start = time.monotonic()
         try:
@@ -143,7 +143,7 @@ class _Keeper:
         return reply
 
     def wait(self, worker: Channel, start: float) -> bytes | None:
-        """The reply to a job, or the limit that it has passed; None: the worker has died."""
+        """The reply to a job, or the limit that it exceeded; None if the worker died."""
         while True:
             left = start + self.settings["wall_seconds"] - time.monotonic()
             if left <= 0:
@@ -164,17 +164,17 @@ class _Keeper:
             self.check_caller()
 
     def leaves(self) -> bool:
-        """Whether the job has left a process or a thread, also where it cannot be known."""
+        """Whether the job has left a process or a thread, or this cannot be known."""
         if "watch" not in self.runner.layers.on:
             return True
         return sum(watch.tasks(os.getpid()).values()) > _OWN
 
     def check_caller(self) -> None:
         if os.getppid() != self.caller:
-            raise Gone  # it died, but a child of it holds its end of the channel open
+            raise Gone  # it died, but its child holds its end of the channel open
 
     def died(self, seconds: float) -> bytes:
-        """Ends a worker that closed its channel in a job of so many seconds; gives the reply."""
+        """Ends a worker that closed its channel `seconds` after a job began; returns the reply."""
         ready, _, _ = select.select([self.report], [], [], 0.1)
         message = os.read(self.report, 4096) if ready else b""
         self.end()
@@ -195,7 +195,7 @@ class _Keeper:
         return ERROR + f"worker {ended}".encode()
 
     def start(self) -> Channel:
-        """Forks a worker; the channel to it."""
+        """Forks a worker; returns the channel to it."""
         ours, theirs = socket.socketpair()
         handles = [theirs.detach(), *(os.open(os.devnull, os.O_RDWR) for _ in range(3))]
         request = {"limits": self.limits, "read": [], "search": []}
@@ -210,18 +210,18 @@ class _Keeper:
         return self.worker
 
     def end(self) -> None:
-        """Ends the worker and all that it has started."""
+        """Ends the worker and all processes that it has started."""
         if self.worker is None:
             return
         self.worker.socket.close()
         self.worker = None
         os.close(self.report)
         if not watch.end(self.pid, tree="tree" in self.runner.layers.on):
-            raise Gone  # something cannot be killed: the caller starts afresh
+            raise Gone  # a process cannot be killed: the caller starts another server
 
 
 def _work(call: Callable, settings: dict[str, Any], handle: int) -> NoReturn:
-    """A worker's life: answers jobs until the channel closes. Does not return."""
+    """The main loop of a worker: answers jobs until the channel closes. Does not return."""
     channel = Channel(socket.socket(fileno=handle), settings["job_bytes"])
     with contextlib.suppress(OSError, EOFError):
         while True:

@@ -1,4 +1,4 @@
-"""Landlock: a process gives up its right to files, TCP ports and signals, without any privilege.
+"""Landlock: a process gives up its rights to files, TCP ports and signals, without privileges.
 
 Source: https://docs.kernel.org/userspace-api/landlock.html
 """
@@ -17,7 +17,7 @@ _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _EXECUTE, _WRITE, _READ, _LIST, _TRUNCATE = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 14
 _MAKE_DEVICES_AND_SOCKETS = 1 << 6 | 1 << 9 | 1 << 11
 _ON_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | 1 << 15
-# How many rights to files each version knows: 13, then linking across folders, truncating, devices.
+# Number of rights to files by version: 13, then links across folders, truncation, devices.
 _RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}
 _NEWEST_RIGHTS = 16
 _TCP = 0b11  # bind, connect; from version 4
@@ -26,7 +26,7 @@ SIGNALS = 6  # the first version that keeps signals inside
 
 
 def version() -> int:
-    """The kernel's version of Landlock; 0: it has none, or it is switched off."""
+    """The kernel's version of Landlock; 0 if there is none or it is switched off."""
     if not linux.on_linux():
         return 0
     try:
@@ -36,16 +36,16 @@ def version() -> int:
 
 
 def restrict(read: Sequence[str], write: Sequence[str], see: Sequence[str]) -> None:
-    """Leaves this process, and all that it starts, the files below some paths and nothing else.
+    """Restricts this process, and all that it starts, to the files below some paths.
     Raises OSError if the kernel has no Landlock, or no_new_privs is not set.
 
     It cannot connect or listen by TCP (Linux 6.7), nor signal processes or reach abstract sockets
     outside (Linux 6.12). Paths that do not exist are left out.
 
     Args:
-      read: files and folders to read and execute.
-      write: folders to do everything in but making devices and sockets; files to write.
-      see: folders whose names may be listed, down to the bottom; importing a package needs it.
+      read: files and folders that it may read and execute.
+      write: files that it may write, and folders with all rights except making devices and sockets.
+      see: folders whose names it may list recursively; imports of packages need this.
     """
     known = version()
     handled = (1 << _RIGHTS.get(known, _NEWEST_RIGHTS)) - 1

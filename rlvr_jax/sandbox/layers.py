@@ -1,8 +1,8 @@
-"""The layers of the sandbox, and those that this machine has: found by trying, not by asking.
+"""The layers of the sandbox, and those that this machine has: found by trial.
 
-Some systems have the call and refuse its use (Ubuntu's AppArmor lets a user namespace be made and
-denies its rights), so an empty program is run with all layers, and without those that fail, until
-it runs.
+Some systems have a call and refuse its use: Ubuntu's AppArmor allows a user namespace and denies
+its rights. So an empty program is run with all layers, and then without those that fail, until it
+runs.
 """
 
 import os
@@ -43,10 +43,10 @@ NAMESPACES = {
     "uts": 0x04000000,
     "cgroup": 0x02000000,
 }
-# Each of these must be there for an untrusted program: files, network, other processes.
+# An untrusted program requires one layer of each pair: files, network, other processes.
 _NEEDED = (("root", "landlock"), ("net", "seccomp"), ("pid", "seccomp"))
 _OF_UNTRUSTED = {"uid", "root", "landlock", "seccomp", "memory"}
-_OWN_USERS = 0x70000000  # our users: this and the number of the server's process
+_OWN_USERS = 0x70000000  # our users: this number plus the number of the server's process
 _MB = 2**20
 
 
@@ -60,18 +60,18 @@ class Refused(Exception):
 
 
 def holds(layers: Iterable[str]) -> bool:
-    """Whether some layers keep a hostile program from files, network and other processes."""
+    """Whether some layers protect files, network and other processes from a hostile program."""
     layers = set(layers)
     return all(layers & set(any_of) for any_of in _NEEDED)
 
 
 class Layers:
-    """The layers that are on, those that are missing with the reason, and the plan of a run.
+    """The layers that are on, the missing layers with reasons, and the plan of a run.
 
     Args:
-      without: layers to leave out, for the tests.
-      trusted: only a function of the caller runs, which has the caller's files and user. Memory is
-        not that of a group, in which the imports of the function would count.
+      without: layers to leave out, for tests.
+      trusted: only a function of the caller runs, with the caller's files and user. The memory
+        limit is not that of a group, because the function's imports would count in it.
     """
 
     def __init__(self, without: set[str], trusted: bool = False):
@@ -108,7 +108,7 @@ class Layers:
         self._settle()
 
     def leave_out(self, layers: set[str], why: str) -> None:
-        """Does without some layers, and without those that cannot be without them."""
+        """Removes some layers, and the layers that depend on them."""
         if "user" in layers and os.geteuid():
             layers = layers | set(NAMESPACES)
         self.missing |= {layer: why for layer in layers & self.on}
@@ -116,7 +116,7 @@ class Layers:
 
     def try_out(self, run: Callable[[dict[str, Any], list[int]], dict[str, Any]]) -> None:
         """Runs an empty program by (request, handles) -> reply, with fewer layers until it runs.
-        Raises RuntimeError if no program can be started at all."""
+        Raises RuntimeError if no program can be started."""
         limits = {"wall_seconds": 60, "cpu_seconds": 30, "memory_mb": 256, "processes": 4}
         limits |= {"disk_mb": 1, "file_mb": 1, "open_files": 32}
         for _ in LAYERS:
@@ -130,12 +130,12 @@ class Layers:
             except Refused as refused:
                 if refused.layer not in self.on:
                     raise RuntimeError(f"no program can be started: {refused}") from None
-                whole = refused.layer == "pid"  # of a root without user namespaces
+                whole = refused.layer == "pid"  # root without user namespaces
                 self.leave_out(set(NAMESPACES) if whole else {refused.layer}, refused.why)
                 self._settle()
 
     def plan(self, request: dict[str, Any]) -> inside.Plan:
-        """How to run a program: `request` as in `server`."""
+        """The way to run a program; `request` as in `server`."""
         user = self.user if "uid" in self.on else None
         if "user" in self.on - self._entered:
             user = inside.INSIDE_USER
@@ -162,16 +162,16 @@ class Layers:
         )
 
     def _processes(self, most: int, user: int | None) -> int | None:
-        """The limit on the processes of the user of a program; they include the first process, and
-        the server in a namespace that it has entered."""
+        """The limit on the processes of a program's user. They include the first process, and the
+        server in a namespace that it has entered."""
         if most == 1:
-            return 1  # holds for any user, as others make their number only larger
+            return 1  # correct for any user, because other users only make the number larger
         if user is not None:
             return most + 1
         return most + 2 if "user" in self._entered else None
 
     def enter(self) -> None:
-        """Puts namespaces that workers may share on this process, as one takes milliseconds."""
+        """Puts this process into namespaces that workers may share; one takes milliseconds."""
         wanted = self.on & (NAMESPACES.keys() - {"pid", "root"})
         if not wanted:  # there may be no such call
             return
@@ -195,7 +195,7 @@ class Layers:
         }
 
     def _settle(self) -> None:
-        """Sets all that follows from the layers that are on."""
+        """Sets the values that follow from the active layers."""
         if "root" not in self.on:
             closed = _closed_to_others(self.read)
             if "uid" in self.on and closed:
@@ -214,6 +214,6 @@ class Layers:
 
 
 def _closed_to_others(paths: Iterable[str]) -> str:
-    """A folder above some paths that not every user may pass through; "" if there is none."""
+    """A folder above some paths that not every user may pass through; "" without one."""
     parents = (parent for path in paths for parent in Path(path).parents if parent.exists())
     return next((str(p) for p in parents if not p.stat().st_mode & stat.S_IXOTH), "")

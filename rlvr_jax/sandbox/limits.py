@@ -12,20 +12,20 @@ class Limits:
     """Limits of a program.
 
     Fields:
-      wall_seconds: from its start to its end.
-      cpu_seconds: of all its processes together.
+      wall_seconds: wall time from its start to its end.
+      cpu_seconds: CPU time of all its processes together.
       memory_mb: of all its processes together, and of the address space of each beyond that of an
         interpreter at its start.
-      processes: processes and threads at a time, itself included.
-      disk_mb: of its work folder, a file system in memory that is gone afterwards.
-      file_mb: of one file.
-      open_files: of one process.
-      output_bytes: of standard output, and of standard error.
-      packages: installed Python packages that it may import, by the name that is imported; the
-        standard library is always there.
-      read: further files and folders that it may read and execute, absolute.
+      processes: simultaneous processes and threads, itself included.
+      disk_mb: size of its work folder, a file system in memory that is removed afterwards.
+      file_mb: size of one file.
+      open_files: file handles of one process.
+      output_bytes: size of standard output, and of standard error.
+      packages: installed Python packages that it may import, by import name. The standard library
+        is always available.
+      read: further files and folders that it may read and execute, as absolute paths.
     Raises:
-      ValueError: a field out of range; a path that does not exist.
+      ValueError: a field is out of range, or a path does not exist.
     """
 
     wall_seconds: float = 4.0
@@ -72,12 +72,12 @@ class Outcome:
     """The outcome of a program.
 
     Fields:
-      status: its exit status, 128 + n if signal n ended it; None if the sandbox did.
+      status: its exit status, or 128 + n if signal n ended it; None if the sandbox ended it.
       stdout, stderr: its output, up to the limit; bytes that are not text become U+FFFD.
-      seconds: from its start to its end.
-      reason: why the sandbox ended it: "wall", "cpu", "memory", "processes", "disk" or "output", a
-        limit; "lost", the sandbox itself was ended from outside or could not start the program,
-        for which the program is not the cause (`stderr` has details); "", it ended by itself.
+      seconds: wall time from its start to its end.
+      reason: why the sandbox ended it. "": it ended by itself. "wall", "cpu", "memory",
+        "processes", "disk", "output": it exceeded that limit. "lost": the sandbox was ended from
+        outside or could not start it; the program is not the cause (`stderr` has details).
     """
 
     status: int | None

@@ -1,4 +1,4 @@
-"""The C library and the constants of Linux that Python's own modules do not have."""
+"""Functions of the C library and constants of Linux that Python's modules lack."""
 
 import ctypes
 import os
@@ -14,7 +14,7 @@ _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 
 
 def on_linux() -> bool:
-    """Whether any of this can work; the numbers are known for two machines."""
+    """Whether this module can work; the numbers are known for two machines."""
     return sys.platform == "linux" and MACHINE in _CLONE
 
 
@@ -24,7 +24,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def call(name: str, *arguments: Any) -> int:
-    """Calls a function of the C library by name; raises OSError if it returned less than 0."""
+    """Calls a function of the C library by name; raises OSError for a result below 0."""
     result = getattr(_libc(), name)(*arguments)
     if result < 0:
         number = ctypes.get_errno()
@@ -39,7 +39,7 @@ def syscall(number: int, *arguments: Any) -> int:
 
 
 def clone(flags: int) -> int:
-    """Forks into new namespaces. The child skips Python's and the C library's handlers of a fork.
+    """Forks into new namespaces. The child skips fork handlers of Python and of the C library.
 
     Only for a process with one thread, and for a child that forks again before foreign code runs.
     """
@@ -55,6 +55,6 @@ def pivot_root(path: str) -> None:
 
 
 def prctl(option: int, *values: int) -> int:
-    """prctl(2); values that are missing are 0."""
+    """prctl(2); missing values are 0."""
     padded = (*values, 0, 0, 0, 0)[:4]
     return call("prctl", ctypes.c_int(option), *map(ctypes.c_ulong, padded))

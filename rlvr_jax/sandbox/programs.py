@@ -1,7 +1,7 @@
-"""Programs for trying the sandbox: honest ones, which must succeed, and hostile ones.
+"""Programs to test the sandbox: honest ones, which must succeed, and hostile ones.
 
-The hostile ones print `ESCAPED` where they reach their aim. They take two arguments: the number
-of a process and the port of a listener on 127.0.0.1, both of this machine.
+Hostile programs print `ESCAPED` if they succeed. They take two arguments of this machine: the
+number of a process, and the port of a listener on 127.0.0.1.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ ESCAPED = "ESCAPED"
 
 @dataclass(frozen=True)
 class Program:
-    """A program: name, source, input, and the output of an honest one."""
+    """A program: name, source, input, and for an honest one its output."""
 
     name: str
     source: str

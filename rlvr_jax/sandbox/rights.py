@@ -1,4 +1,4 @@
-"""Rights that a process gives up for good: its user, its capabilities, and its limits."""
+"""Rights that a process gives up permanently: its user, its capabilities, and its limits."""
 
 import contextlib
 import ctypes
@@ -11,7 +11,7 @@ from typing import Any
 from rlvr_jax.sandbox import linux
 
 _LAST_CAPABILITY = 63  # later kernels may add some; the others do not exist
-_PENDING = 256  # signals and timers that wait: they lie in the kernel's memory
+_PENDING = 256  # waiting signals and timers, which use the kernel's memory
 _MB = 2**20
 
 
@@ -24,9 +24,9 @@ def become(user: int) -> None:
 
 
 def drop_capabilities() -> None:
-    """Leaves no capability, and no way to get one by starting a program; raises OSError if the
+    """Drops all capabilities, and all ways to get one by starting a program; raises OSError if the
     kernel refuses."""
-    with contextlib.suppress(OSError):  # the first unknown to this kernel, or none is ours to drop
+    with contextlib.suppress(OSError):  # unknown to this kernel, or we may not drop any
         for number in range(_LAST_CAPABILITY + 1):
             linux.prctl(24, number)  # PR_CAPBSET_DROP
     with contextlib.suppress(OSError):  # Linux 4.3
@@ -36,11 +36,11 @@ def drop_capabilities() -> None:
 
 
 def limit(limits: Mapping[str, Any], memory_bytes: int, processes: int | None) -> None:
-    """Sets the limits that the kernel has for one process.
+    """Sets the kernel's limits for one process.
 
     Args:
       limits: fields of `Limits`.
-      memory_bytes: address space.
+      memory_bytes: address space (bytes).
       processes: processes and threads of this user in its namespace; None: no limit.
     """
     cpu = int(-(-limits["cpu_seconds"] // 1))

@@ -1,4 +1,4 @@
-"""A root of its own: a small file system in memory with only the needs of a program."""
+"""A separate root: a small file system in memory with only the files that a program needs."""
 
 import contextlib
 import ctypes
@@ -10,7 +10,7 @@ from pathlib import Path
 from rlvr_jax.sandbox import linux
 
 WORK = "/sandbox"  # no folder of this name is likely to be shown
-_NEW = "/proc"  # where the root is put together: a folder that every machine has
+_NEW = "/proc"  # mount point for the new root: a folder that every machine has
 _DEVICES = ("null", "random", "urandom", "full")
 _STREAMS = {"fd": "fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
 _LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")  # into /usr on many machines
@@ -24,7 +24,7 @@ _RELATIVE_TIME, _RELATIVE_TIME_OF_STATVFS = 1 << 21, 4096
 
 
 def sources(paths: Iterable[str]) -> dict[str, int]:
-    """Handles on the paths of the root, opened while we are still the user who may reach them."""
+    """Handles on the paths of the root, opened while we are still a user who may reach them."""
     found = {}
     for path in (*paths, *(f"/dev/{name}" for name in _DEVICES)):
         with contextlib.suppress(FileNotFoundError):
@@ -35,24 +35,24 @@ def sources(paths: Iterable[str]) -> dict[str, int]:
 def enter(
     handles: Mapping[str, int], hidden: Sequence[str], further: Sequence[str], size: int, user: int
 ) -> None:
-    """Makes the root and goes there; only the folder `/sandbox` can be written. Raises OSError
-    without a namespace for mounts, or the right to mount in it.
+    """Makes the root and enters it; only the folder `/sandbox` is writable. Raises OSError without
+    a namespace for mounts, or without the right to mount in it.
 
-    Where the machine allows it there is a /proc, of this namespace only.
+    If the machine allows it, there is a /proc, of only this namespace.
 
     Args:
-      handles: `sources` of the paths that are shown, read-only, where they are now.
+      handles: `sources` of the visible paths, read-only, at their present places.
       hidden: folders below those that are shown empty.
-      further: sources that are also shown in hidden folders.
-      size: of the work folder in MB.
+      further: sources that are also visible in hidden folders.
+      size: size of the work folder (MB).
       user: owner of the work folder.
     """
     _mount(None, "/", None, _RECURSIVE | _PRIVATE)
-    os.chdir("/proc/self/fd")  # stays reachable when the new root covers /proc
+    os.chdir("/proc/self/fd")  # remains reachable when the new root covers /proc
     _mount("tmpfs", _NEW, "tmpfs", _NO_SETUID | _NO_DEVICES, "size=1m,nr_inodes=4k,mode=755")
     for name in _LINKS:
         if Path("/", name).is_symlink():
-            target = str(Path("/", name).readlink()).lstrip("/")  # relative: it is to stay in here
+            target = str(Path("/", name).readlink()).lstrip("/")  # relative: it stays inside
             Path(_NEW, target).mkdir(mode=0o755, parents=True, exist_ok=True)
             Path(_NEW, name).symlink_to(target)
     for path in handles:
@@ -66,7 +66,7 @@ def enter(
     for folder in (WORK, "/proc"):
         Path(_NEW + folder).mkdir(mode=0o755)
     for name in ("tmp", "dev/shm"):
-        if not Path(_NEW, name).exists():  # an interpreter may lie in /tmp
+        if not Path(_NEW, name).exists():  # an interpreter may be in /tmp
             Path(_NEW, name).symlink_to(WORK)
     for name, target in _STREAMS.items():
         Path(_NEW, "dev", name).symlink_to(f"/proc/self/{target}")
@@ -80,7 +80,7 @@ def enter(
 
 
 def _proc() -> None:
-    """Shows the processes of this namespace, and of the kernel nothing where it can be left out."""
+    """Shows the processes of this namespace, and if possible nothing of the kernel."""
     flags = _READ_ONLY | _NO_SETUID | _NO_DEVICES | _NO_PROGRAMS
     for options in ("subset=pid,hidepid=2", "hidepid=2"):
         try:

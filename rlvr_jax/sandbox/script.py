@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 
 def run(source: str, path: str) -> NoReturn:
-    """Runs the source of a file as `python path` would. Does not return."""
+    """Runs the source of a file like `python path`. Does not return."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         stream = open(  # noqa: SIM115 - it lives as long as the process
             number,
@@ -25,7 +25,7 @@ def run(source: str, path: str) -> NoReturn:
         )
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
-    for name in ("exit", "quit"):  # which `site` defines, and with it is left out
+    for name in ("exit", "quit"):  # defined by `site`, which is not imported
         setattr(builtins, name, _sitebuiltins.Quitter(name, "Ctrl-D (i.e. EOF)"))
     builtins.help = _sitebuiltins._Helper()
     for name in [name for name in sys.modules if name.partition(".")[0] == "rlvr_jax"]:
@@ -53,7 +53,7 @@ def _depth() -> int:
 
 
 def _uncaught(error: BaseException) -> int:
-    """Reports an uncaught exception as the interpreter does; the exit status."""
+    """Reports an uncaught exception like the interpreter; returns the exit status."""
     if isinstance(error, SystemExit):
         if error.code is None or isinstance(error.code, int):
             return (error.code or 0) & 0xFF
@@ -67,9 +67,9 @@ def _uncaught(error: BaseException) -> int:
 
 
 def _finished(status: int, names: dict[str, Any]) -> int:
-    """Waits for threads, runs exit handlers and flushes; the exit status."""
+    """Waits for threads, runs exit handlers and flushes; returns the exit status."""
     try:
-        vars(threading)["_shutdown"]()  # the interpreter's own, of which no stub knows
+        vars(threading)["_shutdown"]()  # the interpreter's function, which no stub declares
         atexit._run_exitfuncs()
         for name in list(names):
             names[name] = None  # closes open files

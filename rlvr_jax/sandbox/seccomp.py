@@ -1,7 +1,7 @@
-"""The filter of system calls: a program for the kernel's packet-filter machine, made by hand.
+"""The filter of system calls: a program for the kernel's packet-filter machine.
 
 `syscalls` lists allowed and refused calls; a few depend on an argument. A filter sees the numbers
-that a call is given and not the memory at their addresses, so only integers can have rules.
+of a call but not the memory at their addresses, so only integers can have rules.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ from rlvr_jax.sandbox import linux, syscalls
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000  # returned by the filter; the error number is added
 _LOAD, _AND, _EQUAL, _AT_LEAST, _ABOVE, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x25, 0x06
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-_X32 = 0x40000000  # x86_64 has the same calls once more under these numbers
+_X32 = 0x40000000  # x86_64 has the same calls again, plus this number
 
 # Flags of clone that make namespaces (CLONE_NEWUSER and its like) or pass on a tracer.
 _NEW_NAMESPACES = 0x7E020000 | 0x2000
@@ -31,11 +31,11 @@ def program(*, shared_memory: bool, signals: bool, own_files: bool) -> bytes:
     """The filter, for `install`.
 
     Args:
-      shared_memory: whether memory that no file backs may be shared. It must not be where a sum
-        over processes counts memory: a page that is not mapped any more stays and counts nowhere.
-      signals: whether processes may send signals; only where something else keeps them inside.
-      own_files: whether they may change owner, mode and times of files; only where all files that
-        they reach are their own or read-only, as Landlock does not look at that.
+      shared_memory: whether memory without a file may be shared. It must not be if memory is
+        counted as a sum over processes: an unmapped page remains and is not counted.
+      signals: whether processes may send signals; only if another layer keeps them inside.
+      own_files: whether they may change owner, mode and times of files. Only if all files that they
+        reach are their own or read-only, because Landlock does not check this.
     """
     machine = linux.MACHINE
     rules = syscalls.numbers(syscalls.RULED, machine)
@@ -67,7 +67,7 @@ def program(*, shared_memory: bool, signals: bool, own_files: bool) -> bytes:
 
 
 def install(code: bytes) -> None:
-    """Puts this process and all that it starts under a filter, for good. Raises OSError if the
+    """Puts this process and all that it starts under a filter, permanently. Raises OSError if the
     kernel has no filters, or no_new_privs is not set."""
     buffer = ctypes.create_string_buffer(code, len(code))
     header = struct.pack("HxxxxxxQ", len(code) // 8, ctypes.addressof(buffer))
@@ -75,13 +75,13 @@ def install(code: bytes) -> None:
 
 
 def _blocks(shared_memory: bool) -> dict[str, list[bytes]]:
-    """The rules for arguments of a call; every block ends by returning."""
+    """The rules for arguments of a call; every block ends with a return."""
     blocks = {
         "clone": [*_masked(0, _NEW_NAMESPACES), *_answer(0, allow=True)],
         "fcntl": [_argument(1), *_answer(*_FCNTL, allow=False)],
         "ioctl": [_argument(1), *_answer(*_IOCTL, allow=False)],
         "prctl": [_argument(0), *_answer(*_PRCTL, allow=True)],
-        # Limits and processors of another process are its own affair; 0 is the caller.
+        # Limits and processors of other processes must not change; 0 is the caller.
         "prlimit64": [_argument(0), *_answer(0, allow=True)],
         "sched_setaffinity": [_argument(0), *_answer(0, allow=True)],
         # A connected pair of streams reaches only its ends; other kinds can be sent elsewhere.
@@ -104,7 +104,7 @@ def _blocks(shared_memory: bool) -> dict[str, list[bytes]]:
 
 
 def _answer(*values: int, allow: bool) -> list[bytes]:
-    """Returns one answer if the loaded number is one of the values and the other if it is not."""
+    """Returns one answer if the loaded number is among the values, else the other answer."""
     inside, outside = _returns(_ALLOW), _returns(_ERRNO | errno.EPERM)
     if not allow:
         inside, outside = outside, inside

@@ -1,8 +1,8 @@
 """The server: a fresh interpreter that forks one program at a time into the sandbox and watches it.
 
-It has one thread and one channel, to the caller; when the channel closes, it ends the program and
-itself. It never reads the task of a program: the handles go on to the program. With `jobs.serve` in
-place of `programs`, the forked process calls a function of the caller with values.
+It has one thread, and one channel to the caller. When the channel closes, it ends the program and
+itself. It never reads the task of a program, but passes the handles on. With `jobs.serve` instead
+of `programs`, the forked process calls a function of the caller with values.
 """
 
 import contextlib
@@ -24,9 +24,9 @@ from typing import Any, NoReturn
 from rlvr_jax.sandbox import folder, inside, linux, watch
 from rlvr_jax.sandbox.layers import NAMESPACES, Layers, Refused
 
-KILL = b"k"  # the caller's word for a program that writes too much
+KILL = b"k"  # sent by the caller for a program that writes too much
 _REQUEST = 2**20  # bytes
-_TICK, _SLOW_TICK = 0.005, 0.02  # seconds between two looks at a program
+_TICK, _SLOW_TICK = 0.005, 0.02  # seconds between two checks of a program
 _MB = 2**20
 
 
@@ -35,7 +35,7 @@ class Gone(Exception):
 
 
 def main(serve: Callable[["Runner"], None], trusted: bool) -> None:
-    """Serves the channel that is standard input. Does not return.
+    """Serves the channel at standard input. Does not return.
 
     Args:
       serve: `programs`, or `jobs.serve`.
@@ -69,7 +69,7 @@ def programs(runner: "Runner") -> None:
     runner.layers.try_out(runner.run)
     send(runner.channel, runner.layers.first_message())
     gc.collect()
-    gc.freeze()  # or a collection in the program would copy every page of ours
+    gc.freeze()  # otherwise a collection in the program would copy all our pages
     gc.disable()
     while True:
         request, handles = receive(runner.channel)
@@ -98,7 +98,7 @@ def receive(channel: socket.socket) -> tuple[dict[str, Any], list[int]]:
             raise Gone
         text += chunk
         handles += more
-    # A kill word that came after the previous program's end.
+    # A kill message may arrive after the previous program's end.
     return json.loads(text.lstrip(KILL)), handles
 
 
@@ -121,12 +121,12 @@ class Runner:
           request: `limits`, fields of `Limits`; `read`, further paths; `search`, folders of
             packages.
           handles: the task, standard input, output and error; they are closed.
-          serve: of the plan.
+          serve: as in `Plan`.
         Returns:
           `status` of the wait, None without one; `reason`; `seconds`.
         Raises:
           Refused: a layer could not be put on.
-          Gone: the caller has left.
+          Gone: the caller has ended.
         """
         limits = request["limits"]
         if self.layers.group:
@@ -157,7 +157,7 @@ class Runner:
         return {"reason": reason or ended_by, "status": status, "seconds": seconds}
 
     def start(self, plan: inside.Plan, handles: list[int]) -> tuple[int, int]:
-        """Forks the first process; its number, and the pipe that it reports through."""
+        """Forks the first process; returns its number, and the pipe for its report."""
         gate, opens = os.pipe()
         report, reports = os.pipe()
         if not os.geteuid():
@@ -180,7 +180,7 @@ class Runner:
                 os.close(handle)
             if "user" in plan.layers:
                 self.name_user(pid)
-            if linux.on_linux():  # where memory runs out it goes first, and not we or the caller
+            if linux.on_linux():  # if memory runs out, it is killed before us and the caller
                 Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
             os.write(opens, b"x")
         except OSError as error:
@@ -192,7 +192,7 @@ class Runner:
         return pid, report
 
     def name_user(self, pid: int) -> None:
-        """Says who the user of a new namespace is outside."""
+        """Sets the outside user of a new namespace."""
         group = self.layers.user
         if os.geteuid():
             Path(f"/proc/{pid}/setgroups").write_text("deny")
@@ -203,7 +203,7 @@ class Runner:
     def wait(
         self, pid: int, report: int, limits: dict[str, Any], start: float
     ) -> tuple[bytes, str]:
-        """The report of the first process, or nothing and the limit that was passed."""
+        """The report of the first process, or nothing and the exceeded limit."""
         deadline = start + limits["wall_seconds"]
         tick = _SLOW_TICK if self.layers.group else _TICK
         killed = self.layers.group.killed() if self.layers.group else 0
@@ -221,13 +221,13 @@ class Runner:
             if report in ready:
                 message = os.read(report, 4096)
                 if message.startswith(inside.ENDED) and self.full(limits):
-                    return b"", "disk"  # it wrote faster than it was looked at
+                    return b"", "disk"  # it wrote faster than it was checked
                 return message, ""
             if reason := self.passed(limits):
                 return b"", reason
 
     def passed(self, limits: dict[str, Any]) -> str:
-        """The limit that the tree of the program has passed, if any."""
+        """The limit that the process tree of the program has exceeded, or ""."""
         if "watch" not in self.layers.on:
             return ""
         me = os.getpid()
@@ -242,5 +242,5 @@ class Runner:
         return "disk" if self.full(limits) else ""
 
     def full(self, limits: dict[str, Any]) -> bool:
-        """Whether a work folder on the disk holds more than it may."""
+        """Whether a work folder on disk is larger than its limit."""
         return bool(self.layers.work and folder.size(self.layers.work) > limits["disk_mb"] * _MB)

@@ -1,9 +1,10 @@
-"""Hostile and honest programs together, for hours on request.
+"""Runs hostile and honest programs together for a chosen time.
 
     python -m rlvr_jax.sandbox.soak --minutes 10
 
-Prints how many ran and how fast, and faults: hangs, honest programs that failed, hostile ones that
-got out, and processes, descriptors, mounts and folders that are left. The exit code is 0 without.
+Prints the number of programs, their rate, and faults: hangs, honest programs that failed, and
+hostile ones that escaped. Leftover processes, descriptors, mounts and folders are also faults.
+The exit code is 0 without faults.
 """
 
 import argparse
@@ -24,9 +25,9 @@ from rlvr_jax.sandbox.limits import Limits
 from rlvr_jax.sandbox.programs import ESCAPED, HONEST, HOSTILE
 from rlvr_jax.sandbox.watch import descendants
 
-# Small: hostile programs run into them, and eight at a time are to fit on two cores.
+# Small, because hostile programs reach them and eight of them must fit on two cores.
 _LIMITS = Limits(wall_seconds=6.0, cpu_seconds=1.0, memory_mb=256, processes=12, disk_mb=16)
-_LATE = 5.0  # seconds beyond the wall limit that count as a hang, on a machine that is busy
+_LATE = 5.0  # seconds beyond the wall limit that count as a hang, on a busy machine
 _HOSTILE_FRACTION = 0.25
 _SETTLE = 2.0  # seconds for the kernel to remove ended processes
 
@@ -35,8 +36,8 @@ def soak(seconds: float, at_once: int) -> Counter[str]:
     """Runs programs for a while and counts them.
 
     Returns:
-      `honest` and `hostile`, programs that ran; `failed`, honest programs that did; `escaped`,
-      hostile ones; `hung`; `lost`; `processes`, `descriptors`, `mounts` and `folders` left.
+      `honest` and `hostile`: programs that ran. `failed`: honest programs that failed. `escaped`:
+      hostile ones. `hung`, `lost`. Left over: `processes`, `descriptors`, `mounts`, `folders`.
     """
     found: Counter[str] = Counter()
     lock = threading.Lock()
@@ -88,7 +89,7 @@ def _left() -> dict[str, int]:
 
 
 def main() -> int:
-    """Prints the counts; the exit code."""
+    """Prints the counts; returns the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--at-once", type=int, default=8)

@@ -1,8 +1,8 @@
 """System calls by name, with their numbers on x86_64 and aarch64.
 
-A name in none of the tables, and every number that a later kernel adds, answers "no such call":
-libraries handle this reply (`clone3` is left out on purpose: its flags are in memory, where a
-filter cannot read them; glibc falls back to `clone`).
+A name in none of the tables, and every number of a later kernel, has the result "no such call".
+Libraries handle this result. `clone3` is left out on purpose: its flags are in memory, where a
+filter cannot read them, and glibc falls back to `clone`.
 
 Source: the kernel's asm/unistd_64.h and asm-generic/unistd.h, Linux 6.1.
 """
@@ -48,12 +48,12 @@ clone:56:220 fcntl:72:25 ioctl:16:29 mmap:9:222 prctl:157:167 prlimit64:302:261
 sched_setaffinity:203:122 socketpair:53:199
 """
 
-# Allowed where the processes of others are out of reach.
+# Allowed if the processes of others are out of reach.
 SIGNALS = """
 kill:62:129 tgkill:234:131 tkill:200:130
 """
 
-# Allowed where the files of others are out of reach; Landlock has nothing to say of most of these.
+# Allowed if the files of others are out of reach; Landlock does not check most of these.
 OWN_FILES = """
 chmod:90:- chown:92:- fchmod:91:52 fchmodat:268:53 fchown:93:55 fchownat:260:54 futimesat:261:-
 lchown:94:- truncate:76:45 utime:132:- utimensat:280:88 utimes:235:-

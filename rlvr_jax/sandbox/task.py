@@ -1,4 +1,4 @@
-"""The task of a program: checked, and as handles that are passed on and do not change."""
+"""The task of a program: checked, and stored behind handles that cannot change."""
 
 import fcntl
 import json
@@ -20,8 +20,8 @@ def written(
     argv: Sequence[str] = (),
     command: Sequence[str] = (),
 ) -> tuple[bytes, bytes]:
-    """The bytes of the task of a program, and of its standard input. Raises ValueError for a value
-    that is not text, or a file that is not below the folder."""
+    """The bytes of a program's task, and of its standard input. Raises ValueError if a value is not
+    text, or a file is not below the folder."""
     task = {"files": {}, "argv": _words("argv", argv), "command": _words("command", command)}
     if source is None and not task["command"]:
         raise ValueError(f"sandbox: command must name a program, got {command!r}")
@@ -65,7 +65,7 @@ def _words(name: str, words: Sequence[str]) -> list[str]:
 
 
 def _text(name: str, value: str | bytes) -> str:
-    """A text, of bytes too if they are UTF-8."""
+    """A text, also from bytes that are UTF-8."""
     try:
         if isinstance(value, bytes):
             return value.decode("utf-8")

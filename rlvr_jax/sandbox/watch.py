@@ -9,8 +9,8 @@ from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-_MOST = 100_000  # processes that are looked at
-_PATIENCE = 5.0  # seconds until a process that cannot be killed is given up
+_MOST = 100_000  # largest number of inspected processes
+_PATIENCE = 5.0  # seconds of waiting for a process that cannot be killed
 
 
 @dataclass
@@ -18,9 +18,9 @@ class Usage:
     """The resources of a tree of processes.
 
     Fields:
-      tasks: processes and threads.
-      memory: bytes, pages that are shared with a parent counted in full.
-      cpu: seconds, also of those that have ended and been waited for.
+      tasks: number of processes and threads.
+      memory: bytes; pages that are shared with a parent count in full.
+      cpu: seconds, including processes that have ended and were waited for.
     """
 
     tasks: int = 0
@@ -29,7 +29,7 @@ class Usage:
 
 
 def usage(root: int) -> Usage:
-    """The resources of the descendants of a process, without itself."""
+    """The resources of the descendants of a process, without the process."""
     found = Usage()
     for pid in descendants(root):
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -43,7 +43,7 @@ def usage(root: int) -> Usage:
 
 
 def proportional_memory(root: int) -> int:
-    """Bytes of the descendants of a process, each shared page counted once; slow."""
+    """Bytes of the descendants of a process; each shared page counts once; slow."""
     total = 0
     for pid in descendants(root):
         with contextlib.suppress(OSError):
@@ -83,15 +83,15 @@ def tasks(root: int) -> dict[int, int]:
 
 
 def end(pid: int, tree: bool = True) -> bool:
-    """Kills and reaps a child and (`tree`) all others that descend from this process; False:
-    something cannot be killed.
+    """Kills and reaps a child and (`tree`) all other descendants of this process; False if one
+    cannot be killed.
 
-    Where it was the first of its own namespace, the kernel has ended the others by then; where it
-    was not, orphans become children of this process, which must have requested them.
+    If the child was the first process of its namespace, the kernel has already ended the others. If
+    not, orphans become children of this process, which must have requested this.
     """
     deadline = time.monotonic() + _PATIENCE
     pause = 0.0002
-    for kill in (os.killpg, os.kill):  # it leads a group, unless it has just been born
+    for kill in (os.killpg, os.kill):  # it leads a group, unless it has just started
         with contextlib.suppress(OSError):
             kill(pid, signal.SIGKILL)
     while time.monotonic() < deadline:
@@ -109,7 +109,7 @@ def end(pid: int, tree: bool = True) -> bool:
 
 
 def address_space() -> int:
-    """Bytes of this process's address space; 0 where the system does not say."""
+    """Bytes of this process's address space; 0 if the system does not report them."""
     with contextlib.suppress(OSError):
         return int(Path("/proc/self/statm").read_text().split()[0]) * _PAGE
     return 0

@@ -1,30 +1,29 @@
-"""Tasks: the questions a policy is trained on, how they are picked, and how answers are graded.
+"""Tasks: the questions that a policy is trained on, and how its answers are graded.
 
-`load(name)` gives a `Task`: prompts of two splits, a function that grades responses, a budget. The
-name shows its origin:
+    task = load("arithmetic:hard")              # a Task: prompts, a function that grades, a budget
+    grades = task.verify(task.train[:2], [Response("8"), Response("9")])
+
+The name shows where a task comes from:
 
     brackets                                   built in (`names()` lists them)
     brackets:train=512,held_out=dev            built in, with options of its function
-    arithmetic:hard                            the same with harder questions
+    arithmetic:hard                            the same task with harder questions
     enigmata:maze                              one kind of its puzzles
     reasoning_gym:chain_sum                    a generator of the package reasoning-gym
-    jsonl:path/to/questions.jsonl              files of mathematics questions (`data`), as are those
-                                               of json:, csv:, parquet: and arrow:
+    jsonl:path/to/questions.jsonl              files of mathematics questions (`data`); also json:,
+                                               csv:, parquet: and arrow:
     tfds:name                                  a data set of TensorFlow Datasets
     traces:path/to/teacher.jsonl               another task with verified answers as its solutions
-    package.module:name                        yours: a Task, or a function that returns one
+    package.module:name                        custom: a Task, or a function that returns one
 
-The words before `:` in all lines but the last are reserved, and so are the names of the first: a
-module of yours with such a name is never loaded. Built-in tasks have their options in the name; on
-a command line the options of all other tasks follow --task-options (`load_as_written`).
+Prefixes and built-in names are reserved: a custom module with such a name is never loaded. Options
+of built-in tasks are in the name. On a command line, options of all other tasks follow
+--task-options (`load_as_written`).
 
-A task of your own is a `Task`; `from_rows` makes one of dictionaries. `graded_one_by_one` makes its
-`verify` from a function of one prompt and one response, `from_trl` and `from_verl` from rewards of
-theirs, `verifier` from a check (`rlvr_jax.verifiers.checks`). `with_verdicts` adds prompts that
-request whether a solution is correct.
-
-`Batches` orders the prompts, `self_check` grades known answers before the first step; `python -m
-rlvr_jax.tasks` shows it for all built-in tasks.
+A custom task is a `Task`; `from_rows` makes one from dictionaries. For its `verify` use
+`graded_one_by_one` (a function of one prompt and response), `from_trl` or `from_verl` (their reward
+functions), or `verifier` (a check). `Batches` orders the prompts. `self_check` grades known answers
+before the first step; `python -m rlvr_jax.tasks` prints the result for all built-in tasks.
 """
 
 from rlvr_jax.tasks.base import Prompt, Response, StepScore, Task

@@ -1,8 +1,8 @@
-"""Shows tasks: prompts, verifier, settings, needs, and how known answers are graded.
+"""Prints tasks: prompts, verifier, settings, requirements, and the grades of known answers.
 
-python -m rlvr_jax.tasks                       all that are built in
-python -m rlvr_jax.tasks brackets jsonl:FILE   those that are named
-python -m rlvr_jax.tasks reasoning_gym         all data sets of the package, which takes minutes
+python -m rlvr_jax.tasks                       all built-in tasks
+python -m rlvr_jax.tasks brackets jsonl:FILE   the named tasks
+python -m rlvr_jax.tasks reasoning_gym         all data sets of the package (takes minutes)
 """
 
 import sys
@@ -19,7 +19,7 @@ _PACKAGE = "reasoning_gym"
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Prints an entry for each task, as they are made."""
+    """Prints the entry of each task as soon as the task is made."""
     if {"-h", "--help"} & {*arguments}:
         print(__doc__)
         return

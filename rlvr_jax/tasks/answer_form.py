@@ -1,8 +1,8 @@
-r"""The place that a question requests for its answer: a box, a separate line, after a mark.
+r"""The form in which a question requests its answer: in a box, on a separate line, after a mark.
 
     Put the final answer within \boxed{}.                            "box"
     The last line of your response should be "Answer: $Answer"       "line": DAPO-Math
-    output the final answer after "####"                             "mark": GSM8K, as verl asks
+    output the final answer after "####"                             "mark": GSM8K, in verl's form
 
 A question without such a request gets the task's instruction.
 """
@@ -18,7 +18,7 @@ __all__ = ["BOXED", "asked_form", "instructed", "joined", "marked_line", "writte
 BOXED = "\n\nPut the final answer within \\boxed{}."
 
 MARK = "####"
-# "Answer: $Answer", "Answer: <number>", after "Answer:"; not an "Answer:" that is to be continued.
+# "Answer: $Answer", "Answer: <number>", after "Answer:"; not an "Answer:" that the text continues.
 _LINE = re.compile(
     r"""(?i:\banswer)\**\s*:\s*\**\s*(?:\$|<|\[|\{|\.\.\.|…|[A-Z]\b|["'`”])"""
     r"""|["'`“]\**\s*(?i:(?:the\s|final\s)*answer)(?i:\sis)?\s*:"""
@@ -26,7 +26,7 @@ _LINE = re.compile(
 
 
 def asked_form(prompt: Prompt) -> str:
-    """ "box", "line" or "mark", as the prompt or a message before it requests; "" for none."""
+    """The form that the prompt or a message before it requests: "box", "line", "mark" or ""."""
     text = "\n".join([*(turn["content"] for turn in prompt.messages), prompt.text])
     if "\\boxed" in text or "\\fbox" in text:
         return "box"
@@ -43,16 +43,16 @@ def instructed(prompt: Prompt, instruction: str) -> Prompt:
 
 
 def joined(question: str, instruction: str) -> str:
-    """A question and what follows it, in a paragraph of its own unless space is between them."""
+    """A question and an instruction, as separate paragraphs unless there is space between them."""
     parted = not instruction or instruction[0].isspace() or question[-1:].isspace()
     return question + ("" if parted else "\n\n") + instruction
 
 
 def written(answer: str, form: str, behind_thinking: bool = False) -> str:
-    """A response that gives an answer in a form, "" is a box.
+    """A response that has an answer in a form; "" is a box.
 
     Args:
-      behind_thinking: the response has to end its thinking first.
+      behind_thinking: the response must end its thinking first.
     """
     shapes = {"line": f"Answer: {answer}", "mark": f"{MARK} {answer}"}
     response = shapes.get(form, f"\\boxed{{{answer}}}")
@@ -60,7 +60,7 @@ def written(answer: str, form: str, behind_thinking: bool = False) -> str:
 
 
 def marked_line(response: str) -> str:
-    """The response with the text after its last mark as a line "Answer: …" at its end."""
+    """The response, followed by a line "Answer: …" with the text after its last mark."""
     _, mark, end = response.rpartition(MARK)
     line = end.lstrip(" ").partition("\n")[0]
     return f"{response}\nAnswer: {line}" if mark and line.strip() else response

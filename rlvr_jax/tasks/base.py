@@ -10,7 +10,7 @@ from rlvr_jax.tools import Environment, Game
 from rlvr_jax.verifiers.grade import Grade
 
 AFTER = "after"
-"""Key of a message of a prompt that follows the user's."""
+"""Key of messages of a prompt that follow the user's message."""
 
 # Fields of a prompt that are empty in most tasks.
 _OPTIONAL = ("messages", "solution", "hints", "meta")
@@ -23,22 +23,22 @@ class Prompt:
     Fields:
       text: the prompt as the policy reads it; with a chat template, the user's message.
       answer: the verifier's reference; any JSON value, never shown to the policy.
-      kind: the class that curves are split by ("easy", "hard", …).
-      gold: a response that earns full reward, if one can be written down; the self-check before
-        the first step scores it.
-      messages: messages before the user's message: a system message and few-shot turns,
-        each {"role": …, "content": …}; empty: nothing. A message may have more for chat
-        templates, such as "tool_calls" and "reasoning_content", and an environment's has its tools
-        (`World.start`). Messages with "after": True follow the user's message; if the last of them
-        is the assistant's, the response continues it (`prefill`).
-      solution: a worked solution, step by step; the steps bring their own spaces, so that
-        `"".join(solution[:k])` is how it begins. Empty: none is known.
-      hints: texts that help; empty: none.
-      meta: further JSON values, such as {"level": 3}, how difficult the prompt is (from 1), or
-        {"wrong": …}, a response that earns nothing, for the self-check.
+      kind: class of the prompt ("easy", "hard", …); metrics are also reported by kind.
+      gold: a response with full reward, if one can be written down. The self-check before the first
+        step grades it.
+      messages: messages before the user's message, each {"role": …, "content": …}: a system message
+        and few-shot turns. They may have more keys for chat templates, such as "tool_calls" and
+        "reasoning_content"; an environment's message has its tools (`World.start`). Messages with
+        "after": True follow the user's message. If the last of them is the assistant's, the
+        response continues it (`prefill`).
+      solution: a worked solution as steps that include their white space, so that
+        `"".join(solution[:k])` is its beginning. Empty: none is known.
+      hints: helpful texts; empty: none.
+      meta: further JSON values, such as {"level": 3}, the difficulty of the prompt (from 1), or
+        {"wrong": …}, an incorrect response for the self-check.
     Raises:
-      ValueError: a text in place of a sequence of texts; a message whose role or content is
-        not a text.
+      ValueError: a field is a text instead of a sequence of texts, or the role or content of a
+        message is not a text.
     """
 
     text: str
@@ -48,7 +48,7 @@ class Prompt:
     messages: Sequence[Mapping[str, Any]] = ()
     solution: Sequence[str] = ()
     hints: Sequence[str] = ()
-    # A mapping has no hash, and a prompt without one is to keep its own.
+    # A mapping has no hash. Prompts without one keep the hash of the other fields.
     meta: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
@@ -78,7 +78,7 @@ class Prompt:
 
     @property
     def chat(self) -> list[dict[str, Any]]:
-        """All messages in order, the user's `text` among them."""
+        """All messages in order, including the user's `text`."""
         plain = [{key: m[key] for key in m if key != AFTER} for m in self.messages]
         before = len([m for m in self.messages if not m.get(AFTER)])
         return [*plain[:before], {"role": "user", "content": self.text}, *plain[before:]]
@@ -91,7 +91,7 @@ class Prompt:
 
 
 def is_prefill(message: Mapping[str, Any]) -> bool:
-    """Whether the last message of a chat is one that the response continues."""
+    """Whether the response continues this message, the last one of a chat."""
     return message["role"] == "assistant" and not message.get("tool_calls")
 
 
@@ -101,9 +101,9 @@ class Response:
 
     Fields:
       text: the decoded response without the stop token.
-      truncated: the token budget ended it, not the stop token.
-      prompt_tail: end of the prompt that the policy read, by its chat template. The response does
-        not open a tag again that this end opens (`<think>`). "": unknown.
+      truncated: whether the token budget ended it, not the stop token.
+      prompt_tail: end of the prompt by its chat template. If it opens a tag (`<think>`), the
+        response does not open that tag again. "": unknown.
     """
 
     text: str
@@ -112,11 +112,11 @@ class Response:
 
 
 class StepScore(NamedTuple):
-    """A step of a response; it begins where the one before it ends.
+    """A step of a response; it begins at the end of the previous step.
 
     Fields:
-      end: characters of the response up to its end.
-      score: how good it is, usually in [0, 1].
+      end: number of characters of the response up to the end of the step.
+      score: quality of the step, usually in [0, 1].
     """
 
     end: int
@@ -129,37 +129,36 @@ Show = Callable[[Prompt, str], str]
 
 @dataclass(frozen=True)
 class Task:
-    """Prompts and their verification.
+    """Prompts and the function that grades responses to them.
 
     Fields:
-      name: as given to `--task`.
-      train, test: prompts to learn from and prompts that are only evaluated; no text is in both.
-      verify: grades responses[i] as an answer to prompts[i], in order.
-      response_tokens: the budget of a response that suits the task.
-      mixture: fraction of each kind in a batch; empty: as in `train`.
+      name: the name for `--task`.
+      train, test: training prompts, and prompts that are only evaluated; no text is in both.
+      verify: (prompts, responses) -> grades of responses[i] as an answer to prompts[i], in order.
+      response_tokens: token budget of a response that suits the task.
+      mixture: fraction of each kind in a batch; empty: the fractions in `train`.
       base_model: folder of a policy made for this task, if there is one.
-      rewards: for methods that weigh several rewards themselves (GDPO), their names:
-        "outcome" and names of `Grade.info`, which every grade must have. NaN: the reward
-        does not apply to the response.
-      answers: grades name final answers, for methods that compare the responses' answers.
-      show_hint: (prompt, hint) -> the text that the policy is shown when it is given the hint, a
-        text such as the first steps of a solution. None: the task has no way of its own.
-      show_answer: (prompt, answer) -> the same for a given answer, correct or incorrect.
-      score_steps: (prompt, text of a response) -> its steps in order, for methods that use the
-        correctness of each step. None: the task has no steps.
+      rewards: names of several rewards, for methods that weigh them (GDPO): "outcome" and names of
+        `Grade.info`, which every grade must have. A NaN means that the reward does not apply to the
+        response.
+      answers: whether grades have final answers, for methods that compare answers.
+      show_hint: (prompt, hint) -> the text of the prompt with a hint, such as the first steps of a
+        solution. None: the task has no such form.
+      show_answer: (prompt, answer) -> the text of the prompt with a correct or incorrect answer.
+      score_steps: (prompt, text of a response) -> its reasoning steps in order, for methods that
+        use the correctness of each step. None: the task has no steps.
       read_problem: (prompt, text that the policy wrote from it) -> the problem that the text
-        states, with the prompt's answer as far as the task has one apart from the question; None if
-        it states none. None: a text states the content of its last ```text fence.
-      world: of programs that the policy may make up questions in (`rlvr_jax.tasks.worlds`); None:
+        states, or None. The problem has the prompt's answer if the task stores answers. None: the
+        problem is the content of the last ```text fence.
+      world: programs about which the policy may write questions (`rlvr_jax.tasks.worlds`); None:
         the task has none.
-      derived: fields of the prompts that follow from text, answer and kind, such as a solution that
-        the task works out; the fingerprint leaves them out.
-      notes: sentences about where the prompts come from, printed once when a run begins.
-      environment: answers in the middle of a response if the run samples in turns; None: the
-        task has none.
+      derived: fields of the prompts that follow from text, answer and kind, such as a computed
+        solution. The fingerprint leaves them out.
+      notes: sentences about the source of the prompts, printed once when a run begins.
+      environment: replies within a response if the run samples in turns; None: the task has none.
     Raises:
-      ValueError: an empty split; a text in both; unknown kinds in `mixture`; `rewards` or `derived`
-        with unknown names.
+      ValueError: a split is empty, a text is in both, `mixture` has unknown kinds, or `rewards` or
+        `derived` have unknown names.
     """
 
     name: str
@@ -207,9 +206,9 @@ class Task:
             )
 
     def fingerprint(self) -> str:
-        """Hash of all prompts: a run refuses to resume on other data.
+        """Hash of all prompts: a run refuses to resume with other data.
 
-        It covers text, answer and kind; and messages, solution, hints and meta if they are not
+        It covers text, answer and kind, and also messages, solution, hints and meta if they are not
         empty and not `derived`.
         """
         digest = hashlib.sha256(self.name.encode())
@@ -224,7 +223,7 @@ class Task:
 
 
 def _json(value: Any, sort_keys: bool = False) -> str:
-    """A value as JSON; integers that are longer than Python writes are hexadecimal texts."""
+    """A value as JSON; integers beyond Python's limit of digits are hexadecimal texts."""
     try:
         return json.dumps(value, default=str, sort_keys=sort_keys)
     except ValueError:

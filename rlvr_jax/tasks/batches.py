@@ -1,15 +1,14 @@
-"""Which prompts a step is trained on: a pure function of the seed and the number of the step.
+"""The prompts of each step: a pure function of the seed and the number of the step.
 
-A checkpoint stores only the step of the data; a resumed run, or one that skips ahead, sees
-the prompts that an uninterrupted run sees.
-
-Two choices are independent of each other:
-- The kind of each place. All places of all steps form one sequence, and after any number of them
-  each kind has had its exact fraction but for less than one prompt. Among the kinds that would not
-  get a whole prompt ahead of their fraction, the one whose next prompt is due first gets the place.
-- The prompt of the kind. Each kind runs through its prompts in an endless sequence of epochs,
-  shuffled by a generator that is keyed by the seed, the kind's name and the number of the epoch; so
-  kinds do not disturb each other's order.
+A checkpoint only stores the step of the data. A resumed run, or a run that skips ahead, sees the
+same prompts as an uninterrupted run. Two choices are independent:
+- The kind of each position. The positions of all steps form one sequence. After any number of
+  positions, the count of each kind differs from its exact fraction by less than one prompt. Among
+  the kinds that stay within one prompt of their fraction, the kind whose next prompt is due first
+  gets the position.
+- The prompt of the kind. Each kind runs through its prompts in an endless sequence of epochs. The
+  key of the shuffle is the seed, the kind's name and the number of the epoch, so kinds do not
+  change each other's order.
 """
 
 import functools
@@ -22,12 +21,12 @@ import numpy as np
 
 from rlvr_jax.tasks.base import Task
 
-# Fractions such as 1/3 come as floats; this finds the exact fraction.
+# Fractions such as 1/3 are floats; this finds the exact fraction.
 _LARGEST_DENOMINATOR = 1_000_000
 
 
 class Batches:
-    """The order of a task's train prompts. Holds caches only; two equal ones give equal indices.
+    """The order of a task's train prompts. Equal objects return equal indices; state is a cache.
 
     Attributes:
       shares: exact fraction of each kind in any part of the sequence, in the order of the train
@@ -39,10 +38,10 @@ class Batches:
 
         Args:
           task: its train prompts and its mixture are read.
-          prompts_per_step: prompts of one step, at least 1.
+          prompts_per_step: number of prompts of one step, at least 1.
           seed: at least 0.
         Raises:
-          ValueError: an argument out of range; a mixture that is negative, not finite or all 0.
+          ValueError: an argument is out of range; the mixture is negative, not finite or all 0.
         """
         if prompts_per_step < 1:
             raise ValueError(
@@ -65,16 +64,16 @@ class Batches:
     def indices(self, step: int, number: int = 0, rounds: int = 1) -> np.ndarray:
         """Positions in `task.train` of the prompts of a step, int64 [prompts_per_step].
 
-        A prompt comes twice in one step only where the end of its kind's epoch falls into the step
-        or the kind has fewer prompts than places.
+        A prompt is twice in one step only if the end of its kind's epoch is in the step, or if the
+        kind has fewer prompts than positions.
 
         Args:
           step: number of the step, from 0.
-          number, rounds: which of at most so many batches of the step. All have the same kinds at
-            the same places; each begins elsewhere in the epochs, so that the batches of a step
-            differ and the first ones also run through whole epochs.
+          number, rounds: number of the batch, of `rounds` batches of the step. All have the same
+            kinds at the same positions. Each begins at another place of the epochs, so the batches
+            of a step differ, and the first batches alone run through whole epochs.
         Raises:
-          ValueError: negative step, or a number outside 0 … rounds - 1.
+          ValueError: step is negative, or number is not in 0 … rounds - 1.
         """
         if step < 0:
             raise ValueError(f"Batches.indices: step must be at least 0, got {step}")
@@ -97,7 +96,7 @@ class Batches:
         return result
 
     def _stretch(self, kind: int, start: int, length: int, ahead: int) -> np.ndarray:
-        """Entries start .. start + length of a kind's sequence, each epoch started `ahead`."""
+        """Entries start .. start + length of a kind's sequence, each epoch shifted by `ahead`."""
         size = len(self._members[kind])
         epochs, positions = np.divmod(np.arange(start, start + length), size)
         result = np.empty(length, np.int64)
@@ -112,7 +111,7 @@ class Batches:
         return np.random.default_rng(key).permutation(self._members[kind])
 
     def _extend(self, length: int) -> None:
-        """Gives at least the first `length` places of the period to kinds."""
+        """Assigns kinds to at least the first `length` positions of the period."""
         known = len(self._places)
         if known >= length:
             return
@@ -120,8 +119,8 @@ class Batches:
         counts = np.bincount(self._places, minlength=len(self._quotas)).tolist()
         chosen = []
         for place in range(known, length):
-            # With a quota a of the period D, prompt j = 1, 2, … of a kind may come from place
-            # floor((j - 1) D / a) on and must come by place ceil(j D / a) - 1.
+            # With a quota a of the period D, prompt j = 1, 2, … of a kind may come from position
+            # floor((j - 1) D / a) on, and must come by position ceil(j D / a) - 1.
             _, kind = min(
                 (-(-(count + 1) * self._period // quota), kind)
                 for kind, (count, quota) in enumerate(zip(counts, self._quotas, strict=True))
@@ -135,7 +134,7 @@ class Batches:
 def _fractions(
     members: Mapping[str, list[int]], mixture: Mapping[str, float]
 ) -> dict[str, Fraction]:
-    """Share of each kind, summing to exactly 1."""
+    """Exact fraction of each kind; the sum is exactly 1."""
     if not mixture:
         mixture = {kind: len(indices) for kind, indices in members.items()}
     for kind, weight in mixture.items():

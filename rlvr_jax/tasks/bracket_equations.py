@@ -1,10 +1,10 @@
-"""The equations of a brackets trace, each correct or incorrect by itself.
+"""The equations of a brackets response, each correct or incorrect by itself.
 
     ( 3 + 9 = 12 ) - 4 = 9 ; 3 * ( 9 - 4 = 5 ) = 15
     1                  0                 1      1
 
-An equation is correct if its two operands give the number after `=`; a pair of brackets has the
-value that the trace states. An equation of another form is incorrect.
+An equation is correct if its two operands have the value after `=`; a pair of brackets has the
+value that the response states. An equation of another form is incorrect.
 """
 
 import re
@@ -20,7 +20,7 @@ def equation_scores(prompt: Prompt, text: str) -> list[StepScore]:
     """One step for each `=` of a response, with score 1 or 0; it ends with the number after it.
 
     Args:
-      prompt: is not read: an equation may be correct and not answer it.
+      prompt: not read: an equation may be correct without answering the prompt.
     """
     del prompt
     words = [(found[0], found.end()) for found in re.finditer(r"\S+", text)]

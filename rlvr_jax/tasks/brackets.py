@@ -1,18 +1,19 @@
-"""Brackets: three numbers in order, + - *, one pair of brackets, hit the target.
+"""Brackets: reach a target with three numbers in order, + - *, and one pair of brackets.
 
     prompt    3 9 4 15 >
     response  ( 3 + 9 = 12 ) - 4 = 8 ; 3 * ( 9 - 4 = 5 ) = 15 .
 
-One token per number 0..99 and per sign. An attempt has one of two forms, *left*
-`( a op b = x ) op c = r` or *right* `a op ( b op c = x ) = r`; at most two attempts, separated by
-`;`, ended by the stop token `.`; only the last one counts. *Easy* prompts have a solution of the
-left form (half of them also one of the right form), *hard* prompts only of the right form.
+There is one token per number 0..99 and per sign. An attempt has one of two forms: *left*
+`( a op b = x ) op c = r` or *right* `a op ( b op c = x ) = r`. A response has at most two attempts,
+separated by `;`, and ends with the stop token `.`. Only the last attempt counts. *Easy* prompts
+have a solution of the left form (half of them also one of the right form), *hard* prompts only of
+the right form.
 
-The task is a small model of why exploration matters: the shipped base model prefers the left form,
-which solves two thirds of the prompts; the rest needs the form it rarely uses.
+The task is a small model of exploration: the shipped base model prefers the left form, which solves
+two thirds of the prompts. The others need the form that it rarely uses. `meta["level"]` is 1 to 5
+if the largest number of the prompt is at most 4, 6, 8, 10 or 12. `solution` is the gold word by
+word, and `meta["solutions"]` has all attempts that reach the target.
 
-`meta["level"]` of a prompt is 1 to 5 as its largest number is at most 4, 6, 8, 10 or 12; `solution`
-is its gold word by word, `meta["solutions"]` all attempts that reach the target.
 """
 
 import functools
@@ -41,7 +42,7 @@ LARGEST_VALUE = 99
 SIGNS = ("(", ")", "+", "-", "*", "=", ";", ".", ">")
 PADDING = "<pad>"
 VOCABULARY = (*map(str, range(LARGEST_VALUE + 1)), *SIGNS, PADDING)
-# The largest number of a prompt of each level but the last.
+# The largest number in prompts of each level except the last.
 LEVELS = (4, 6, 8, 10)
 # Two attempts of eleven tokens, `;` and `.`.
 MAX_TOKENS = 24
@@ -49,7 +50,7 @@ BASE_MODEL = str(Path(__file__).parent / "base_models" / "brackets")
 
 
 class Attempt(NamedTuple):
-    """A legal attempt: its form ("left" or "right"), its text and the value it reaches."""
+    """A valid attempt: its form ("left" or "right"), its text and its value."""
 
     form: str
     text: str
@@ -80,11 +81,8 @@ def brackets(
 ) -> Task:
     """The task; prompts are split 6:1:1 by the sorted triple of numbers.
 
-    With `train` the kinds keep their fractions of all prompts, and the prompts of a smaller number
-    are among those of a larger one.
-
-    Metrics: legal (1 for a legal last attempt), right_form (1 for an attempt with the brackets on
-      the right).
+    With `train`, the kinds have their fractions of all prompts. The prompts of a smaller number are
+    among those of a larger number.
     """
     numbers = range(1, LARGEST_OPERAND + 1)
     triples = list(itertools.combinations_with_replacement(numbers, 3))
@@ -113,14 +111,14 @@ def brackets(
 
 
 def _fewer(prompts: Sequence[Prompt], number: int) -> tuple[Prompt, ...]:
-    """The first `number` of the prompts in a fixed order of each kind, in the order they have."""
+    """The first `number` prompts in a fixed order of each kind, in their original order."""
     kinds: dict[str, list[int]] = {}
     for index, prompt in enumerate(prompts):
         kinds.setdefault(prompt.kind, []).append(index)
     chosen, before = [], 0.0
     for number_of_kind, (_, members) in enumerate(sorted(kinds.items())):
         order = np.random.default_rng([1, number_of_kind]).permutation(members)
-        # Differences of rounded sums: the sizes add up to `number`.
+        # Differences of rounded sums, so that the sizes add up to `number`.
         after = before + number * len(members) / len(prompts)
         chosen.extend(order[: round(after) - round(before)])
         before = after
@@ -151,8 +149,8 @@ def _prompts(triple: tuple[int, int, int]) -> list[Prompt]:
 
 
 def problem_of(numbers: Sequence[int], target: int) -> Prompt:
-    """The prompt of any three numbers and a target, which need not be within reach; it has no
-    worked solution."""
+    """The prompt of any three numbers and a target, which may be out of reach; without a worked
+    solution."""
     left = any(a.value == target and a.form == "left" for a in legal_attempts(*numbers))
     return Prompt(
         f"{' '.join(map(str, numbers))} {target} >",
@@ -170,7 +168,7 @@ def grade_attempt(prompt: Prompt, response: Response, values: Mapping[str, int])
     """Correct if the last of at most two attempts is legal and reaches the target in time.
 
     Args:
-      values: of the legal attempts.
+      values: value of each legal attempt, by its text.
     """
     attempts = response.text.split(" ; ")
     last = attempts[-1].strip()

@@ -1,4 +1,4 @@
-"""A judge of brackets that makes no mistake: the value of a rubric with a perfect judge.
+"""A judge of brackets that makes no mistakes, to measure a rubric with a perfect judge.
 
 python -m experiments.train --task brackets --method rubric_rewards --hyperparameters weights=2,1 \
     --judge rlvr_jax.tasks.brackets_judge:points --judge-rubric rubric.json
@@ -13,13 +13,13 @@ from rlvr_jax.tasks.brackets import brackets, problem_of
 
 
 def points(messages: Sequence[Mapping[str, str]]) -> str:
-    """The points of both criteria, as a judge with a rubric writes them.
+    """The points of both criteria, in the form of a judge with a rubric.
 
     Args:
       messages: a chat whose last message has a line "Question:" before the prompt and "Answer:"
-        before the response, as that of `rlvr_jax.judges.rubric_question`.
+        before the response, as in `rlvr_jax.judges.rubric_question`.
     Raises:
-      ValueError: a question that is not of brackets.
+      ValueError: the question is not a prompt of brackets.
     """
     lines = messages[-1]["content"].splitlines()
     question, answer = (lines[lines.index(f"{name}:") + 1] for name in ("Question", "Answer"))

@@ -1,4 +1,4 @@
-"""Catalogue: a task in a few lines: prompts, verifier, requirements, self-check."""
+"""Catalogue: describes a task in a few lines: prompts, verifier, requirements, self-check."""
 
 import ast
 import functools
@@ -21,14 +21,14 @@ from rlvr_jax.tasks.options import known_options
 from rlvr_jax.tasks.selfcheck import SelfCheck, self_check
 from rlvr_jax.tasks.settings import described
 
-# Names of checks and jobs in texts; a text may hold the module only.
+# Names of checks and jobs in texts; a text may also be the module only.
 _FUNCTION = re.compile(r"(rlvr_jax(?:\.\w+)+):\w+")
 _MODULE = re.compile(r"rlvr_jax(?:\.\w+)+")
 _ALWAYS = {"numpy"}
 
 
 class _Need(NamedTuple):
-    """Fields: modules and programs, of which one is enough; words, "" for the package's name."""
+    """Fields: modules and programs, one of which is enough; a text, "" for the package's name."""
 
     modules: tuple[str, ...]
     words: str = ""
@@ -73,14 +73,14 @@ class Entry:
     """The description of one task.
 
     Fields:
-      name: as for `load`.
-      needs: packages and programs that it uses, each with the command that installs it, ""
-        if it is there.
-      runs_programs: its answers are run, in the sandbox.
-      task: None if it could not be made; `error` has the reason.
-      check: of its verifier.
+      name: the name for `load`.
+      needs: packages and programs that it uses, each with the command that installs it, or "" if it
+        is installed.
+      runs_programs: whether its answers are run in the sandbox.
+      task: None if it could not be made; then `error` has the reason.
+      check: result of the self-check of its verifier.
       settings: with default, description and range.
-      seconds: that making it took.
+      seconds: time to make the task.
     """
 
     name: str
@@ -119,8 +119,8 @@ def entry(name: str, load: Callable[[str], Task], module: str) -> Entry:
     """Makes a task and checks it; a missing package is not an error.
 
     Args:
-      load: from the name to the task.
-      module: where its function is.
+      load: (name) -> the task.
+      module: the module of its function.
     """
     known = needs_of(module), runs_programs(module)
     started = time.perf_counter()
@@ -138,8 +138,8 @@ def entry(name: str, load: Callable[[str], Task], module: str) -> Entry:
 
 
 def needs_of(module: str) -> dict[str, str]:
-    """The packages and programs that a module or the modules that it names use, other than the
-    standard library and numpy, each with the command that installs it if it is missing."""
+    """The packages and programs that a module uses directly or through modules that it names.
+    Excludes the standard library and numpy; a missing one has the command that installs it."""
     reached = _reached(module)
     found = {
         other.partition(".")[0]
@@ -156,13 +156,13 @@ def needs_of(module: str) -> dict[str, str]:
 
 
 def runs_programs(module: str) -> bool:
-    """Whether a module of ours reaches `rlvr_jax.sandbox`, as what runs programs does; a pool of
-    workers reaches its files."""
+    """Whether a module of the library reaches `rlvr_jax.sandbox`, as do all that run programs; a
+    pool of workers only reaches its files."""
     return "rlvr_jax.sandbox" in _reached(module)
 
 
 def _reached(module: str) -> set[str]:
-    """Names that a module of ours imports or names in texts, and those that these do."""
+    """Names that a module of the library imports or names in texts, recursively."""
     seen: set[str] = set()
     waiting = [module]
     while waiting:

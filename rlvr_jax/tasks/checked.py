@@ -26,21 +26,20 @@ def verifier(
     threads: int | None = 1,
     tags: Sequence[str] = ("think",),
 ) -> Verify:
-    """Grades responses[i] by `check` with prompts[i].answer as gold.
+    """Grades responses[i] by `check`, with prompts[i].answer as the gold.
 
-    A check that is late counts as timed out, and one that raises is counted; both
-    are worth 0, as a text causes it. A lost process is ungraded.
+    A check that exceeds its time counts as timed out, and a check that raises as `check_error`.
+    Both have the grade 0, because the response caused it. A lost process is ungraded.
 
     Args:
-      check: function that reads and compares.
-      workers: processes; 0 grades in this process, without a limit, for checks that cannot take
-        long on any text; None is half of the machine's cores, at least 1 and at most 8.
+      check: extracts and compares the answer.
+      workers: number of processes. 0 grades in this process without a time limit, for checks that
+        are fast on any text. None: half of the machine's cores, at least 1 and at most 8.
       wall_seconds, memory_mb, jobs_per_worker, processes: limits of a worker, as in `WorkerPool`.
-      threads: of this process that grade at the same time where there are no workers, for checks
-        that wait for a sandbox; None: one for each core.
-      tags: blocks that a response may have; those that a chat template has opened are put before
-        it, as the response does not open them again.
-    Metrics: check_error (1 where the check raises).
+      threads: number of threads of this process that grade without workers, for checks that wait
+        for a sandbox; None: one per core.
+      tags: blocks that a response may have. Tags that a chat template has opened are put before
+        the response, which does not open them again.
     """
     if workers is None:
         workers = max(1, min(_MAX_WORKERS, (os.cpu_count() or 1) // 2))
@@ -81,15 +80,15 @@ def verifier_of(
     """`verifier` of the functions `check` and `extract` of a module.
 
     Args:
-      options, reading: of the two functions.
-      limits: as of `verifier`.
+      options, reading: further arguments of `check` and of `extract`.
+      limits: further arguments of `verifier`.
     """
     check = Check(f"{module}:check", f"{module}:extract", options or {}, reading or {})
     return verifier(check, **limits)
 
 
 def _here(job: list[Any]) -> Result:
-    """The result as of a worker: a check that raises does not end the run here either."""
+    """The result of a worker's job in this process: a check that raises does not end the run."""
     try:
         return Result(value=run(job))
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Dilemma: two players may cooperate or not, again and again, for payoffs in the prompt."""
+"""Dilemma: two players repeatedly cooperate or defect, for payoffs in the prompt."""
 
 from random import Random
 from typing import Annotated
@@ -26,9 +26,9 @@ def dilemma(rounds: Annotated[Count, "rounds of a game"] = 5) -> Generated:
     """Prisoner's dilemmas with payoffs T > R > P > S from 0 to 20 and 2 R > T + S.
 
     The task has an environment, a game of two: `turns()` lets neighbouring responses to a prompt
-    play with each other. An answer that is not played earns nothing. The outcome is the mean pay
-    of a round between S and T; two players that always cooperate earn R. The budget of a response
-    includes the replies that a player reads.
+    play with each other. An answer that is not played has the reward 0. The outcome is the mean
+    payoff of a round, scaled so that S is 0 and T is 1; those that always cooperate get
+    the scaled R. The budget of a response includes the replies that a player reads.
     """
 
     def draw(random: Random, kind: str) -> Prompt:

@@ -1,7 +1,7 @@
 """Tasks of the package `verifiers`, without the package.
 
 Its tasks (0.4.0, `verifiers.v1`) are objects with `data` and methods that are marked as rewards and
-metrics. Nothing of it is imported here: an object with the interface of its tasks is one.
+metrics. The package is not imported here: any object with that interface is a task.
 """
 
 import asyncio
@@ -26,25 +26,24 @@ def from_verifiers(
     name: str = "verifiers",
     response_tokens: int = 512,
 ) -> Task:
-    """The task of objects as `verifiers` 0.4.0 has them, of which each is one question.
+    """Makes a task from objects of `verifiers` 0.4.0, each of which is one question.
 
-    A response is one message of the policy; it is graded by the rewards, weighed and summed, of
-    which the outcome is the part within [0, 1]. Rewards and metrics are in the curves by name. A
-    reward may read of its trace the messages, the reply, `task`, `info`, `rewards` and `metrics`;
-    one that raises is worth 0 and counted, a score of None is ungraded.
+    A response is one message of the policy. Its reward is the weighted sum of the rewards, and the
+    outcome is that sum limited to [0, 1]. Rewards and metrics are metrics of a run, by name. From
+    its trace a reward may read the messages, the reply, `task`, `info`, `rewards` and `metrics`. A
+    reward that raises counts 0 (`reward_errors`); a score of None is ungraded.
 
     Args:
-      tasks: such as a `Taskset`: objects with `data.prompt`, a text or messages of which the last
-        is the user's, perhaps `data.system_prompt`, and marked methods.
-      test_fraction: fraction of the different prompts, the last, to evaluate only; in (0, 1).
-      name, response_tokens: of the task.
-    Metrics: reward_errors (rewards that raise).
+      tasks: for example a `Taskset`: objects with `data.prompt`, a text or messages of which the
+        last is the user's, optionally `data.system_prompt`, and marked methods.
+      test_share: fraction of the different prompts, the last ones, in the test split; in (0, 1).
+      name, response_tokens: fields of the task.
     Raises:
-      ValueError: fewer than two prompts, a fraction outside (0, 1); a task that takes more than one
-        message and its rewards: without a prompt, with tools, judges, a container, a runtime, or
-        with steps of its own before and after the response. Its tokens would not be those that the
+      ValueError: there are fewer than two prompts, or the fraction is outside (0, 1). A task needs
+        more than one message and its rewards: it has no prompt, or has tools, judges, a container,
+        a runtime, or steps before or after the response. Its tokens would not be those that the
         policy sampled, or it would be ungraded.
-      GradingError: when it grades, a reward that reads a missing part of its trace.
+      GradingError: when it grades, a reward reads a missing part of its trace.
     """
     own = list(tasks)
     if not 0 < test_fraction < 1:
@@ -76,7 +75,7 @@ def from_verifiers(
 
 
 def _check(task: Any) -> None:
-    """Refuses a task that is more than a prompt with rewards."""
+    """Raises if a task is more than a prompt with rewards."""
     kind = type(task)
     config = getattr(task, "config", None)
     wrong = None
@@ -87,11 +86,11 @@ def _check(task: Any) -> None:
     elif getattr(kind, "NEEDS_CONTAINER", False) or getattr(task.data, "image", None):
         wrong = "no container"
     elif getattr(config, "judges", None):
-        wrong = "no judges of its own (see --judge)"
+        wrong = "no judges (use --judge instead)"
     elif callable(getattr(kind, "toolsets", None)) and kind.toolsets(config):
-        wrong = "no tools of its own (see `tools.toolbox`)"
+        wrong = "no tools (use `tools.toolbox` instead)"
     elif steps := [step for step in ("setup", "finalize") if _own_step(kind, step)]:
-        wrong = f"no {steps[0]} of its own"
+        wrong = f"no {steps[0]} method"
     else:
         for method in (*_marked(task, "reward"), *_marked(task, "metric")):
             for each in inspect.signature(method).parameters.values():
@@ -102,7 +101,7 @@ def _check(task: Any) -> None:
 
 
 def _own_step(kind: type, step: str) -> bool:
-    """Whether a class below that of the package, which scores, has the step."""
+    """Whether a class other than the package's base class, which scores, has the step."""
     for each in kind.__mro__:
         if "score" in vars(each):
             return False
@@ -114,7 +113,7 @@ def _own_step(kind: type, step: str) -> bool:
 def _marked(task: Any, mark: str) -> list[Callable[..., Any]]:
     hooks: Callable[[str], list[Callable[..., Any]]] | None = getattr(task, "hooks", None)
     if callable(hooks):
-        return hooks(mark)  # with those that its configuration adds or replaces
+        return hooks(mark)  # including those that its configuration adds or replaces
     names = {
         name
         for kind in type(task).__mro__

@@ -1,4 +1,4 @@
-"""Prompts of two splits: from a generator and a seed, or members that are all known, parted."""
+"""Prompts of two splits: from a generator and a seed, or from a known set of members."""
 
 import dataclasses
 import functools
@@ -16,23 +16,23 @@ __all__ = ["SIZE", "TEST_SIZE", "Generated", "generated", "held_apart", "splits"
 
 SIZE = 1000
 TEST_SIZE = 100
-# Draws for one more prompt before a generator counts as exhausted.
+# Attempts for one more prompt before a generator counts as exhausted.
 _DRAWS = 200
 _NAMED = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 Class = TypeVar("Class")
 Draw = Callable[[Random, Any], Prompt | tuple[str, Prompt]]
-"""(random numbers, class) -> a prompt, with a key if prompts of other texts are the same."""
+"""(random numbers, class) -> a prompt, with a key if prompts of other texts count as equal."""
 
 
 class Generated:
     """How the prompts of a task are made, and further fields of the task.
 
     Args:
-      draw, classes, worked: as of `splits`.
-      name: of the task; empty: the name of its function.
+      draw, classes, worked: as in `splits`.
+      name: name of the task; empty: the name of its function.
       seeded: text that is mixed with the seed; empty: the name of the task.
-      fields: of `Task`.
+      fields: further fields of `Task`.
     """
 
     def __init__(
@@ -56,10 +56,10 @@ class Generated:
 def generated(
     response_tokens: int = 256, size: int = SIZE, test_size: int = TEST_SIZE
 ) -> Callable[[Callable[..., Generated]], Callable[..., Task]]:
-    """Makes tasks of a function that returns `Generated`; see `settings.task`.
+    """Makes tasks from a function that returns `Generated`; see `settings.task`.
 
-    size, test_size, seed and response_tokens are settings of the task. The function gets those of
-    them that it names.
+    size, test_size, seed and response_tokens are settings of the task. The function gets those that
+    it has as arguments.
 
     Args:
       response_tokens, size, test_size: defaults of these settings.
@@ -109,18 +109,18 @@ def splits(
 ) -> tuple[tuple[Prompt, ...], tuple[Prompt, ...]]:
     """The train and the test prompts; none is in both or twice in one.
 
-    A gold response is also the worked solution of a prompt that has no other, so that methods which
-    show or imitate solutions can train on it. The test split does not depend on `size`, and a
-    smaller train split is how a larger one begins.
+    A gold response is also the worked solution of a prompt without another one, so that methods
+    with solutions can train on it. The test split does not depend on `size`. A smaller train split
+    is the beginning of a larger one.
 
     Args:
-      name: of the task, for errors and for the seed.
-      classes: such as levels; prompt i is of class i modulo their number.
-      size, test_size: prompts of the two splits.
-      seed: of all of them.
+      name: name of the task, for errors and for the seed.
+      classes: for example levels; prompt i is of class i modulo their number.
+      size, test_size: number of prompts of the two splits.
+      seed: seed of all prompts.
       worked: gold responses are worth imitating.
     Raises:
-      ValueError: more prompts requested than the generator finds.
+      ValueError: the generator finds fewer different prompts than requested.
     """
     taken: set[str] = set()
 
@@ -149,8 +149,8 @@ def splits(
 
 
 def held_apart(members: Sequence[Class], held_out: str) -> list[list[Class]]:
-    """The training and the held-out members: the members are shuffled, always alike, and split
-    6:1:1 into "train", "dev" and "test"; within a split they keep their order.
+    """The training and the held-out members, split 6:1:1 into "train", "dev" and "test". They are
+    always shuffled alike; within a split they have their original order.
 
     Returns:
       The members of "train" and of `held_out`, "dev" or "test".

@@ -1,7 +1,7 @@
-"""Grading: the grades of a task's `verify`, and messages about one that fails.
+"""Grading: the grades of a task's `verify`, and messages if it fails.
 
-A reward is the part of a run that its user wrote last. Its faults are reported with the
-prompt and the response that brought it out, and where in the user's file.
+A reward is often the newest code of a run. Its errors are reported with the prompt and the response
+that caused them, and the line in the user's file.
 """
 
 import functools
@@ -15,15 +15,15 @@ from rlvr_jax.verifiers.grade import Grade
 
 
 class GradingError(ValueError):
-    """A `verify` raised, or gave something else than grades; nothing was learned from it yet."""
+    """A `verify` raised, or did not return grades; no training step has used them."""
 
 
 def grades_of(task: Task, prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
     """Grades responses[i] as an answer to prompts[i] by the task's verifier.
 
     Raises:
-      GradingError: `verify` raises (names the first response for which it also does when it grades
-        only that one), gives no grades, or another number of them.
+      GradingError: `verify` raises, or does not return one grade per response. The message names
+        the first response for which it also raises alone.
     """
     try:
         given = task.verify(prompts, responses)
@@ -35,9 +35,9 @@ def grades_of(task: Task, prompts: Sequence[Prompt], responses: Sequence[Respons
     for grade in grades:
         if not isinstance(grade, Grade):
             raise GradingError(
-                f"task {task.name!r}: verify must return one Grade per response, got {grade!r};"
-                " graded_one_by_one, from_trl and from_verl make a verify of functions that return"
-                " numbers"
+                f"task {task.name!r}: verify must return one Grade per response, got {grade!r}."
+                " Use graded_one_by_one, from_trl or from_verl to make a verify of functions that"
+                " return numbers"
             )
     if len(grades) != len(responses):
         raise GradingError(
@@ -51,7 +51,7 @@ def one_by_one(grade: Callable[..., Grade]) -> Callable[..., list[Grade]]:
     """Makes the `verify` of a task from a function that grades one response.
 
     Args:
-      grade: (…, prompt, response) -> the grade; `verify` takes the same arguments before them.
+      grade: (…, prompt, response) -> the grade; `verify` takes the same first arguments.
     """
 
     @functools.wraps(grade)
@@ -63,9 +63,9 @@ def one_by_one(grade: Callable[..., Grade]) -> Callable[..., list[Grade]]:
 
 
 def no_verdict_on_error(verify: Verify) -> Verify:
-    """Counts a response whose grading raises as ungraded: it is out of the loss and its group.
+    """Makes a response ungraded if its grading raises: it leaves the loss and its group.
 
-    A call that raises is made again response by response, so `verify` must not count its calls.
+    A batch that raises is graded again response by response, so `verify` must not count its calls.
     """
 
     def tolerant(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
@@ -89,7 +89,7 @@ def verifier_name(verify: Callable) -> str:
 
 
 def shortened(text: str, length: int = 200) -> str:
-    """A text for a sentence: quoted, its middle left out if it is long."""
+    """A text for a sentence: quoted, without its middle if it is long."""
     if len(text) > length:
         text = f"{text[: length // 2]} … {text[-length // 2 :]}"
     return repr(text)
@@ -98,7 +98,7 @@ def shortened(text: str, length: int = 200) -> str:
 def _blame(
     task: Task, prompts: Sequence[Prompt], responses: Sequence[Response], error: BaseException
 ) -> str:
-    """A sentence about the exception, and for which response."""
+    """A sentence about the exception and its response."""
     where = f"for one of {len(responses)} responses"
     for prompt, response in zip(prompts, responses, strict=True):
         try:
@@ -109,6 +109,6 @@ def _blame(
             break
     place = own_place(error) or traceback.extract_tb(error.__traceback__)[-1]
     return (
-        f"task {task.name!r}: verify raised {where_raised(error, place)} {where};"
+        f"task {task.name!r}: verify raised {where_raised(error, place)} {where}."
         " --failed-grades no_verdict (no_verdict_on_error(verify)) counts it as ungraded"
     )

@@ -5,11 +5,11 @@
     3 9 4 15 @ ( 3 + 9 = 12 ) - 4 = 8 >             with an answer, correct or incorrect
     3 9 4 15 ? 3 * @ ( 3 + 9 = 12 ) - 4 = 8 >       with both
 
-Prompts, answers and grades are those of `brackets`; the vocabulary has `?` and `@` after its
-words. The base model answers a plain prompt as that of brackets does. It goes on as a hint begins,
-mostly repeats a correct answer, and mostly tries the other form after an incorrect one. A task
-of its own, because another model reads another vocabulary: results of the two do not compare.
-`hints` of a prompt has one: the first word of a solution, which shows only its form.
+Prompts, answers and grades are those of `brackets`; the vocabulary has two more words, `?` and `@`.
+The base model answers a plain prompt like that of brackets. It continues a hint, mostly repeats a
+correct answer, and mostly tries the other form after an incorrect one. This is a separate task
+because its model has another vocabulary: results of the two tasks are not comparable. `hints` of a
+prompt has the first word of a solution, which shows only its form.
 """
 
 import functools
@@ -35,7 +35,7 @@ __all__ += ["with_hint"]
 
 HINT, ANSWER, END = "?", "@", ">"
 HINTED_VOCABULARY = (*VOCABULARY, HINT, ANSWER)
-# Words that a hint or an answer cannot have: they frame the prompt, or end a response.
+# Words that a hint or an answer must not have: they frame the prompt, or end a response.
 _MARKS = {HINT, ANSWER, END, ".", PADDING}
 BASE_MODEL = str(Path(__file__).parent / "base_models" / "hinted_brackets")
 
@@ -63,8 +63,8 @@ def hinted_brackets(
 
 
 def path_scores(prompt: Prompt, text: str) -> list[StepScore]:
-    """The steps of `equation_scores`; the score is 1 if an attempt that reaches the target begins
-    with the words up to its end, else 0: a correct equation may lead nowhere."""
+    """The steps of `equation_scores`. The score is 1 if an attempt that reaches the target begins
+    with the words up to the step's end, else 0: a correct equation may not help."""
     *numbers, target = prompt.answer
     ways = [attempt.text for attempt in legal_attempts(*numbers) if attempt.value == target]
     scored = []
@@ -78,14 +78,14 @@ def path_scores(prompt: Prompt, text: str) -> list[StepScore]:
 def read_problem(prompt: Prompt, text: str) -> Prompt | None:
     """The problem that an attempt states: its three numbers and its result.
 
-    A brackets verifier needs only the question, so there is no answer to inherit; of an
-    attempt that misses its target it is another question, which may be out of reach.
+    A brackets verifier needs only the question, so the problem inherits no answer. If the attempt
+    misses its target, the problem is another one, which may be out of reach.
 
     Args:
-      prompt: that the attempt was made at.
-      text: of which the last attempt counts, such as "( 5 + 2 = 7 ) * 4 = 28".
+      prompt: the prompt of the attempt.
+      text: a response, of which the last attempt counts, such as "( 5 + 2 = 7 ) * 4 = 28".
     Returns:
-      None where that is none: not of either form, or with numbers that no prompt has.
+      None if the text has no attempt of either form, or numbers that no prompt has.
     """
     del prompt
     words = text.split(";")[-1].split()
@@ -105,10 +105,10 @@ def with_hint(prompt: Prompt, hint: str) -> str:
     """The text of a prompt with a hint, such as the first words of a solution.
 
     Args:
-      hint: words of the vocabulary; `?`, `@`, `>` and `.`, which a policy could write, are left
-        out. The prompt's own text if nothing else is left.
+      hint: words of the vocabulary. `?`, `@`, `>` and `.`, which a policy could write, are left
+        out. If nothing remains, the text is the prompt's.
     Raises:
-      ValueError: a word that the vocabulary does not have; a prompt that has a hint already.
+      ValueError: a word is not in the vocabulary, or the prompt already has a hint.
     """
     return _shown("with_hint", prompt, HINT, hint, before=(ANSWER, END))
 
@@ -119,7 +119,7 @@ def with_answer(prompt: Prompt, answer: str) -> str:
     Args:
       answer: words of the vocabulary, as those of `with_hint`; one or two attempts.
     Raises:
-      ValueError: a word that the vocabulary does not have; a prompt that has an answer already.
+      ValueError: a word is not in the vocabulary, or the prompt already has an answer.
     """
     return _shown("with_answer", prompt, ANSWER, answer, before=(END,))
 

@@ -26,7 +26,7 @@ class Case:
     """A task.
 
     Fields:
-      make: () -> the task, made anew at each call.
+      make: () -> a new task at each call.
     """
 
     make: Callable[[], Task]
@@ -76,7 +76,7 @@ def known_answers(case: Case) -> None:
 
 
 def odd_texts(case: Case) -> None:
-    """Odd responses have grades in [0, 1] or are ungraded, and do not end the verifier."""
+    """Odd responses have grades in [0, 1] or are ungraded, and the verifier does not fail."""
     for grade in case.grades(ODD_TEXTS):
         outcome = grade.outcome
         require(outcome is None or 0 <= outcome <= 1, f"an outcome is {outcome}")
@@ -93,10 +93,10 @@ LAWS = laws_of(prompts, same_prompts, known_answers, odd_texts, same_grades)
 
 
 def check(make: Callable[[], Task]) -> dict[str, str]:
-    """Holds a task to all laws.
+    """Checks a task against all laws.
 
     Args:
-      make: () -> the task, made anew at each call.
+      make: () -> a new task at each call.
     Returns:
       For each law "" if it holds, else the reason.
     """

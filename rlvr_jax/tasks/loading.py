@@ -1,4 +1,4 @@
-"""Which task a name means: built in, of files, of a package, or of one's own."""
+"""The task of a name: built in, from files, from a package, or custom."""
 
 import contextlib
 import dataclasses
@@ -13,7 +13,7 @@ from rlvr_jax.own import own
 from rlvr_jax.tasks.base import Task
 from rlvr_jax.tasks.options import known_options, pairs_of, parts_of, read_option
 
-# Modules of tasks; the name of a task is that of its function.
+# Modules of tasks; a task has the name of its function.
 _BUILT_IN = {
     module.rpartition(".")[2]: module
     for module in (
@@ -25,7 +25,7 @@ _BUILT_IN = {
         *("puzzles.knights", "puzzles.sudoku", "worlds.expressions", "worlds.python_functions"),
     )
 } | {"gsm8k": "tfds", "gsm_symbolic": "gym.reasoning_gym"}
-# Prefixes before `:` with an example; except for files, module and function have one name.
+# Prefixes before `:` with an example. Except for files, module and function have the same name.
 _PREFIXES = {
     "arithmetic": "arithmetic:hard",
     "arithmetic_forms": "arithmetic_forms:easy",
@@ -57,12 +57,12 @@ PACKAGES = {name: name for name in _SAME_NAME} | {
 
 
 def names() -> tuple[str, ...]:
-    """The built-in tasks that need nothing after their name."""
+    """The built-in tasks whose name is enough to load them."""
     return tuple(sorted(_BUILT_IN))
 
 
 def module_of(name: str) -> str:
-    """The module with the function of a task: of a user's own the one before the colon."""
+    """The module with the function of a task; for a custom task, the text before the colon."""
     prefix = name.partition(":")[0]
     if prefix in _BUILT_IN:
         return f"rlvr_jax.tasks.{_BUILT_IN[prefix]}"
@@ -73,26 +73,26 @@ def load(name: str, **options: Any) -> Task:
     """Makes the task of a name.
 
     Args:
-      name: as described at the top of `rlvr_jax.tasks`.
-      **options: arguments of the function that makes the task, e.g. `size` and `seed`.
+      name: a name in one of the forms in `rlvr_jax.tasks`.
+      **options: arguments of the function that makes the task, for example `size` and `seed`.
     Raises:
-      ValueError: unknown name (with the closest known ones); an option the task does not have or
-        does not accept; a package that is not installed (with the command that installs it);
-        something else than a Task under a user's name.
+      ValueError: the name is unknown (names the closest known ones); the task does not have or
+        accept an option; a package is not installed (names the command that installs it); a custom
+        name is not a Task.
     """
     return _load(name, options)
 
 
 def load_as_written(name: str, options: Sequence[str] = (), columns: Sequence[str] = ()) -> Task:
-    """Makes the task of a name with options as a command line has them.
+    """Makes the task of a name with options in the form of a command line.
 
     Args:
       name: as for `load`.
-      options: option=value, of the function that makes the task and of its verifier; several in one
-        text are parted by commas.
-      columns: field=column, for tables with names of their own.
+      options: option=value, for the function that makes the task and for its verifier; commas
+        separate several in one text.
+      columns: field=column, for tables with other names of columns.
     Raises:
-      ValueError: as `load`; options of a built-in task, which belong into its name.
+      ValueError: as `load`; or options of a built-in task, which belong in its name.
     """
     prefix, colon, rest = name.partition(":")
     if not options and not columns:
@@ -136,7 +136,7 @@ def _load(name: str, options: dict[str, Any]) -> Task:
 
 
 def without_options(name: str) -> str:
-    """The name of a task less its options: `brackets` of `brackets:train=512`."""
+    """The name of a task without its options: `brackets` for `brackets:train=512`."""
     prefix, colon, rest = name.partition(":")
     if prefix not in _BUILT_IN or not colon:
         return name
@@ -145,7 +145,7 @@ def without_options(name: str) -> str:
 
 
 def _load_with_options(name: str, task: str, rest: str, options: dict) -> Task:
-    """A built-in task named like `arithmetic:hard,max_term=12`; the task is called by that name."""
+    """A built-in task with a name like `arithmetic:hard,max_term=12`, which becomes its name."""
     source = _function(name)
     parts = parts_of(rest)
     # The first part is an argument if it is not an option.
@@ -198,7 +198,7 @@ def _make(name: str, source: Task | Callable[..., Task], options: dict, *argumen
 
 @contextlib.contextmanager
 def _needs(name: str) -> Iterator[None]:
-    """Turns the missing package of a task into a sentence that names the command to install it."""
+    """Turns a missing package of a task into a sentence with the command that installs it."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -220,7 +220,7 @@ def _unknown(name: str, reason: str = "no built-in task has this name") -> str:
     close += [prefixes[p] for p in difflib.get_close_matches(head, prefixes, n=1, cutoff=0.7)]
     hint = f"; closest: {', '.join(close)}" if close else ""
     return (
-        f"load: name must be one of {', '.join(known)} or module:name of your own, got {name!r}"
+        f"load: name must be one of {', '.join(known)} or a custom module:name, got {name!r}"
         f" ({reason}){hint}"
     )
 

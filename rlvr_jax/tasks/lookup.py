@@ -1,4 +1,4 @@
-"""Lookup: questions about an invented world, whose facts are in texts that a search finds."""
+"""Lookup: questions about an invented world, whose facts a search finds in texts."""
 
 from dataclasses import dataclass
 from random import Random
@@ -50,15 +50,15 @@ def lookup(
     seed: Seed = 0,
     response_tokens: ResponseTokens = 256,
 ) -> Task:
-    """Questions of one hop (a text holds the answer) and of two (a text names the text that does).
+    """Questions of one hop (a text has the answer) and of two (a text names the text that has it).
 
-    No person is in the questions of both splits. The task has an
-    environment: `turns()` lets the policy search; without it the answers are unknown.
-    `solution` is a search for each hop and the answer. The seed is that of the world and of the
-    prompts, and texts that are found count as tokens of the response.
+    No person is in the questions of both splits. The task has an environment: `turns()` lets the
+    policy search, and without it the answers are unknown. `solution` has a search for each hop,
+    and the answer. The seed determines the world and the prompts. Texts that are found count as
+    tokens of the response.
 
     Raises:
-      ValueError: fewer different prompts than requested.
+      ValueError: there are fewer different prompts than requested.
       ModuleNotFoundError: bm25s is not installed.
     """
     world = _world(people, seed)
@@ -92,14 +92,14 @@ def lookup(
 
 
 def read_problem(prompt: Prompt, text: str) -> Prompt | None:
-    """The question of the last ```text fence, to be answered by searching, as that of the task;
+    """The question of the last ```text fence, to be answered by searching like those of the task.
     `meta["question"]` is the question as written.
 
     Args:
-      prompt: whose answer and kind it has.
-      text: that a policy wrote.
+      prompt: the prompt whose answer and kind it gets.
+      text: a text of a policy.
     Returns:
-      None without such a fence, or if it is empty.
+      None if there is no such fence or it is empty.
     """
     stated = " ".join((last_fence(text, "text") or "").split())
     if not stated:

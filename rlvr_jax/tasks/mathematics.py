@@ -1,8 +1,8 @@
 """Mathematics: tasks from questions whose answers the mathematics verifier compares.
 
-For files, `tfds` and your own module: a list of questions becomes a task with checked golds. A
-prompt requests the answer in a box, unless a question requests another form itself
-(`answer_form`), which is then also read.
+For files, `tfds` and custom modules: a list of questions becomes a task with checked golds. A
+prompt requests the answer in a box, unless the question requests another form (`answer_form`),
+which is then also read.
 """
 
 import warnings
@@ -26,12 +26,12 @@ from rlvr_jax.verifiers.maths.verifier import MathVerifier
 from rlvr_jax.verifiers.tags import prefilled_tags
 
 LEFT_OUT = ("workers",)
-"""Arguments of the verifier that are the machine's and not the task's."""
+"""Arguments of the verifier that depend on the machine and not on the task."""
 
-# Of the usual limit, for an answer that was not read in time when the task was made.
+# Multiple of the usual limit, for an answer that was not read in time when the task was made.
 _PATIENCE = 10
 _SECONDS = 2.0
-# Places of dropped questions that a warning names.
+# Number of places of dropped questions that a warning names.
 _NAMED = 5
 
 
@@ -48,24 +48,25 @@ def mathematics(
     notes: Sequence[str] = (),
     **grading: Any,
 ) -> Task:
-    """A task graded by the mathematics verifier, from questions with the place each comes from.
+    """A task from questions with their places, graded by the mathematics verifier.
 
-    An answer that the verifier cannot grade would punish a correct response, so such a question is
-    dropped, and a warning counts them and names the first. One that it cannot grade in time is
-    tried again with ten times the time, as every host of a run has to keep the same questions. A
-    gold that is graded incorrect is a mistake in the data and an error. A repeated question is used
-    once, and a warning counts the repetitions.
+    A question is dropped if the verifier cannot grade its answer, because a correct response would
+    be punished. A warning counts these questions and names the first. If only the time was too
+    short, the answer is tried again with ten times the time, so that every host of a run has the
+    same questions. A gold that is graded incorrect is an error in the data and raises. A repeated
+    question is used once, and a warning counts the repetitions.
 
     Args:
-      train, test: (place, prompt) with an answer as text, or a list of answers of which each is
-        correct; a prompt without gold gets the answer in the requested form as its gold.
-        Questions of `test` are left out of `train`, of which else `held_out` are evaluated.
+      train, test: (place, prompt), whose answer is a text or a list of alternatives. A prompt
+        without gold gets the answer in the requested form as its gold. Questions of `test` are left
+        out of `train`. Without `test`, a fraction `held_out` of `train` is the test split.
       **grading: options of `MathVerifier`, such as choice and relative_tolerance. `answer_line` is
-        on if a question requests its answer on a line or after ####. A batch takes as long as all
-        of its comparisons (wall_seconds at most each), divided among half of the machine's cores.
+        on if a question requests its answer on a line or after ####. The time of a batch is that of
+        all its comparisons (at most wall_seconds each), divided among half of the machine's cores.
     Raises:
-      ValueError: a fraction out of (0, 1); a bad gold; contradictions; a split without questions.
-      RuntimeError: the processes that grade are killed, or fail to read a gold, time and again.
+      ValueError: a fraction is outside (0, 1), a gold is incorrect, questions contradict
+        themselves, or a split has no questions.
+      RuntimeError: the processes that grade are repeatedly killed or fail to read a gold.
     """
     asked = [instructed(prompt, instruction) for _, prompt in [*train, *(test or ())]]
     forms = [asked_form(prompt) for prompt in asked]
@@ -122,23 +123,23 @@ def _verify(verifier: MathVerifier) -> Verify:
 
 
 def _whole(prompt: Prompt, response: Response) -> str:
-    """The response with the <think> that its chat template has written for it."""
+    """The response, after the <think> that its chat template has written."""
     opened = prefilled_tags(response.prompt_tail, ("think",))
     return _as_read(prompt, "".join([*opened, response.text]))
 
 
 def _as_read(prompt: Prompt, text: str) -> str:
-    """The response as the verifier gets it: an answer after #### is moved to a line."""
+    """The response in the form for the verifier: an answer after #### moves to a line."""
     return marked_line(text) if asked_form(prompt) == "mark" and not boxes(text) else text
 
 
 def _fresh(name: str, train: list[Placed], test: Sequence[Placed]) -> list[Placed]:
-    """The questions of train that are not in test; a warning counts the others."""
+    """The train questions that are not test questions; a warning counts the others."""
     fresh = without(train, test)
     if len(fresh) < len(train):
         warnings.warn(
-            f"{name}: {len(train) - len(fresh)} questions of train are in test as well and were"
-            " left out of train",
+            f"{name}: {len(train) - len(fresh)} questions of train are also in test and were left"
+            " out of train",
             stacklevel=3,
         )
     return fresh
@@ -149,7 +150,7 @@ class _Checked:
 
     Args:
       grading: options of the verifier.
-      lines: answers on lines are read.
+      lines: whether answers on lines are read.
     """
 
     def __init__(
@@ -160,7 +161,7 @@ class _Checked:
         self.thinks = grading.get("require_think", False)
 
     def same(self, pairs: Sequence[tuple[Any, Any]]) -> list[bool]:
-        """Whether two answers to a question are the same, by the verifier in either direction."""
+        """Whether two answers to a question are equal, by the verifier in either direction."""
         open_ = [pair for pair in pairs if pair[0] != pair[1]]
         asked = [(a, b) for pair in open_ for a, b in (pair, pair[::-1])]
         asked = [(a, part) for a, b in asked for part in ([b] if isinstance(b, str) else b)]
@@ -191,8 +192,8 @@ class _Checked:
             if grade.stage == LOST:
                 raise RuntimeError(
                     f"{self.name}: {place}: the verifier's processes must be able to read the"
-                    f" answer {prompt.answer!r}, got processes that were killed or failed, time and"
-                    " again"
+                    f" answer {prompt.answer!r}, got processes that were repeatedly killed or"
+                    " failed"
                 )
             if grade.outcome:
                 accepted.append((place, replace(prompt, gold=gold)))
@@ -214,7 +215,7 @@ class _Checked:
         return accepted
 
     def _golds(self, prompt: Prompt) -> list[str]:
-        """The gold of a prompt, or one made of each of its answers."""
+        """The gold of a prompt, or a gold from each of its answers."""
         if prompt.gold is not None:
             return [prompt.gold]
         form = asked_form(instructed(prompt, self.instruction)) if self.lines else ""

@@ -1,8 +1,8 @@
-"""Options: arguments of the function that makes a task, with values that are written as texts.
+"""Options: arguments of the function that makes a task, with values written as texts.
 
-An option is read by the annotation of its argument: true or false, an integer, a number, a text,
-one of some texts.
-Options that a function hands on (`takes_options_of`) have the annotations of the other function.
+The annotation of its argument decides how an option is read: true or false, an integer, a number, a
+text, or one of some texts. Options that a function passes on (`takes_options_of`) have the
+annotations of the other function.
 """
 
 import inspect
@@ -25,10 +25,10 @@ _TRUTH = {"true": True, "false": False}
 
 
 def takes_options_of(other: Callable, leave_out: Iterable[str] = ()) -> Callable:
-    """Marks a function whose **arguments are those of another one, such as a verifier's.
+    """Marks a function whose **arguments are those of another function, such as a verifier's.
 
     Args:
-      leave_out: arguments of the other that the function does not take.
+      leave_out: arguments of the other function that this one does not take.
     """
 
     def mark(function: Callable) -> Callable:
@@ -43,7 +43,7 @@ def takes_options_of(other: Callable, leave_out: Iterable[str] = ()) -> Callable
 
 
 def known_options(source: Callable) -> dict[str, inspect.Parameter]:
-    """The arguments of a function that can be named, with those that it hands on."""
+    """The keyword arguments of a function, including those that it passes on."""
     parameters = inspect.signature(source, eval_str=True).parameters
     varied = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
     named = {name: p for name, p in parameters.items() if p.kind not in varied}
@@ -51,8 +51,8 @@ def known_options(source: Callable) -> dict[str, inspect.Parameter]:
 
 
 def parts_of(text: str) -> list[str]:
-    """The parts of name=value,name=value: a comma ends a value where a name and = follow at once,
-    so that a value can be a sentence."""
+    """The parts of name=value,name=value. A comma ends a value only if a name and = follow, so that
+    a value can be a sentence."""
     return _BORDER.split(text)
 
 
@@ -60,9 +60,9 @@ def pairs_of(texts: Iterable[str], what: str) -> dict[str, str]:
     """Reads texts of name=value or name=value,name=value.
 
     Args:
-      what: name in errors.
+      what: name of the argument, for errors.
     Raises:
-      ValueError: a part without a name, or a name twice.
+      ValueError: a part has no name, or a name occurs twice.
     """
     found: dict[str, str] = {}
     for part in [part for text in texts for part in parts_of(text)]:
@@ -79,9 +79,9 @@ def read_option(task: str, name: str, text: str, parameter: inspect.Parameter | 
     """The value of an option that is written as a text.
 
     Args:
-      parameter: the argument; None: of an unknown kind, which is read as JSON where it is JSON.
+      parameter: the argument; None: of unknown kind; the text is read as JSON if possible.
     Raises:
-      ValueError: the text is not such a value, or no text can be one.
+      ValueError: the text is not such a value, or the argument cannot be written as a text.
     """
     if parameter is None:
         return _of_unknown_kind(text)

@@ -1,13 +1,13 @@
-"""Rewards: the `verify` of a task from functions of other forms than ours.
+"""Rewards: the `verify` of a task from reward functions in other forms.
 
     graded_one_by_one(reward)     reward(prompt, response) -> number
     from_trl(reward)              reward(completions, **columns) -> a number for each
     from_trl([f, g], weights=…)   the weighted sum of several
     from_verl(compute_score)      compute_score(data_source, solution_str, ground_truth, extra_info)
 
-`from_trl` and `from_verl` read further columns of the data in `Prompt.meta`, set by `from_rows`.
-A reward may be any number. The outcome, which pass rates read, is the reward clipped to [0, 1].
-None is ungraded.
+`from_trl` and `from_verl` read further columns of the data in `Prompt.meta`, which `from_rows`
+sets. A reward may be any number. The outcome, which pass rates read, is the reward limited to [0,
+1]. None means ungraded.
 """
 
 import inspect
@@ -32,7 +32,7 @@ def blanks_reward(right: int, total: int, form: str) -> float:
       form: "binary", 1 if all are correct, else 0; "share", right / total; "signed_binary", ±1;
         "signed_share", 2 (right / total - ½). A term for the format must be added separately.
     Raises:
-      ValueError: more correct blanks than blanks, no blanks, or another form.
+      ValueError: there are more correct blanks than blanks, no blanks, or an unknown form.
     Source: https://github.com/Leey21/A-Data-Centric-Study.
     """
     if not 0 <= right <= total or not total:
@@ -53,10 +53,10 @@ def graded_one_by_one(reward: Callable[[Prompt, Response], float | None]) -> Ver
     """Makes a batch verifier from a function of one prompt and one response.
 
     Args:
-      reward: (prompt, response) -> a finite number, of Python or numpy; the outcome is the number
-        clipped to [0, 1]. It may be a coroutine. None is ungraded.
+      reward: (prompt, response) -> a finite number, of Python or numpy. The outcome is the number
+        limited to [0, 1]. It may be a coroutine. None is ungraded.
     Raises:
-      GradingError: when called and a reward is not a finite number (names prompt and response).
+      GradingError: when called, a reward is not a finite number (names prompt and response).
     """
 
     @one_by_one
@@ -74,25 +74,25 @@ def from_trl(
 ) -> Verify:
     """Wraps a reward function of TRL's GRPOTrainer, or several.
 
-    Each is called with `prompts`, `completions` and the columns of the data by their names (lists
-    of one value a response), as far as it takes them; `answer` is the prompt's answer where no
-    column has that name. Of several functions the reward is the weighted sum. The number of each is
-    a curve of its name (`Grade.info`), and `from_rows` declares them as `Task.rewards`, for methods
-    that weigh rewards themselves.
+    Each function gets `prompts`, `completions` and the columns of the data by their names (lists of
+    one value per response), as far as it takes them. `answer` is the prompt's answer unless a
+    column has that name. With several functions the reward is the weighted sum. Each function's
+    number is a metric with its name (`Grade.info`). `from_rows` declares them as `Task.rewards`,
+    for methods that weigh rewards themselves.
 
         task = from_rows(rows, verify=from_trl([accuracy, brevity], weights=[1, 0.5]))
 
     Args:
       reward: (completions, **columns) -> numbers; None for a response to which it does not apply.
-        It may be a coroutine. Or a list of such functions; a response to which none applies is
+        It may be a coroutine. Or a list of such functions. A response to which none applies is
         ungraded.
       conversational: completions are [{"role": "assistant", "content": text}], and prompts are
-        messages, as TRL does where the prompts of the data are messages.
-      weights: of the functions, in their order; None: 1 each.
+        messages, as in TRL for data whose prompts are messages.
+      weights: weights of the functions, in their order; None: 1 each.
     Raises:
-      ValueError: a reward that is not a function; other numbers of weights than of functions.
-      GradingError: when called and a required column is missing, or the function does not
-        return one finite number or None for each response.
+      ValueError: a reward is not a function, or there is not one weight per function.
+      GradingError: when called, a required column is missing, or a function does not return one
+        finite number or None for each response.
     Source: https://github.com/huggingface/trl/blob/main/docs/source/grpo_trainer.md
     """
     several = isinstance(reward, list | tuple)
@@ -144,7 +144,7 @@ def _trl_rewards(
 ) -> list[float | None]:
     """One function's number for each response."""
     values = _called(reward, columns)
-    values = getattr(values, "tolist", lambda: values)()  # of an array
+    values = getattr(values, "tolist", lambda: values)()  # for arrays
     if isinstance(values, Iterable) and not isinstance(values, (str, Mapping)):
         values = list(values)
     if not isinstance(values, list) or len(values) != len(responses):
@@ -170,7 +170,7 @@ def _weights(functions: Sequence[Callable], weights: Sequence[float] | None) -> 
 
 
 def _different(names: Sequence[str]) -> list[str]:
-    """Names of curves: one that is taken gets a number. The outcome has a curve of its own."""
+    """Names of metrics; a repeated name gets a number. The outcome has a separate metric."""
     found: list[str] = []
     for name in names:
         number, free = 1, name
@@ -182,16 +182,16 @@ def _different(names: Sequence[str]) -> list[str]:
 
 
 def from_verl(compute_score: Callable[..., float | Mapping[str, Any]]) -> Verify:
-    """Wraps a `compute_score` of verl, also a coroutine, called for each response with keywords.
+    """Wraps a `compute_score` of verl, also a coroutine; it is called per response with keywords.
 
-    `data_source` and `extra_info` are those of the prompt's meta ("" and {} without). Of a
-    dictionary "score" is the reward, "acc", if it is there, the outcome and "pred" the answer;
-    further numbers go to the curves.
+    `data_source` and `extra_info` are from the prompt's meta (default "" and {}). If it returns a
+    dictionary, "score" is the reward, "acc" (optional) the outcome and "pred" the answer. Further
+    numbers become metrics.
 
     Raises:
       ValueError: it is not a function.
-      GradingError: when called and the score is neither a finite number nor a dictionary with one
-        as "score" (None there is ungraded).
+      GradingError: when called, the score is neither a finite number nor a dictionary with one as
+        "score" (None there is ungraded).
     Source: https://github.com/volcengine/verl/blob/main/docs/preparation/reward_function.rst
     """
     _check_function("from_verl", "compute_score", compute_score)
@@ -245,10 +245,10 @@ def _check_function(wrapper: str, name: str, function: Any) -> Callable:
 
 
 def _called(function: Callable, columns: Mapping[str, Any]) -> Any:
-    """Calls a function with the columns that it takes, and waits for it if it is a coroutine.
+    """Calls a function with the columns that it takes, and waits for a coroutine.
 
     Raises:
-      GradingError: it requires other columns.
+      GradingError: the function requires other columns.
     """
     parameters = inspect.signature(function).parameters.values()
     varied = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
@@ -257,13 +257,13 @@ def _called(function: Callable, columns: Mapping[str, Any]) -> Any:
     of_trainers = [name for name in missing if name in _OF_TRAINERS]
     if of_trainers:
         raise GradingError(
-            f"{_name(function)}: reward must not need columns of the trainer of TRL or verl,"
+            f"{_name(function)}: reward must not require columns of the trainer of TRL or verl,"
             f" got {', '.join(of_trainers)}"
         )
     if missing:
         raise GradingError(
             f"{_name(function)}: reward must use columns of the data ({', '.join(columns)}), got"
-            f" {', '.join(missing)}; from_rows(rows, verify=…) stores the columns of its rows"
+            f" {', '.join(missing)}. from_rows(rows, verify=…) stores the columns of its rows"
         )
     taken = {p.name for p in named}
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
@@ -276,10 +276,10 @@ def _name(function: Callable) -> str:
 
 
 def _finite(function: Callable, value: Any, prompt: Prompt, response: Response) -> float | None:
-    """The value as a float, None of None; a text is not a number.
+    """The value as a float; None for None. A text is not a number.
 
     Raises:
-      GradingError: it is not a finite number.
+      GradingError: the value is not a finite number.
     """
     if value is None:
         return None

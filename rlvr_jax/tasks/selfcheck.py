@@ -1,7 +1,7 @@
-"""Scores known answers before the first step, so that a verifier that cannot pay is found early.
+"""Grades known answers before the first step, so that a broken verifier is found early.
 
-A run whose reward is always 0 (an answer format that the verifier does not read) or never 0 (an
-empty answer that passes) looks like a run that does not learn. The check costs a second.
+A run does not learn if its reward is always 0 (the verifier does not read the format of answers) or
+never 0 (an empty answer passes). The check takes a second.
 """
 
 import math
@@ -15,9 +15,9 @@ from rlvr_jax.verifiers.grade import Grade
 
 __all__ = ["KindReport", "SelfCheck", "self_check"]
 
-_LEAST = 4  # prompts of each kind, however long their grades take
-_GROWTH = 3  # times as many prompts at most as before
-_NAMED = 4  # problems of a kind and a case that are reported one by one
+_LEAST = 4  # prompts of each kind, whatever time their grades take
+_GROWTH = 3  # largest factor between the numbers of prompts of two batches
+_NAMED = 4  # problems of a kind and a case that are reported individually
 _LENGTH = 60  # characters of a text in a sentence
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -29,18 +29,18 @@ class KindReport:
     """Mean outcomes of known answers to some prompts of one kind.
 
     Fields:
-      kind: of the prompts.
+      kind: kind of the prompts.
       num_prompts: number of prompts.
-      num_golds: how many of them have a gold answer.
-      ungraded_golds: number of these that are ungraded.
+      num_golds: number of prompts with a gold answer.
+      ungraded_golds: number of ungraded gold answers.
       gold: mean outcome of the gold answers; None without golds.
-      truncated: mean outcome of their first halves, marked as truncated; None without.
+      truncated: mean outcome of their first halves, marked as truncated; None without golds.
       empty: mean outcome of the empty answer. The means leave out ungraded responses, and are
         None if all are ungraded.
       wrong: mean outcome of incorrect answers: `meta["wrong"]` of the prompt, or else the gold of
-        another prompt of the kind, which has another answer; above 0 where some answers fit several
+        another prompt of the kind with another answer. It is above 0 if an answer fits several
         questions.
-      seconds_per_grade: wall time of one grade, over all of these in one batch.
+      seconds_per_grade: wall time of one grade (seconds), as a mean over one batch.
     """
 
     kind: str
@@ -61,7 +61,7 @@ class SelfCheck:
     Fields:
       task: name of the task.
       kinds: one report per kind.
-      problems: readable sentences, one for each thing that should be looked at; empty is good.
+      problems: sentences, one for each problem; empty if there is none.
     """
 
     task: str
@@ -90,18 +90,18 @@ class SelfCheck:
 def self_check(task: Task, prompts_per_kind: int | None = None, seconds: float = 1.0) -> SelfCheck:
     """Grades gold, half, empty and incorrect answers to train prompts of each kind.
 
-    A problem is a gold answer that does not score 1, an empty answer that scores more than 0 (and
-    is not correct), an ungraded response, a grade that timed out or lacks one of the task's
-    rewards. A kind without gold answers is not a problem: nothing is known about it.
+    A problem is a gold answer whose grade is not 1, or an empty answer with a grade above 0 that
+    is not correct. An ungraded response, a time-out, or a grade without one of the task's rewards
+    is also a problem. A kind without gold answers is not a problem: nothing is known about it.
 
     Args:
-      task: to check.
+      task: the task to check.
       prompts_per_kind: prompts of each kind, spread over the train split; None: at least 4, and as
         many as can be graded in time.
-      seconds: that time, of all kinds together.
+      seconds: that time (seconds), for all kinds together.
     Raises:
-      ValueError: prompts_per_kind below 1.
-      GradingError: the verifier fails, or gives another number of grades than requested.
+      ValueError: prompts_per_kind is below 1.
+      GradingError: the verifier fails, or does not return one grade per response.
     """
     if prompts_per_kind is not None and prompts_per_kind < 1:
         raise ValueError(f"self_check: prompts_per_kind must be at least 1, got {prompts_per_kind}")
@@ -131,7 +131,7 @@ def _batches(
     if count is not None:
         yield order[:count]
         return
-    # The first ones also pay for processes that start and engines that are loaded.
+    # The first grades include the start of processes and engines.
     start = time.perf_counter()
     yield order[:_LEAST]
     first = (time.perf_counter() - start) / _LEAST
@@ -141,14 +141,14 @@ def _batches(
         yield order[_LEAST + taken :][:size]
         taken += size
         spent = time.perf_counter() - start
-        # No more than there seems to be time for.
+        # At most as many prompts as the remaining time allows.
         size = min(_GROWTH * size, int((seconds - spent) * taken / max(spent, 1e-9)))
 
 
 def _check_kind(
     task: Task, kind: str, batches: Iterator[Sequence[Prompt]]
 ) -> tuple[KindReport, list[tuple[str, str]]]:
-    """The report of a kind, and the problems found with the case of each."""
+    """The report of a kind, and its problems with their cases."""
     outcomes: dict[str, list[float]] = {"gold": [], "truncated": [], "empty": [], "wrong": []}
     problems, prompts, num_golds, num_cases, seconds = [], 0, 0, 0, 0.0
     for batch in batches:

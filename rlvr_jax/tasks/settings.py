@@ -1,4 +1,4 @@
-"""Settings of tasks: annotated types that carry range and description, and their checks.
+"""Settings of tasks: annotated types with range and description, and their checks.
 
     @task
     def operators(seed: SplitSeed = 0, response_tokens: ResponseTokens = 20) -> Task: ...
@@ -23,12 +23,12 @@ Size = Annotated[Count, "train prompts"]
 TestSize = Annotated[Count, "test prompts"]
 Seed = Annotated[int, "seed of the prompts"]
 SplitSeed = Annotated[NonNegativeInt, "seed of the split"]
-ResponseTokens = Annotated[Count, "tokens of a response at most"]
+ResponseTokens = Annotated[Count, "largest number of tokens of a response"]
 HeldOut = Annotated[Literal["test", "dev"], "test prompts; dev: for choosing settings"]
 AnswerAfter = Annotated[str | None, "mark before the answer; None: ####, a box or the whole cell"]
 HeldOutFraction = Annotated[OpenUnit, "fraction of the questions in test, by a hash of their words"]
-Instruction = Annotated[str, "added to a question; not a second request for a form of the answer"]
-DropContradictions = Annotated[bool, "drop questions with different answers, an error otherwise"]
+Instruction = Annotated[str, "added to a question; one for a box only if it has no form of answer"]
+DropContradictions = Annotated[bool, "drop questions with different answers instead of an error"]
 
 
 def described(parameter: inspect.Parameter) -> str:
@@ -45,10 +45,10 @@ def task(maker: Callable[..., Task]) -> Callable[..., Task]:
 
 
 def checked(maker: Callable[..., Task]) -> Callable[..., Task]:
-    """Checks settings against their annotations; of min_x and max_x the first is not larger.
+    """Checks settings against their annotations, and that min_x is at most max_x.
 
     Raises:
-      ValueError: when called, a setting of another type or out of its range.
+      ValueError: when called, a setting has another type or is out of its range.
     """
 
     @functools.wraps(maker)

@@ -3,10 +3,10 @@
     load("gsm8k")
     load("tfds:my_questions", prompt_field="problem", answer_field="solution", answer_after="####")
 
-The package prepares a data set once, as array_record files under `data_dir`, and reads it by index
-from then on. Most builders, that of gsm8k included, download the source to prepare it, which needs
-a network; some need TensorFlow for that. Prepared files need neither. Answers are graded, and
-questions whose answer cannot be graded dropped, as in `mathematics`.
+The package prepares a data set once, as array_record files under `data_dir`, and then reads it by
+index. Most builders, including gsm8k's, download the source to prepare it, which requires a
+network; some also require TensorFlow. Prepared files need neither. Answers are graded, and
+questions whose answer cannot be graded are dropped, as in `mathematics`.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from rlvr_jax.tasks.settings import AnswerAfter, DropContradictions, Instruction
 from rlvr_jax.verifiers.maths.verifier import MathVerifier
 
 _FOLDERS = ("question_answering", "text")
-# A host that has not answered by then is taken for out of reach; the package would try for minutes.
+# A host without an answer by then counts as unreachable; the package would try for minutes.
 _SECONDS_TO_ANSWER = 5.0
 _HOSTS = 3
 _LICENCE = "www.apache.org"  # in the first lines of every builder
@@ -56,12 +56,12 @@ def tfds(
       prompt_field, answer_field, kind_field: names of its text features; no kinds if None.
       answer_after: None: the answer is the whole field.
       train_split, test_split: splits, in the package's notation (`train[:90%]`).
-      data_dir: where the data set is, or is prepared; the package's folder if None.
-      task_name: name of the task, `tfds:name` if None.
+      data_dir: folder of the data set, or where it is prepared; None: the package's folder.
+      task_name: name of the task; None: `tfds:name`.
       **grading: options of `MathVerifier`.
     Raises:
-      ValueError: a data set that is not known or cannot be prepared; an unknown field or split; a
-        row without the mark.
+      ValueError: the data set is unknown or cannot be prepared, a field or split is unknown, or a
+        row does not have the mark.
     """
     task_name = task_name or f"tfds:{name}"
     builder = _prepared(name, data_dir)
@@ -95,13 +95,13 @@ _FIXED += ("test_split", "drop_contradictions", "task_name")
 
 @takes_options_of(tfds, leave_out=_FIXED)
 def gsm8k(response_tokens: int = 512, **options: Any) -> Task:
-    """Grade-school word problems: 7473 to learn from, 1319 to evaluate.
+    """Grade-school word problems: 7473 for training, 1319 for evaluation.
 
     Cobbe et al. 2021, https://arxiv.org/abs/2110.14168. The answer is the number after `####`; the
-    solutions are not shown. Its files as they are published are read by `jsonl:` and `parquet:`.
+    solutions are not shown. `jsonl:` and `parquet:` read its published files.
 
     Args:
-      **options: data_dir and instruction, as of `tfds`, and options of `MathVerifier`.
+      **options: data_dir and instruction, as in `tfds`, and options of `MathVerifier`.
     """
     options |= {"response_tokens": response_tokens, "task_name": "gsm8k"}
     return tfds("gsm8k", answer_after="####", **options)
@@ -112,8 +112,8 @@ def _prepared(name: str, data_dir: str | None) -> Any:
     import tensorflow_datasets
     from tensorflow_datasets.core import registered
 
-    # The package looks through its folders in an order in which, without TensorFlow, the first that
-    # fails hides the rest; data sets of text are known once their folders are imported.
+    # Without TensorFlow, the first folder that fails in the package's order hides the others. Data
+    # sets of text are known once their folders are imported.
     for folder in _FOLDERS:
         importlib.import_module(f"tensorflow_datasets.{folder}")
     place = "the package's folder" if data_dir is None else str(data_dir)
@@ -145,7 +145,7 @@ def _prepared(name: str, data_dir: str | None) -> Any:
 
 
 def _check_reach(builder: Any, name: str, place: str) -> None:
-    """Refuses to prepare a data set if no host that its builder speaks of is in reach."""
+    """Raises if a data set must be prepared and no host that its builder names can be reached."""
     proxied = any(value for key, value in os.environ.items() if key.lower() == "https_proxy")
     if builder.is_prepared() or proxied:
         return
@@ -163,8 +163,8 @@ def _check_reach(builder: Any, name: str, place: str) -> None:
             return
     raise ValueError(
         f"tfds: {name!r} must be prepared in {place} or be possible to prepare now, got no"
-        f" connection to {', '.join(hosts)}; data_dir names a folder with the"
-        " prepared data set, and jsonl:FOLDER, parquet:FOLDER, … read files as they are published"
+        f" connection to {', '.join(hosts)}. Use data_dir for a folder with the prepared data"
+        " set, or jsonl:FOLDER, parquet:FOLDER, … for the published files"
     )
 
 

@@ -1,15 +1,18 @@
-"""Tools: actions of a policy while it answers, and environments that are made of them.
+"""Tools that a policy may call within its response, and environments made of tools.
 
-`environment`: an `Environment` answers texts of a policy; `Reply` is one answer. `Game` has several
-  players; `Replies` are its answers. `World` is either.
+    from rlvr_jax.tools import calculator, toolbox
+    environment = toolbox(calculator())      # for the draw `turns(environment)`
+
+`environment`: an `Environment` returns a `Reply` to each text of a policy. A `Game` has several
+  players and returns `Replies`. `World` is either.
 `calls`: forms of a call: JSON in tags, tags, fenced blocks.
-`toolbox`: an environment of tools; `Tool`, and `tool`, which makes one of a function.
-`python`, `calculator`, `search`, `sql`: tools. Texts of models run in the sandbox, in limited
-  workers, or through a grammar of ours.
-`code_steps`: reasoning in steps, whose code is run after each of them.
-`intercode`, `intercode_shell`: InterCode's episodes on a database and in a folder.
-`games`: two players who choose at the same time, again and again.
-`adapters`: objects with `reset` and `step` as environments, and the other way round.
+`toolbox`: an environment of tools. `tool` makes a `Tool` from a function.
+`python`, `calculator`, `search`, `sql`: tools. The sandbox, limited workers, or our own grammar
+read
+  the texts of models.
+`code_steps` runs code after each reasoning step. `intercode` and `intercode_shell` have InterCode's
+  episodes on a database and in a folder. `games` has repeated games of two players. `adapters`
+  turns objects with `reset` and `step` into environments, and back.
 """
 
 from rlvr_jax.tools.adapters import episode, stepped

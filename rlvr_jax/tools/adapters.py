@@ -1,4 +1,4 @@
-"""Objects with `reset` and `step`: other people's as environments, and ours as such objects."""
+"""Adapters: objects with `reset` and `step` as environments, and environments as such objects."""
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from rlvr_jax.tools.environment import Environment, Reply
 
 @dataclass(frozen=True)
 class _Played:
-    """An object, the prompt that it was made for, and its steps so far."""
+    """An object, the prompt for which it was made, and its steps so far."""
 
     own: Any
     prompt: Any
@@ -20,26 +20,24 @@ class _Played:
 
 @dataclass(frozen=True)
 class Episode:
-    """The environment of objects with `reset()` and `step(action)`, as gymnasium's are.
+    """The environment of objects with `reset()` and `step(action)`, such as gymnasium's.
 
     A step returns (observation, reward, terminated, truncated, info) or (observation, reward, done,
-    info); observations are shown as text. Objects are copied before every step (`copy.deepcopy`);
-    one that cannot be copied is made anew and repeats its steps, which should have equal results. A
-    step that raises or exceeds its limit is reported to the policy, counted, and leaves the
-    object as it was. The outcome of a response is the last reward
-    of an episode that ended, clipped to [0, 1].
+    info); observations are shown as text. Objects are copied before every step (`copy.deepcopy`).
+    An object that cannot be copied is made again and repeats its steps, whose results should be
+    equal. A step that raises or exceeds its limit is reported to the policy and counted
+    (`step_errors`, `step_timeouts`); the object does not change. The outcome of a response is the
+    last reward of an episode that ended, limited to [0, 1].
 
     Args:
       make: (prompt) -> a new object.
-      read: the text of the policy -> the action.
-      stops: texts after which an action ends; it also ends where the response does.
-      role: of the observations, see `Reply`.
-      seconds: of a step at most.
-      characters: of an observation; a longer one is truncated with a note.
-    Metrics: step_errors (steps that raise), step_timeouts (steps that pass their limit); those of
-      the object's info.
+      read: (text of the policy) -> the action.
+      stops: texts that end an action; the end of the response also ends it.
+      role: role of the observations, see `Reply`.
+      seconds: time limit of a step (seconds).
+      characters: largest size of an observation; a longer one is truncated with a note.
     Raises:
-      ValueError: a limit that is not positive.
+      ValueError: a limit is not positive.
     """
 
     make: Callable[[Any], Any]
@@ -65,9 +63,9 @@ class Episode:
         return _Played(self._begun(prompt), prompt), []
 
     def reply(self, state: Any, text: str) -> Reply:
-        """The result of a step of a copy of the object, so that a row can go back to a state. A
-        step that raises or exceeds its limit is answered in words and counted; the state
-        does not change."""
+        """The result of a step on a copy of the object, so that a row can return to a state. A step
+        that raises or exceeds its limit gets a reply in words and is counted; the state does not
+        change."""
         counts = {"step_errors": 0.0, "step_timeouts": 0.0}
         try:
             after, result = in_time(lambda: self._step(state, text), self.seconds, self.label)
@@ -107,12 +105,12 @@ class Episode:
 
 
 class Stepped:
-    """An environment as an object with `reset(index)` and `step(action)`, as InterCode's are, for
-    programs that bring a loop of their own.
+    """An environment as an object with `reset(index)` and `step(action)`, such as InterCode's, for
+    programs with their own loop.
 
     Args:
-      environment: such as `sql_episodes(…)` of `rlvr_jax.tools.intercode`.
-      prompts: of a task, of which `index` is one.
+      environment: for example `sql_episodes(…)` of `rlvr_jax.tools.intercode`.
+      prompts: prompts of a task; `index` is a position in them.
     Source: https://github.com/princeton-nlp/intercode (ic_env.py).
     """
 
@@ -121,7 +119,7 @@ class Stepped:
         self._state, self._done = None, True
 
     def reset(self, index: int) -> tuple[str, dict[str, Any]]:
-        """(the text of a prompt, no info); its episode begins."""
+        """Starts the episode of a prompt; returns its text and an empty info."""
         prompt = self._prompts[index]
         self._state, _ = self._environment.start(prompt)
         self._done = False
@@ -132,12 +130,12 @@ class Stepped:
         the outcome of an episode that has ended.
 
         Raises:
-          ValueError: no episode is under way.
-          Lost: the observation is not known.
+          ValueError: no episode has started.
+          Lost: the observation is unknown.
         """
         if self._done:
             raise ValueError(
-                "step: an episode must be under way, got none: reset(index) begins one"
+                "step: an episode must be running, got none; start one with reset(index)"
             )
         reply = self._environment.reply(self._state, action)
         if reply.lost:

@@ -17,29 +17,29 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>")
 
 
 class ToolError(Exception):
-    """A tool cannot do something; the text is the reply to the policy."""
+    """A tool cannot do something; the message is the reply to the policy."""
 
 
 class Lost(Exception):
-    """A tool's process was ended from outside: its result is not known."""
+    """A tool's process was ended from outside, so its result is unknown."""
 
 
 @dataclass(frozen=True)
 class Tool:
-    """Something a policy may call.
+    """An action that a policy may call.
 
     Fields:
-      name: of its calls.
-      description: for the policy, a sentence.
-      parameters: by name, each a JSON schema such as {"type": "string"}. A call with a text only
-        means the first. One with a "default" may be left out.
-      run: (arguments, state) -> (state, text). The state is picklable and None at the start of an
-        episode. Raises `ToolError` for the policy, `Lost`.
-      seconds: limit, after which the policy reads of a time-out. A tool that can end its own work
-        does so before.
-      characters: of a reply; a longer one is truncated with a note.
+      name: name in calls.
+      description: a sentence for the policy.
+      parameters: JSON schemas such as {"type": "string"}, by name. If a call is only a text, it is
+        the first parameter. A parameter with a "default" is optional.
+      run: (arguments, state) -> (state, text). The state is picklable, and None at the start of an
+        episode. Raises `ToolError` for the policy, or `Lost`.
+      seconds: time limit (seconds); the policy reads that it was exceeded. A tool that can end its
+        work does so before.
+      characters: largest size of a reply; a longer one is truncated with a note.
     Raises:
-      ValueError: a name that is empty or no parameters; a limit that is not positive.
+      ValueError: the name or the parameters are empty, or a limit is not positive.
     """
 
     name: str
@@ -70,16 +70,16 @@ class Tool:
 
 
 def tool(function: Callable[..., Any], name: str | None = None, **limits: Any) -> Tool:
-    """A tool of a function: its arguments are the parameters, its docstring the description.
+    """Makes a tool of a function: its arguments are the parameters, its docstring the description.
 
     Args:
-      function: of arguments that JSON can say, each with its type; the docstring may describe them
-        under `Args:`. Its result is shown as text (`shown`); it may be a coroutine.
-      name: of its calls; None: the function's.
+      function: each argument must have a type that JSON has. The docstring may describe the
+        arguments under `Args:`. The result is shown as text (`shown`); it may be a coroutine.
+      name: name in calls; None: the function's name.
       limits: `seconds`, `characters` of `Tool`.
     Raises:
-      ValueError: a function without arguments, or without a docstring; *args or **kwargs; an
-        argument of a type that no JSON value has.
+      ValueError: the function has no arguments, no docstring, *args or **kwargs, or an argument of
+        a type that JSON does not have.
     """
     name = name or named(function)
     description, _ = described(function)
@@ -95,7 +95,7 @@ def tool(function: Callable[..., Any], name: str | None = None, **limits: Any) -
 
 
 def awaited(value: Any) -> Any:
-    """The result of a coroutine or another awaitable; any other value as it is."""
+    """The result of a coroutine or another awaitable; any other value unchanged."""
     if not inspect.isawaitable(value):
         return value
 
@@ -106,14 +106,14 @@ def awaited(value: Any) -> Any:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(wait())
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:  # a notebook's thread runs a loop
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:  # in a notebook a loop runs already
         return pool.submit(asyncio.run, wait()).result()
 
 
 def shown(value: Any, characters: int) -> str:
-    """The result of a tool as text: a coroutine is awaited, an iterator becomes the list of its
-    values (as many as there are characters to show), bytes are decoded. Raises TypeError for a
-    value whose text is an address in memory."""
+    """The result of a tool as text. A coroutine is awaited, an iterator becomes a list of at most
+    `characters` values, bytes are decoded. Raises TypeError if the text of a value is an address in
+    memory."""
     value = awaited(value)
     if inspect.isasyncgen(value):
         value = awaited(_collected(value, characters))
@@ -140,8 +140,8 @@ async def _collected(values: AsyncIterator[Any], most: int) -> list[Any]:
 
 
 def in_time(call: Callable[[], Any], seconds: float, name: str) -> Any:
-    """The result of a call; raises TimeoutError if it took too long. Its thread, of this name, then
-    continues: nothing of Python's can end it."""
+    """The result of a call. Raises TimeoutError if it takes too long; its thread, of this name,
+    continues, because Python cannot end it."""
     future: concurrent.futures.Future = concurrent.futures.Future()
 
     def work():
@@ -155,9 +155,9 @@ def in_time(call: Callable[[], Any], seconds: float, name: str) -> Any:
 
 
 def as_text(value: Any, characters: int) -> str:
-    """A value as a text that every tokenizer takes, truncated to so many characters with a note."""
+    """A value as a text that every tokenizer accepts, truncated to `characters` with a note."""
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-    # Half of a surrogate pair is not a text that a tokenizer takes.
+    # Tokenizers do not accept an unpaired surrogate.
     text = text.encode("utf-8", "replace").decode("utf-8")
     if len(text) > characters:
         text = f"{text[:characters]}… ({characters} of {len(text)} characters)"

@@ -1,4 +1,4 @@
-"""How a call is written in a response, and how the reply to it is."""
+"""The form of calls in a response, and of the replies to them."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -10,9 +10,9 @@ class Call(NamedTuple):
     """A call that was found.
 
     Fields:
-      tool: its name; "" where the call is malformed.
-      arguments: by name, or a text.
-      wrong: the fault of a malformed call, a sentence for the policy; "" without one.
+      tool: name of the tool; "" for a malformed call.
+      arguments: values by name, or a text.
+      wrong: the fault of a malformed call, a sentence for the policy; else "".
     """
 
     tool: str
@@ -22,17 +22,17 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True)
 class Style:
-    """A way to write calls.
+    """A form of calls.
 
     Fields:
-      find: (text) -> its first call and the number of characters up to the call's end; None without
-        the begin of one.
+      find: (text) -> its first call, and the number of characters up to the end of the call. None
+        if no call begins.
       stops: texts that end a call.
       wrap: (reply) -> its form in the response.
-      role: of `Reply`.
-      explain: (tools) -> the way to call them, for the policy.
-      label: the call that makes it.
-      templated: chat templates that know tools may also explain this way to call them.
+      role: role of a `Reply`.
+      explain: (tools) -> instructions for the policy on how to call them.
+      label: Python expression that makes this style.
+      templated: whether chat templates that know tools may also explain this form.
     """
 
     find: Callable[[str], tuple[Call, int] | None]
@@ -59,11 +59,11 @@ def json_calls(tag: str = "tool_call", reply: str = "tool_response", role: str =
 
         <tool_call>{"name": "python", "arguments": {"code": "print(1)"}}</tool_call>
 
-    A tokenizer whose chat template has words of its own for tools and this tag explains them.
+    A tokenizer whose chat template explains tools with this tag explains them instead.
 
     Args:
-      tag, reply: names of the tags of calls and, where `role` is "", of replies.
-      role: of the message of a reply; "": the reply is in the response.
+      tag, reply: names of the tags of calls and, if `role` is "", of replies.
+      role: role of the message of a reply; "": the reply is in the response.
     """
     begin, end = f"<{tag}>", f"</{tag}>"
 
@@ -91,13 +91,13 @@ def json_calls(tag: str = "tool_call", reply: str = "tool_response", role: str =
 
 
 def tags(tools: Mapping[str, str], reply: str = "output") -> Style:
-    """Calls as a text in a tag, one tag for each tool: <code>print(1)</code>.
+    """Calls as a text in a tag, one tag per tool: <code>print(1)</code>.
 
     Args:
       tools: names of tools by their tags, such as {"code": "python"}.
       reply: tag of the replies, which are in the response.
     Raises:
-      ValueError: no tag.
+      ValueError: there is no tag.
     """
     if not tools:
         raise ValueError("tags: tools must name a tag, got none")

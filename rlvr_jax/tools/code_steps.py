@@ -1,4 +1,4 @@
-"""Reasoning in steps with code between them, which is run after each step."""
+"""Reasoning in steps with code, which is run after each step."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from rlvr_jax.tools.python import LIMITS, run_calls
 @dataclass(frozen=True)
 class CodeSteps:
     """An environment that runs the code of steps; see `code_steps`. Its state is the text since the
-    last end of code, and the errors in a row.
+    last end of code, and the number of consecutive errors.
 
     Fields:
       run: (code) -> its output, and whether it failed. Raises `ToolError`, `Lost`.
@@ -34,17 +34,17 @@ class CodeSteps:
         return self.step, self.end
 
     def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, Any]]]:
-        """No text is written yet, and no message is added."""
+        """An empty text, without additional messages."""
         return ("", 0), []
 
     def reply(self, state: Any, text: str) -> Reply:
         """The output of the code, after the end of code; after another step the empty text. A text
-        that is not a whole step is not answered."""
+        that is not a whole step gets no reply."""
         if not any(stop in text for stop in self.stops):
             return Reply(state)
         written, errors = state
         whole, ended, rest = text.rpartition(self.end)
-        # A token that completes the end may go on beyond it, where the next text begins.
+        # A token that completes the end may continue after it, where the next text begins.
         written += whole if ended else text
         code, output = written.partition(self.begin)[2], ""
         for mark in (self.begin, self.step, self.end):
@@ -71,7 +71,7 @@ class CodeSteps:
         return Reply((rest, errors), message, info=counts)
 
     def _shown(self, printed: str) -> str:
-        """The output, without marks: it is not a step of the policy."""
+        """The output without marks, because it is not a step of the policy."""
         text = as_text(printed, self.characters)
         for mark in (self.begin, *self.stops, *self.output):
             mark = mark.strip()
@@ -89,27 +89,26 @@ def code_steps(
     limits: Limits = LIMITS,
     characters: int = 2000,
 ) -> CodeSteps:
-    """An environment in which steps may have Python in them, as rStar-Math writes it:
+    """An environment in which steps may contain Python, in the form of rStar-Math:
 
         <code>
         a = 6 * 7<end_of_step>
         print(a)<end_of_code>
         <output>42<end_of_output>
 
-    After each step the code since the last end of code is run as a whole, in a fresh sandbox; its
-    output is shown only after the end of code. An episode is over, with an outcome of 0, when
-    `errors` steps in a row have failed: raised, or passed a limit. A step without code has not.
+    After each step, the code since the last end of code is run as a whole, in a fresh sandbox. Its
+    output is shown only after the end of code. An episode ends with the outcome 0 when `errors`
+    consecutive steps have failed: raised, or exceeded a limit. A step without code does not fail.
 
     Args:
       step, end: texts that end a step, and code.
       begin: text before the code.
       output: marks before and after the output.
-      errors: in a row that end an episode.
-      limits: of a run.
-      characters: of the output; a longer one is truncated with a note.
-    Metrics: calls (steps with code), tool_errors (steps whose code fails).
+      errors: number of consecutive errors that end an episode.
+      limits: limits of a run.
+      characters: largest size of the output; a longer one is truncated with a note.
     Raises:
-      ValueError: a mark that is empty; a number below 1.
+      ValueError: a mark is empty, or a number is below 1.
     Source: https://github.com/microsoft/rStar (branch rStar-math).
     """
     for name, number in {"errors": errors, "characters": characters}.items():

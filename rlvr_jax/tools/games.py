@@ -1,4 +1,4 @@
-"""Games of two players who choose at the same time, again and again."""
+"""Repeated games of two players who choose at the same time."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ DILEMMA = {
 
 @dataclass(frozen=True)
 class RepeatedGame:
-    """A game that is played for some rounds; see `repeated_game`."""
+    """A game of several rounds; see `repeated_game`."""
 
     payoffs_of: Callable[[Any], Payoffs]
     rounds: int
@@ -30,11 +30,11 @@ class RepeatedGame:
     judges: bool = True
 
     def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, str]]]:
-        """Nothing is played; the state is the table, and each player's earnings by round."""
+        """The state at the start: the table, and no earnings of the players."""
         return (dict(self.payoffs_of(prompt)), ((), ())), []
 
     def reply(self, state: Any, text: Sequence[str]) -> Replies:
-        """The other player's move, and its pay."""
+        """The other player's move, and the pay."""
         payoffs, earned = state
         known = _moves(payoffs)
         # The move that a text names last, "" without one.
@@ -69,22 +69,20 @@ def repeated_game(
     report: str = "\nThe other player: {other}. You earn {paid:g}.\n",
     stops: Sequence[str] = ("\n",),
 ) -> RepeatedGame:
-    """Two players choose a move at the same time, and read the move of the other.
+    """Two players choose a move at the same time, and read the move of the other player.
 
-    A player's move is the last one that it names; who names none plays the last move of the table,
-    and is counted. A round's pay is the reward of the turn, the outcome the
-    mean pay so far between the least and the most that a round can pay.
+    A player's move is the last one that it names. A text without a move counts as the last move of
+    the table (`unreadable_moves`). The reward of a turn is the pay of the round. The outcome is the
+    mean pay so far, scaled so that the smallest pay of a round is 0 and the largest is 1.
 
     Args:
-      payoffs: (own move, other's move) -> pay of a round, of every pair; or (prompt) -> such a
+      payoffs: pay of a round by (own move, other's move), for every pair; or (prompt) -> such a
         table.
-      rounds: of a game, at least 1.
-      report: a player's text, with {other}, {own} and {paid} in it.
-      stops: texts after which a player's turn ends; it also ends where its response does.
-    Metrics: moves (moves), unreadable_moves (turns that name no move), chose_<move> (turns with
-      this move).
+      rounds: number of rounds of a game, at least 1.
+      told: text for a player, with {other}, {own} and {paid} in it.
+      stops: texts that end a player's turn; the end of its response also ends it.
     Raises:
-      ValueError: a pair of moves without a payoff, payoffs that are all equal, no rounds.
+      ValueError: a pair of moves has no payoff, all payoffs are equal, or there are no rounds.
     Source: of the default payoffs Axelrod 1984, "The Evolution of Cooperation".
     """
     if rounds < 1:

@@ -1,4 +1,4 @@
-"""InterCode's SQL environment: queries until one action is "submit", which is paid for."""
+"""InterCode's SQL environment: queries until the action "submit", which has the reward."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ class SqlEpisodes:
     judges: bool = True
 
     def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, str]]]:
-        """The gold query, and nothing shown yet."""
+        """The gold query, and no table."""
         return (self.gold_of(prompt), None), []
 
     def reply(self, state: Any, text: str) -> Reply:
-        """The rows of a query or its error; "submit" ends the episode and is paid by the last
-        table, "skip" ends it without. If the gold query fails, the grade is None."""
+        """The rows of a query, or its error. "submit" ends the episode with the reward of the last
+        table, "skip" ends it without. If the gold query fails, the response is ungraded."""
         gold, shown = state
         action = before_stop(text, self.stops).strip()
         if action == "skip":
@@ -53,10 +53,8 @@ def sql_episodes(
 
     Args:
       gold_of: (prompt) -> the query with the expected rows.
-      setup, file: of the database, as for `sql`.
-      stop: that ends an action.
-    Metrics: actions (queries that run), errors (queries that fail), gold_errors (episodes whose
-      gold query fails).
+      setup, file: the database, as for `sql`.
+      stop: text that ends an action.
     Raises:
       ValueError: as `sql`.
     """

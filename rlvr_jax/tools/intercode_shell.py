@@ -1,4 +1,4 @@
-"""InterCode's shell environment: commands in a folder until one is "submit", which is paid for."""
+"""InterCode's shell environment: commands until the action "submit", which has the reward."""
 
 import base64
 import hashlib
@@ -11,10 +11,10 @@ from rlvr_jax.tools.environment import Reply, before_stop
 from rlvr_jax.verifiers.texts.intercode import bash_reward
 
 _MARK = "\x1d"
-"""Is printed before the hashes of the files; the text after the last one is base64."""
+"""Printed before the hashes of the files; the text after the last one is base64."""
 
-# The actions are the arguments. Each has a process of its own, so that none ends the others, and
-# begins in the folder in which the one before it ended; only the last one is heard.
+# The actions are the arguments. Each has a separate process, so that none ends the others, and
+# begins in the folder in which the previous one ended; only the output of the last one is used.
 _PROGRAM = r"""
 exec 7>/dev/null 8>&1
 cd work && start=$PWD here=$PWD output=7
@@ -28,7 +28,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 """
-# A forger of this list must know the expected one, which no folder of the program holds.
+# To forge this list a program must know the expected one, which no folder of the program has.
 _HASHES = r"""
 printf '\035'
 cd "$start" && find . -type f -exec sha256sum -z {} + | base64 -w0
@@ -51,12 +51,12 @@ class ShellEpisodes:
     judges: bool = True
 
     def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, str]]]:
-        """The folder as it is at first, and nothing done."""
+        """The folder in its first state, and no actions."""
         return (self.gold_of(prompt), dict(self.files_of(prompt)), (), ""), []
 
     def reply(self, state: Any, text: str) -> Reply:
-        """The output of a command; "submit" ends the episode and is paid by the folder and the last
-        output, "skip" ends it without. A command that passes a limit has not happened."""
+        """The output of a command. "submit" ends the episode with the reward of the folder and the
+        last output, "skip" ends it without. A command that exceeds a limit has no effect."""
         gold, files, actions, printed = state
         action = before_stop(text, self.stops).strip()
         if action == "skip":
@@ -114,20 +114,17 @@ def shell_episodes(
     stop: str = "\n",
     limits: Limits = Limits(),  # noqa: B008 - frozen
 ) -> ShellEpisodes:
-    """Episodes of commands of bash, in the sandbox, in a folder that is made for each of them.
+    """Episodes of bash commands in the sandbox, in a folder that is made for each episode.
 
-    A command sees the effects of those before it: all of them run again, so the limits are those of
-    all together. Names of files are compared, and contents; folders without files are not.
+    A command sees the effects of the previous ones: all of them run again, so the limits are for
+    all together. Names and contents of files are compared; folders without files are not. An
+    episode whose gold command exceeds a limit is ungraded and counted (`gold_errors`).
 
     Args:
-      gold_of: (prompt) -> the command whose changes and output are expected; no action sees it.
-      files_of: (prompt) -> texts by path in the folder, which is there at the start.
-      stop: that ends an action.
-      limits: of the commands; the programs of /usr/bin are there.
-
-    An episode whose gold command passes a limit is ungraded and counted.
-    Metrics: actions (commands that run), errors (commands that fail), gold_errors (episodes whose
-      gold command passes a limit).
+      gold_of: (prompt) -> the command with the expected changes and output; no action sees it.
+      files_of: (prompt) -> texts by path, the files of the folder at the start.
+      stop: text that ends an action.
+      limits: limits of the commands; the programs of /usr/bin are available.
     Source: https://github.com/princeton-nlp/intercode (intercode/envs/bash).
     """
     limits = replace(limits, read=tuple(dict.fromkeys((*limits.read, "/usr/bin", "/usr/lib"))))
@@ -135,7 +132,7 @@ def shell_episodes(
 
 
 def _hashes(stdout: str) -> dict[str, str] | None:
-    """Hashes by path at the end of an output; None: there are none."""
+    """Hashes by path at the end of an output; None without any."""
     _, mark, hashes = stdout.rpartition(_MARK)
     try:
         listed = base64.b64decode(hashes, validate=True).decode("utf-8", "replace")

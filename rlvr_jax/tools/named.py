@@ -20,16 +20,16 @@ _TAGS = {"code": "python", "search": "search", "sql": "sql", "calculator": "calc
 def named_toolbox(
     tools: Sequence[str] | None, style: str = "json", most: int = 8, describe: bool = True
 ) -> Toolbox | None:
-    """An environment of tools that are named; None for None, where the task has an environment.
+    """An environment of tools by name; None for None, if the task has an environment.
 
     Args:
-      tools: each "python", "calculator", "search:CORPUS" (`read_corpus`), "sql:DATABASE" (a file of
-        sqlite), or "module:name" of a custom `Tool` or function.
+      tools: each is "python", "calculator", "search:CORPUS" (`read_corpus`), "sql:DATABASE" (a
+        sqlite file), or "module:name" of a custom `Tool` or function.
       style: "json" (`json_calls`), "tags" (`<code>`, `<search>`, `<sql>`, `<calculator>`, and a tag
         for each custom tool) or "fenced" (only python).
       most, describe: as for `toolbox`.
     Raises:
-      ValueError: a tool or style of another name.
+      ValueError: a tool or the style is unknown.
     """
     if tools is None:
         return None
@@ -54,7 +54,7 @@ def _named(tools: tuple[str, ...], style: str, most: int, describe: bool) -> Too
 
 
 _built_in = functools.cache(_named)
-"""Equal arguments give one toolbox, so that methods with equal hyperparameters are equal."""
+"""Equal arguments return the same toolbox, so methods with equal hyperparameters are equal."""
 
 
 def _tool(name: str) -> Tool:
@@ -64,7 +64,7 @@ def _tool(name: str) -> Tool:
     if prefix in _WITH_PATH and rest:
         return _WITH_PATH[prefix](rest)
     if not rest:
-        known = [*_TOOLS, *(f"{each}:PATH" for each in _WITH_PATH), "module:name of your own"]
+        known = [*_TOOLS, *(f"{each}:PATH" for each in _WITH_PATH), "a custom module:name"]
         raise ValueError(f"tools: a tool must be one of {', '.join(known)}, got {name!r}")
     found = own("tools", name)
     return found if isinstance(found, Tool) else tool(found)

@@ -1,4 +1,4 @@
-"""An interpreter as a tool: its state is the calls so far, run again in a fresh sandbox."""
+"""A Python interpreter as a tool; its state is the calls so far, which a fresh sandbox repeats."""
 
 import json
 import secrets
@@ -11,7 +11,7 @@ from rlvr_jax.tools import replay
 from rlvr_jax.tools.base import Lost, Tool, ToolError
 
 LIMITS = Limits(wall_seconds=6.0, cpu_seconds=5.0)
-"""Limits of a call with all before it."""
+"""Limits of a call together with all previous ones."""
 
 
 _BOOT = """\
@@ -21,7 +21,7 @@ exec(compile({source!r}, "<replay>", "exec"), module.__dict__)
 module.main()
 """
 _MOST_READINGS = 10_000
-"""Entries of a call's record of its clock; a program may have written others than ours."""
+"""Largest number of entries in a call's record of its clock; a program may have written others."""
 
 
 class Ran(NamedTuple):
@@ -29,8 +29,8 @@ class Ran(NamedTuple):
 
     Fields:
       text: its output.
-      failed: it ended with an exception or another status than 0.
-      call: to run it again before later calls; None: it ended its interpreter and all its names.
+      failed: it ended with an exception or a status other than 0.
+      call: data to repeat it before later calls; None: it ended its interpreter and all its names.
     """
 
     text: str
@@ -39,14 +39,14 @@ class Ran(NamedTuple):
 
 
 def run_calls(before: Sequence[Mapping[str, Any]], code: str, limits: Limits = LIMITS) -> Ran:
-    """Runs a call in a fresh sandbox, after those before it, which define its names and whose
-    output is not shown. These read the random numbers and the clock that they read the first time.
+    """Runs a call in a fresh sandbox, after the previous calls. These define their names without
+    showing output, and read the random numbers and the clock of their first run.
 
     Args:
-      before: `Ran.call` of each, in order.
-      limits: of all of them together.
+      before: `Ran.call` of each previous call, in order.
+      limits: limits of all calls together.
     Raises:
-      ToolError: it passed a limit.
+      ToolError: a limit was exceeded.
       Lost: the sandbox was ended from outside.
     """
     mark = secrets.token_hex(16)
@@ -73,9 +73,9 @@ def run_calls(before: Sequence[Mapping[str, Any]], code: str, limits: Limits = L
 def python(name: str = "python", limits: Limits = LIMITS) -> Tool:
     """Runs Python in the sandbox and shows its output.
 
-    Names and files that a call makes are there in the next one, however it ended: all calls so far
-    run again, with the random numbers and the times that they read, so the `limits` are those of
-    all of them together. A call that kills its interpreter or passes a limit is not run again.
+    Names and files of a call are available in the next one, however it ended. All calls so far run
+    again, with the random numbers and times that they first read, so the `limits` are for all
+    calls together. A call that kills its interpreter or exceeds a limit is not run again.
     """
 
     def run(arguments, state):
@@ -89,7 +89,7 @@ def python(name: str = "python", limits: Limits = LIMITS) -> Tool:
 
 
 def _clock(text: str) -> list[list[int]]:
-    """The record of a clock; empty where the program has written something else."""
+    """The record of a clock; empty if the program has written another text."""
     try:
         record = json.loads(text)
         entries = [[int(moment), int(readings)] for moment, readings in record[:_MOST_READINGS]]

@@ -1,7 +1,7 @@
-"""Inside the sandbox: the calls of an episode that came before, without their output, then a call.
+"""Inside the sandbox: repeats the previous calls of an episode without output, then runs a call.
 
-A call that is run again reads the random numbers and the clock of its first run. This file is the
-program that `python` runs there, and needs nothing but the standard library.
+A repeated call reads the random numbers and the clock of its first run. This file is the program
+that `python` runs in the sandbox; it needs only the standard library.
 """
 
 import ast
@@ -22,19 +22,19 @@ from typing import Any, NoReturn
 __all__ = ["JOB", "main"]
 
 JOB = "calls.json"  # `before` and `now`, each with `code` and `clock`; `seed`; `mark`
-_MICROSECOND = 1000  # in nanoseconds, as all times here
-_RESOLUTION = 200  # a reading that is recorded is later by 1/200 of the time since the first
+_MICROSECOND = 1000  # nanoseconds, the unit of all times here
+_RESOLUTION = 200  # a reading is recorded if it is later by 1/200 of the time since the first one
 _STREAMS = ("stdin", "stdout", "stderr")
 
 
 class Exit(SystemExit):
-    """An `os._exit` of a call that is run again."""
+    """An `os._exit` in a call that is repeated."""
 
 
 class Clock:
     """Reads the time, or repeats recorded readings.
 
-    A record is [[time, readings], …]: so many readings gave this time, each a nanosecond more.
+    A record is [[time, readings], …]: `readings` readings returned this time, each 1 ns more.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Clock:
         self._real = time.time_ns
 
     def begin(self, known: list[list[int]] | None) -> None:
-        """A call begins: one whose record is known, or a new one."""
+        """Begins a call: a repeated one whose record is known, or a new one."""
         self.record = []
         self._known = None if known is None else [list(entry) for entry in known]
         now = self.read()
@@ -76,13 +76,13 @@ class Clock:
         return now - self.start
 
     def sleep(self, seconds: float) -> None:
-        """Sleeps, unless the call is run again."""
+        """Sleeps, unless the call is repeated."""
         if self._known is None:
             self._sleep(seconds)
 
 
 def repeat_random(seed: str) -> None:
-    """Makes all random numbers of this process follow from a seed."""
+    """Makes a seed determine all random numbers of this process."""
     stream = random.Random(seed)
     original = random.Random.seed
 
@@ -100,7 +100,7 @@ def repeat_random(seed: str) -> None:
 
 
 def repeat_time(clock: Clock) -> None:
-    """Makes all clocks of this process read one."""
+    """Makes all clocks of this process read one clock."""
     for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time"):
         read = clock.read if name == "time" else clock.elapsed
         setattr(time, f"{name}_ns", read)
@@ -122,7 +122,7 @@ def _now_by_default(convert: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Kind(type):
-    """Type of a class of ours in place of one of `datetime`, whose instances are also ours."""
+    """Type of our replacement of a class of `datetime`, whose instances also count as ours."""
 
     def __new__(cls, name: str, bases: tuple[type, ...], names: dict[str, Any]) -> type:
         ours = bases[0] in (_Today, _Now)
@@ -175,7 +175,7 @@ class Session:
         self._end = os._exit
 
     def run(self) -> NoReturn:
-        """Runs all calls; the last one's output is this process's."""
+        """Runs all calls; the output of the last one is the output of this process."""
         repeat_random(self._job["seed"])
         repeat_time(self._clock)
         os._exit = self._exit
@@ -188,7 +188,7 @@ class Session:
                 exec(compile(call["code"], "<call>", "exec", dont_inherit=True), vars(self._module))
             self._flush()
         self._replaying = False
-        atexit._clear()  # their exit handlers ran when they ended
+        atexit._clear()  # exit handlers of previous calls ran when these ended
         self._open(self._handles)
         self._clock.begin(None)
         status = self._now(self._job["now"])
@@ -216,8 +216,8 @@ class Session:
                     stream.flush()
 
     def _now(self, source: str) -> int:
-        """Runs a call, which shows the value of its last expression as a notebook does; the exit
-        status."""
+        """Runs a call, which shows the value of its last expression like a notebook; returns the
+        exit status."""
         names = vars(self._module)
         try:
             tree = ast.parse(source, "<call>")
@@ -249,7 +249,7 @@ class Session:
         self._end(status)
 
     def _record(self) -> None:
-        """Prints the clock readings of the call, for the time when it is run again."""
+        """Prints the clock readings of the call, for its repetitions."""
         self._flush()
         os.write(
             self._handles[1], f"\n{self._job['mark']} {json.dumps(self._clock.record)}\n".encode()

@@ -1,6 +1,6 @@
-"""JSON schemas of a function's arguments, as `get_json_schema` of transformers makes them.
+"""JSON schemas of a function's arguments, in the form of transformers' `get_json_schema`.
 
-Unlike that one, an argument without a type is a text, and one without a description has none.
+In contrast to that function, an argument needs neither a type (default: text) nor a description.
 
 Source: https://github.com/huggingface/transformers (utils/chat_template_utils.py).
 """
@@ -47,7 +47,7 @@ def named(function: Callable[..., Any]) -> str:
 
 
 def described(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """A docstring of Google's form: the text before its sections, and the arguments."""
+    """A Google-style docstring: the text before its sections, and the arguments."""
     text = inspect.getdoc(_whole(function)) or ""
     found = _ARGUMENTS.search(text)
     arguments: dict[str, str] = {}
@@ -62,15 +62,15 @@ def described(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 
 
 def parameters_of(function: Callable[..., Any]) -> dict[str, dict[str, Any]]:
-    """The schema of each argument; one that may be left out has its "default". Raises ValueError
-    for *args or **kwargs, whose names are unknown, and for a type that no JSON value has."""
+    """The schema of each argument; an optional one has its "default". Raises ValueError for *args
+    or **kwargs, whose names are unknown, and for a type that JSON does not have."""
     name, (_, texts) = named(function), described(function)
     hints = _hints(function)
     found: dict[str, dict[str, Any]] = {}
     for each in inspect.signature(function).parameters.values():
         if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD):
             raise ValueError(
-                f"tool: {name} must have named arguments, got {each}; a list or dict argument takes"
+                f"tool: {name} must have named arguments, got {each}. A list or dict argument takes"
                 " any number of values"
             )
         try:
@@ -78,8 +78,8 @@ def parameters_of(function: Callable[..., Any]) -> dict[str, dict[str, Any]]:
         except TypeError as error:
             raise ValueError(
                 f"tool: {name}: {each.name} must have a type that JSON has (int, float, bool, str,"
-                f" list, tuple, dict, None, Literal, Enum, unions of these), got {error}; or give"
-                " the schema yourself: Tool(name, description, parameters, run)"
+                f" list, tuple, dict, None, Literal, Enum, unions of these), got {error}. Otherwise"
+                " pass a schema: Tool(name, description, parameters, run)"
             ) from None
         if text := texts.get(each.name):
             choices = _CHOICES.search(text)
@@ -94,8 +94,8 @@ def parameters_of(function: Callable[..., Any]) -> dict[str, dict[str, Any]]:
 
 
 def caller(function: Callable[..., Any]) -> Callable[[Mapping[str, Any]], Any]:
-    """Calls a function with arguments by name, as JSON has them: values of an Enum become its
-    members, and arguments that have no name for callers are given in order."""
+    """Returns a function that calls `function` with JSON arguments by name. It converts values to
+    members of an Enum, and passes positional-only arguments in order."""
     ordered = [
         each.name
         for each in inspect.signature(function).parameters.values()
@@ -131,7 +131,7 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _schema(hint: Any) -> dict[str, Any]:
-    """The schema of a type; raises TypeError if no JSON value has it."""
+    """The schema of a type; raises TypeError if JSON does not have it."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return {}
@@ -160,7 +160,7 @@ def _schema(hint: Any) -> dict[str, Any]:
 
 
 def _union(kinds: Sequence[Any]) -> dict[str, Any]:
-    """The schema of one of some types; None among them makes it nullable."""
+    """The schema of a union of types; None among them makes it nullable."""
     parts = [_schema(kind) for kind in kinds if kind is not type(None)]
     if len(parts) == 1:
         schema = parts[0]
@@ -182,7 +182,7 @@ def _choice(values: list[Any], hint: Any) -> dict[str, Any]:
 
 
 def _plain(default: Any) -> Any:
-    """A default as JSON has it; one that JSON does not have as text."""
+    """A default as JSON; as text if JSON does not have it."""
     if isinstance(default, Enum):
         return _plain(default.value)
     try:

@@ -14,10 +14,10 @@ def read_corpus(path: str | Path) -> list[str]:
     """The texts of a corpus, in a fixed order.
 
     Args:
-      path: a JSONL file, each line a text or an object with "text" (and perhaps "title"), or a
+      path: a JSONL file whose lines are texts or objects with "text" and optionally "title", or a
         folder of .txt and .md files.
     Raises:
-      ValueError: nothing is there, or a line that is neither.
+      ValueError: there is no such file or folder, or a line has another form.
     """
     path = Path(path)
     if path.is_dir():
@@ -45,17 +45,17 @@ def read_corpus(path: str | Path) -> list[str]:
 
 
 def search(corpus: Sequence[str] | str | Path, k: int = 3, name: str = "search") -> Tool:
-    """Shows the k texts of a corpus that fit a query best, numbered; equal ones in their order.
+    """Shows the k texts of a corpus that match a query best, numbered; ties are in their order.
 
     Args:
       corpus: texts, or the path for `read_corpus`.
-      k: texts of a reply, at least 1.
+      k: number of texts of a reply, at least 1.
     Raises:
-      ValueError: a corpus without texts or words; k below 1; bm25s is not installed.
+      ValueError: the corpus has no texts or words, k is below 1, or bm25s is not installed.
     """
     if k < 1:
         raise ValueError(f"search: k must be at least 1, got {k}")
-    import bm25s  # an extra; the caller reports a missing one
+    import bm25s  # an extra; the caller reports that it is missing
 
     texts = read_corpus(corpus) if isinstance(corpus, str | Path) else list(corpus)
     if not texts:
@@ -71,7 +71,7 @@ def search(corpus: Sequence[str] | str | Path, k: int = 3, name: str = "search")
         if not words:
             raise ToolError("no text has a word of this query")
         scores = index.get_scores(words)
-        # Ties go by their place in the corpus, on every machine.
+        # Ties are ordered by position in the corpus, on every machine.
         best = sorted(range(len(texts)), key=lambda place: (-float(scores[place]), place))[:k]
         found = [place for place in best if scores[place] > 0]
         return state, "\n".join(f"({n}) {texts[place]}" for n, place in enumerate(found, 1))

@@ -1,4 +1,4 @@
-"""Errors of a user's own code in one sentence with the part, the file and the line."""
+"""Errors in a user's code as one sentence with the part, the file and the line."""
 
 import sysconfig
 import traceback
@@ -8,7 +8,7 @@ from pathlib import Path
 
 _PART = "part_that_called"
 
-# Python's own, installed ones, and this package with the folders that it links to.
+# Folders of Python, of installed packages, and of this package with its links.
 _LIBRARIES = {
     Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")
 }
@@ -17,7 +17,7 @@ _LIBRARIES |= {_PACKAGE, *((_PACKAGE / name).resolve() for name in ("experiments
 
 
 def own_place(error: BaseException) -> traceback.FrameSummary | None:
-    """The last line of a file of the user's that an error went through; None without any."""
+    """The last line of a user's file that an error passed through; None without one."""
     frames = traceback.extract_tb(error.__traceback__)
     return next((f for f in reversed(frames) if not _of_library(f.filename)), None)
 
@@ -29,7 +29,7 @@ def where_raised(error: BaseException, place: traceback.FrameSummary) -> str:
 
 @contextmanager
 def names_own(what: str) -> Iterator[None]:
-    """Notes the part that called the user's code on an error of that code, for `sentence`. `what`
+    """Stores the part that called the user's code in an error of that code, for `sentence`. `what`
     is the part and its function, such as "drop_half(): apply"."""
     try:
         yield
@@ -40,8 +40,8 @@ def names_own(what: str) -> Iterator[None]:
 
 
 def sentence(error: BaseException) -> str:
-    """An error in one sentence: in the library's own words, or else with the part, the error, and
-    the line of the user's file."""
+    """An error as one sentence: the library's message, or the part, the error, and the line of the
+    user's file."""
     cause = error.__cause__
     # An error may be raised again with the step that it ended.
     first = error if cause is None or type(cause) is not type(error) else cause
@@ -55,7 +55,7 @@ def sentence(error: BaseException) -> str:
 
 
 def _in_our_words(error: BaseException) -> bool:
-    """Whether a line of this library raised an error that it words for users."""
+    """Whether a line of this library raised an error with a message for users."""
     frames = traceback.extract_tb(error.__traceback__)
     worded = isinstance(error, ValueError | FloatingPointError | RuntimeError)
     return worded and bool(frames) and Path(frames[-1].filename).is_relative_to(_PACKAGE)

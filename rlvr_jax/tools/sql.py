@@ -11,14 +11,14 @@ _MOST_ROWS, _MOST_BYTES = 50, 20_000
 
 
 def sql(setup: str = "", file: str = "", seconds: float = 2.0, name: str = "sql") -> Tool:
-    """Answers one query of sqlite by a table.
+    """A tool that answers one sqlite query with a table.
 
     Args:
-      setup: statements that fill a database in memory; they are the task's.
-      file: path of a database to read in its place.
-      seconds: of a query.
+      setup: trusted statements of the task that fill a database in memory.
+      file: path of a database to read instead.
+      seconds: time limit of a query (seconds).
     Raises:
-      ValueError: both a setup and a file, or neither.
+      ValueError: both setup and file are given, or neither.
     """
     if bool(setup) == bool(file):
         raise ValueError("sql: exactly one of setup and file must be given")
@@ -39,7 +39,7 @@ def sql(setup: str = "", file: str = "", seconds: float = 2.0, name: str = "sql"
 
 
 def answer(job: list[Any]) -> dict[str, str]:
-    """The job of a worker: [query, setup, file, seconds] -> its table, or its error."""
+    """Runs a job of a worker: [query, setup, file, seconds] -> its table, or its error."""
     query, setup, file, seconds = job
     try:
         table = run_sqlite(query, setup, file, seconds, _MOST_ROWS, _MOST_BYTES)
@@ -51,5 +51,5 @@ def answer(job: list[Any]) -> dict[str, str]:
 
 @functools.cache
 def _pool(seconds: float) -> WorkerPool:
-    # The engine stops itself; the pool ends one in a single long instruction.
+    # The engine stops itself; the pool ends an engine within a long instruction.
     return WorkerPool("rlvr_jax.tools.sql:answer", wall_seconds=seconds + 1, job_bytes=2**20)

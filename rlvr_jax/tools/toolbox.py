@@ -1,4 +1,4 @@
-"""An environment of tools: finds a call in a text of the policy, makes it, and shows its result."""
+"""An environment of tools: finds a call in a text of the policy, runs it, and shows the result."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ class Toolbox:
     judges: bool = False
 
     def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, Any]]]:
-        """No call yet, and the tools of each name at the start."""
+        """No calls yet, and the tools of each name at the start."""
         described = self.style.explain(self.tools) if self.describe else ""
         messages: list[Mapping[str, Any]] = (
             [{"role": "system", "content": described}] if described else []
@@ -35,8 +35,8 @@ class Toolbox:
         return (0, dict.fromkeys(self.by_name)), messages
 
     def reply(self, state: Any, text: str) -> Reply:
-        """The result of the called tool. A text without a call is not answered; a malformed call,
-        one of an unknown tool, and one above the limit are answered by a sentence."""
+        """The result of the called tool; None for a text without a call. A malformed call, a call
+        of an unknown tool, and a call above the limit get a sentence as the reply."""
         calls, states = state
         found = self.style.find(text)
         if found is None:
@@ -65,7 +65,7 @@ class Toolbox:
             counts["tool_timeouts"] = 1.0
         except Lost:
             return Reply((calls + 1, states), lost=True, done=True, info=counts)
-        except (Exception, SystemExit) as error:  # it is answered, and the run goes on
+        except (Exception, SystemExit) as error:  # the policy reads it, and the run continues
             result, counts["tool_errors"] = f"Error: {type(error).__name__}: {error}", 1.0
         return self._reply_of(
             (calls + 1, {**states, tool.name: own}), result, counts, tool.characters
@@ -85,7 +85,7 @@ class Toolbox:
     def _reply_of(self, state, result: Any, counts, characters: int = 2000) -> Reply:
         text = as_text(result, characters)
         for stop in self.style.stops:
-            # A reply must not look like the end of a call that the policy made.
+            # A reply must not look like the end of a call of the policy.
             text = text.replace(stop.strip(), stop.strip().replace("</", "< /"))
         return Reply(state, self.style.wrap(text), info=counts, role=self.style.role)
 
@@ -96,7 +96,7 @@ def _run(tool: Tool, arguments: Mapping[str, Any], state: Any) -> tuple[Any, str
 
 
 def _read(text: str, schema: Mapping[str, Any]) -> Any:
-    """An argument from a call of only text: JSON, if the tool does not take text."""
+    """An argument of a call that is only a text: parsed as JSON unless the tool takes a text."""
     kinds = schema.get("type", "string")
     if "string" in ([kinds] if isinstance(kinds, str) else kinds):
         return text
@@ -112,22 +112,20 @@ def toolbox(
     """An environment in which a policy may call tools.
 
     Args:
-      tools: with different names.
-      style: how calls are written; None: `json_calls()`.
-      most: calls of a response; further ones are answered by a sentence.
-      describe: a system message lists the tools and the form of calls; it needs a tokenizer with
-        a chat template.
-    Metrics: calls (calls of tools), malformed_calls (calls that cannot be read), tool_errors (calls
-      that fail), tool_timeouts (calls that pass their limit).
+      tools: tools with different names.
+      style: form of calls; None: `json_calls()`.
+      most: largest number of calls in a response; further calls get a sentence as the reply.
+      describe: add a system message with the tools and the form of calls. It requires a tokenizer
+        with a chat template.
     Raises:
-      ValueError: no tool, or two of one name.
+      ValueError: there are no tools, or two have the same name.
     """
     if not tools:
         raise ValueError("toolbox: tools must be at least one, got none")
     names = [each.name for each in tools]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
-        raise ValueError(f"toolbox: tools must have names of their own, got {sorted(twice)} twice")
+        raise ValueError(f"toolbox: tools must have different names, got {sorted(twice)} twice")
     style = style or json_calls()
     label = f"toolbox({', '.join(names)}, style={style.label}, most={most}, describe={describe})"
     by_name = dict(zip(names, tools, strict=True))

@@ -1,20 +1,20 @@
-"""Verifiers: text in, grade out. The text is a model's and is taken for hostile.
+r"""Verifiers: they turn the text of a response into a grade. The text is untrusted.
 
-No text of a response raises here or runs in this process, and every grade arrives within a time
-limit. The subpackage knows neither prompts nor tasks, and imports the standard library and the
-sandbox only (engines are loaded where they are needed).
+    from rlvr_jax.verifiers.maths.verifier import verify_math
+    verify_math(gold="1/2", response=r"So x is \boxed{\frac{2}{4}}.").outcome    # 1.0
 
-  `pool`: `WorkerPool` runs a function on JSON jobs in limited processes of the sandbox.
-  `maths`: mathematical answers: `verify_math` for one response, `MathVerifier` for batches and
-    options, `check` for a `Check`, `final_answer` for the answer of a response. `report` runs it
-    on files of cases, or measures its speed.
-  `tags`: `tags` reports on the format; `prefilled_tags` finds the tags that a chat template has
-    opened.
-  `puzzles`: generators and checks of puzzles; `texts`: rules about texts; `programs`: answers that
-    are run, in the sandbox or by an engine. `answers` finds the answer of a response in a tag or a
-    fence, `fences` the code of a language; `exact` evaluates arithmetic.
-  `checks`: `Check` names the functions that read and compare an answer. `grade`: `Grade`, the
-    result of every verifier.
+No text of a response raises here or runs in this process, and every grade has a time limit. The
+subpackage knows neither prompts nor tasks. It imports only the standard library and the sandbox;
+engines are loaded where they are needed.
+
+  `maths`: mathematical answers. `verify_math` grades one response, `MathVerifier` batches with
+    options, `check` serves a `Check`. `report` runs it on files of cases.
+  `puzzles`: generators and checks of puzzles. `texts`: rules about texts. `programs`: answers that
+    are run in the sandbox or by an engine.
+  `answers` finds the answer of a response in a tag or a fence. `fences` finds the code of a
+    language. `tags` checks the tags of a format. `exact` evaluates arithmetic.
+  `Check` names the functions that extract and compare an answer. `Grade` is the result of every
+    verifier. `WorkerPool` runs a function on JSON jobs in limited processes.
 """
 
 from rlvr_jax.verifiers.checks import Check, examine

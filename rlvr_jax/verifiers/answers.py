@@ -1,16 +1,16 @@
 """The answer of a response: after the thinking, in a tag or in a fence.
 
-Each takes the last one that is closed, in time linear in the text, and returns None without one.
+Each function takes the last closed one, in time linear in the text; None if there is none.
 """
 
 import re
 
-# The line that opens a block has the fence and a language; the rest of it is not an answer.
+# The line that opens a block holds the fence and a language; its rest is not part of the answer.
 _FENCE = re.compile(r"(```|~~~)[^`\n]*\n(.*?)\1", re.DOTALL)
 
 
 def after_thinking(response: str) -> str:
-    """Returns the text after the last </think>, the whole response without one."""
+    """Returns the text after the last </think>; without one, the whole response."""
     return response.rpartition("</think>")[2]
 
 
@@ -29,7 +29,7 @@ def in_fence(response: str) -> str | None:
 
 
 def between(text: str, opened: str, closed: str) -> str | None:
-    """Returns the text between two marks, each of which occurs once in all of it, in order."""
+    """Returns the text between two marks that each occur once in the text, in this order."""
     if text.count(opened) != 1 or text.count(closed) != 1:
         return None
     start, end = text.index(opened) + len(opened), text.index(closed)

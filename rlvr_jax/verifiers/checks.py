@@ -1,11 +1,11 @@
-"""Checks: the answer of a response and its grade, as two functions that have names.
+"""Checks: two named functions that extract the answer of a response and grade it.
 
     extract(response, **options) -> answer       a text; None: the response has none
     check(answer, gold, **options) -> grade       a number in [0, 1], None, or a `Grade`
 
-Both are pure, importable as "module:name", and take and give JSON values, so that the same check
-runs in this process, in a worker that is killed at a time limit, or in a notebook. A `WorkerPool`
-calls `run`; `rlvr_jax.tasks.verifier` makes the `verify` of a task from a check.
+Both are pure, importable as "module:name", and take and return JSON values. So a check runs in this
+process, in a notebook, or in a worker that is killed at a time limit. A `WorkerPool` calls `run`;
+`rlvr_jax.tasks.verifier` makes the `verify` of a task from a check.
 """
 
 import functools
@@ -23,11 +23,11 @@ class Check:
 
     Fields:
       check: "module:name" of (answer, gold, **options) -> number, None or `Grade`. It is not
-        called without an answer, which is worth 0.
+        called if there is no answer; the grade is then 0.
       extract: "module:name" of (response, **reading) -> answer or None; "": the whole response.
-      options, reading: JSON values for the two.
+      options, reading: JSON values: further arguments of `check` and of `extract`.
     Raises:
-      ValueError: a name that is not "module:name".
+      ValueError: a name is not "module:name".
     """
 
     check: str
@@ -42,10 +42,10 @@ class Check:
 
 
 def examine(check: Check, response: str, gold: Any) -> Grade:
-    """Grade of a response by a check, in this process and without a limit.
+    """The grade of a response by a check, in this process and without a time limit.
 
     Raises:
-      ValueError: a number outside of [0, 1].
+      ValueError: `check` returns a number outside [0, 1].
     """
     answer = _named(check.extract)(response, **check.reading) if check.extract else response
     if answer is None:
@@ -60,7 +60,7 @@ def examine(check: Check, response: str, gold: Any) -> Grade:
 
 
 def run(job: list[Any]) -> dict[str, Any]:
-    """A job of a worker: [fields of a check, response, gold] -> fields of the grade."""
+    """Runs a job of a worker: [fields of a check, response, gold] -> fields of the grade."""
     check, response, gold = job
     return vars(examine(Check(**check), response, gold))
 

@@ -1,14 +1,14 @@
-"""Exact arithmetic on a text: + - * / and brackets, on request signs and powers.
+"""Exact arithmetic on a text: + - * / and brackets; signs and powers are optional.
 
-Nothing is handed to Python's own parser. One stack and no recursion, so that deep nesting costs
-nothing, and no number larger than `MAX_BITS` is ever made, so that no tower of powers does.
+Python's parser never reads the text. A stack replaces recursion, so deep nesting is cheap. No
+number becomes larger than `MAX_BITS`, so towers of powers are refused.
 """
 
 import re
 from collections.abc import Sequence
 from fractions import Fraction
 
-# Numbers of two grammars; a leading zero is a number of its own, which nothing may follow.
+# Numbers of two grammars; a leading zero is a whole number, and no digit may follow it.
 INTEGERS = r"0|[1-9][0-9]*"
 DECIMALS = r"[0-9]+(?:\.[0-9]+)?|\.[0-9]+"
 # Bits of numerator and denominator of every intermediate result.
@@ -25,7 +25,7 @@ def plain_signs(text: str) -> str:
 
 
 def tokens(text: str, number: str) -> list[str] | None:
-    """Numbers, operators and brackets of a text in order; None if anything else is in it.
+    """Numbers, operators and brackets of a text in order; None if the text has anything else.
 
     Args:
       number: pattern of a number, `INTEGERS` or `DECIMALS`.
@@ -45,23 +45,24 @@ def tokens(text: str, number: str) -> list[str] | None:
 def evaluate(
     words: Sequence[str], signs: bool = False, depth: int | None = None
 ) -> Fraction | None:
-    """The value of an expression, None if it is none or has none (a division by zero).
+    """The value of an expression; None if it is not one or has no value (a division by zero).
 
     Operators of one rank are applied from the left, powers from the right. Exponents are integers
+    of at most 100.
     of at most 100.
 
     Args:
       words: from `tokens`.
-      signs: numbers and brackets may have a sign, which binds between * and ^.
-      depth: brackets that may be open at a time; None: any number.
+      signs: whether numbers and brackets may have a sign, which binds between * and ^.
+      depth: largest number of open brackets; None: no limit.
     """
     values: list[Fraction] = []
     pending: list[str] = []
-    complete = False  # whether an operand ends before this place
+    complete = False  # whether an operand ends before this position
     num_open = 0
 
     def reduce(rank: int) -> bool:
-        """Applies operators of at least this rank; False if one has no value."""
+        """Applies operators of at least this rank; False if one of them has no value."""
         while pending and pending[-1] != "(" and _BINDS[pending[-1]] >= rank:
             if not _apply(values, pending.pop()):
                 return False
@@ -70,7 +71,7 @@ def evaluate(
     for word in words:
         if word in "+-*/^":
             if complete:
-                # A power leaves the one before it for later.
+                # A power postpones the power before it.
                 if not reduce(_BINDS[word] + (word == "^")):
                     return None
                 pending.append(word)

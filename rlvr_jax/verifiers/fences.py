@@ -1,6 +1,7 @@
 """Programs and formal texts in a response: the fences of a language, after the thinking.
 
-Linear in the text, and never raises. Thinking that does not end has no answer.
+The functions are linear in the text and never raise. A response whose thinking does not end has no
+answer.
 """
 
 import re
@@ -9,18 +10,18 @@ _MARKS = ("```", "~~~")
 
 
 def behind_thinking(response: str) -> str | None:
-    """The text after the last </think>; all of it without one. None: the thinking does not end."""
+    """The text after the last </think>, or all of it; None if the thinking does not end."""
     answer = response.rpartition("</think>")[2]
     return None if "<think>" in answer else answer
 
 
 def fences(text: str, *languages: str) -> list[str]:
-    """The contents of the closed fences ```language … ``` and ~~~language … ~~~ in order, without
-    their line ends.
+    """The contents of the closed fences ```language … ``` and ~~~language … ~~~, in order.
+
+    Line ends at the fences are removed.
 
     Args:
-      text: of any length.
-      languages: words after the opening marks, in any case, with white space after them.
+      languages: words that may follow the opening marks, in any case, with white space after them.
     """
     named, marks = "|".join(map(re.escape, languages)), "|".join(_MARKS)
     opening = re.compile(rf"({marks})(?:{named})(?=\s)", re.IGNORECASE)
@@ -36,6 +37,6 @@ def fences(text: str, *languages: str) -> list[str]:
 
 
 def last_fence(text: str, *languages: str) -> str | None:
-    """The content of the last closed fence of a language, None without one."""
+    """The content of the last closed fence of a language; None without one."""
     found = fences(text, *languages)
     return found[-1] if found else None

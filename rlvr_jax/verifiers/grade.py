@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 LOST, TIMED_OUT = "lost", "timed out"
-"""Stages of a grade whose process was lost, and of one whose process was stopped at its limit."""
+"""Stages of grades: the process was lost; the process was stopped at its time limit."""
 
 _ROUNDING = 1e-6
 
@@ -14,10 +14,10 @@ class Comparison(NamedTuple):
     """A judge's comparison of a response with another one.
 
     Fields:
-      other: row of the other (`Rollouts.rollout_id`).
-      response: beginning of the other.
-      first: whether this one was shown before the other.
-      scores: of this one and of the other; None where they could not be read.
+      other: row of the other response (`Rollouts.rollout_id`).
+      response: beginning of the other response.
+      first: whether this response was shown before the other one.
+      scores: scores of this and of the other response; None if they could not be read.
       words: beginning of the judge's reply.
     """
 
@@ -30,25 +30,25 @@ class Comparison(NamedTuple):
 
 @dataclass(frozen=True)
 class Grade:
-    """The verifier's result for one response; numpy's numbers become Python's.
+    """The verifier's result for one response; numbers of numpy become Python's.
 
     Fields:
-      outcome: correctness in [0, 1]; pass rates and filters read it. None is ungraded:
-        the verifier's process was lost, for example, which is not the policy's fault. The run
-        removes such a response from the loss and from its group. An evaluation counts it as
-        incorrect. Both count it in the curve `verifier_no_verdict`.
-      reward: the training signal; equal to the outcome unless the task shapes it. None if and
+      outcome: correctness in [0, 1]; pass rates and filters read it. None means ungraded, for
+        example because the verifier's process was lost, which is not the policy's fault. A run
+        removes an ungraded response from the loss and from its group. An evaluation counts it as
+        incorrect. Both count it in the metric `verifier_no_verdict`.
+      reward: the training signal; equal to the outcome unless the task changes it. None if and
         only if the response is ungraded.
       timed_out: the verifier was stopped; the outcome is then 0, and the run counts it.
-      info: further numbers, averaged into the curves by name; NaN does not count.
-      answer: the final answer; equal texts are equal answers. None, and a text of white space:
-        the response or the task has none (`Task.answers`).
+      info: further numbers, averaged into metrics by name; NaN does not count.
+      answer: the final answer; equal texts are equal answers. None or white space: the response or
+        the task has no answers (`Task.answers`).
       stage: stage at which the verifier decided, a word or two such as "exact"; for the samples.
-      reply: the words of a judge; for the samples.
-      compared: a judge's comparisons of it with other responses; for the samples.
+      said: text of a judge; for the samples.
+      compared: a judge's comparisons with other responses; for the samples.
     Raises:
-      ValueError: an outcome outside [0, 1]; a reward without an outcome; a field that must be a
-        number or a text and is not.
+      ValueError: the outcome is outside [0, 1]; a reward without an outcome; a field that must be a
+        number or a text is not.
     """
 
     outcome: float | None
@@ -72,7 +72,7 @@ class Grade:
             if not isinstance(text, str) and (text is not None or name != "answer"):
                 raise ValueError(f"Grade: {name} must be a text, got {text!r}")
         reward = self.outcome if self.reward is None else self.reward
-        # Grades go between processes as JSON, which knows no numbers of numpy.
+        # Grades cross processes as JSON, which has no numbers of numpy.
         if self.outcome is not None:
             object.__setattr__(self, "outcome", _fraction(_number("outcome", self.outcome)))
             object.__setattr__(self, "reward", _number("reward", reward))
@@ -94,11 +94,11 @@ def _number(what: str, value: Any) -> float:
 
 
 def _fraction(outcome: float) -> float:
-    """An outcome in [0, 1], to which sums of parts may come by a rounding error only."""
+    """An outcome in [0, 1]; sums of parts may exceed the range by a rounding error."""
     if not -_ROUNDING <= outcome <= 1 + _ROUNDING:
         raise ValueError(
-            f"Grade: outcome must be in [0, 1], got {outcome}; a reward of another range is"
-            f" Grade(outcome, reward={outcome}), and several are numbers of info that Task.rewards"
-            " names"
+            f"Grade: outcome must be in [0, 1], got {outcome}. For a reward of another range use"
+            f" Grade(outcome, reward={outcome}), for several rewards use numbers of info that"
+            " Task.rewards names"
         )
     return min(max(outcome, 0.0), 1.0)

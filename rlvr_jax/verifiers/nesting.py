@@ -7,7 +7,7 @@ _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 
 
 def closing(text: str, opening: int) -> int:
-    """Returns the place of the brace that closes the one at `opening`, -1 without."""
+    """Returns the position of the brace that closes the one at `opening`; -1 without one."""
     depth = 0
     for match in _BRACE.finditer(text, opening):  # \{ and \} are characters
         depth += {"{": 1, "}": -1}.get(match.group(), 0)

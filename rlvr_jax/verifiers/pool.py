@@ -1,23 +1,25 @@
 """A pool of worker processes for verifiers: hostile input, hard limits, results in order.
 
-There are three processes. The *caller* (the trainer, with its threads) starts *servers*
-(`rlvr_jax.sandbox.jobs`): fresh interpreters, so that nothing of the caller is forked, pickled or
-inherited. A server imports the function once, forks a *worker* from itself in milliseconds, hands
-it one job at a time and kills its whole tree at a time-out. Messages are JSON with a length in
-front, over socket pairs. This file is the caller's side.
+There are three kinds of processes. The *caller* (the trainer, with its threads) starts *servers*
+(`rlvr_jax.sandbox.jobs`): fresh interpreters, so nothing of the caller is forked, pickled or
+inherited. A server imports the function once and forks *workers* in milliseconds. It sends a worker
+one job at a time, and kills its whole process tree at a time-out. Messages are JSON with a length
+in front, over socket pairs. This file is the caller's side.
 
 A worker has no standard streams, no capabilities, and limits on CPU time, memory, file size and
-open files. It dies with its server, which ends when the caller does. Where the system lets an
-ordinary user make namespaces (`WorkerPool.isolation` has the layers that are on), it has no network
-and can neither signal other processes nor read their memory or environment.
+open files. It dies with its server, which ends when the caller does. If the system allows user
+namespaces (see `WorkerPool.isolation`), a worker has no network, and can neither signal other
+processes nor read their memory or environment.
 
-Not protected: the file system (a job has the rights of the user); the names and command
-lines of other processes, which /proc lists; these processes themselves, where `isolation` lacks
-"pid" and they are the user's; the result itself, when untrusted code runs *inside* the
-worker's interpreter, as it can write its own reply and change the data of later jobs. A verifier
-that runs programs must start them as children (`processes`) or use `jobs_per_worker=1` and check
-the reply. RLIMIT_NPROC does not bind root: there a count every 20 ms replaces it. Elsewhere than on
-Linux only wall time, limits and process groups remain.
+Not protected:
+- The file system: a job has the rights of the user.
+- Names and command lines of other processes, which /proc lists.
+- These processes, if `isolation` lacks "pid" and they belong to the user.
+- The result, if untrusted code runs *inside* the worker's interpreter: it can write a reply and
+  change the data of later jobs. A verifier that runs programs must start them as children
+  (`processes`), or use `jobs_per_worker=1` and check the reply.
+RLIMIT_NPROC does not bind root; a count every 20 ms replaces it. On systems other than Linux only
+wall time, limits and process groups remain.
 """
 
 from __future__ import annotations
@@ -46,11 +48,11 @@ class Result:
     """Result of one job: a value, or the reason why there is none.
 
     Fields:
-      value: JSON value the function returned; None if it did not return.
+      value: JSON value that the function returned; None if it did not return.
       timed_out: the wall or CPU limit ended it.
-      error: the reason, None for a value.
-      lost: a process of the pool was killed from outside, twice (by the system when memory runs
-        out, say). The job is not the cause, unless it can kill its own processes.
+      error: the reason; None for a value.
+      lost: a process of the pool was killed twice from outside, for example by the system when
+        memory ran out. The job is not the cause, unless it can kill its own processes.
     """
 
     value: Any = None
@@ -59,10 +61,10 @@ class Result:
     lost: bool = False
 
     def failure(self, counter: str) -> Grade | None:
-        """The grade of a job without a value, None if it has one: ungraded if it was lost, else 0.
+        """The grade of a job without a value: ungraded if it was lost, else 0. None for a value.
 
         Args:
-          counter: name of the number of the grade that counts errors, without time-outs.
+          counter: name of the number in `info` that counts errors other than time-outs.
         """
         if self.error is None:
             return None
@@ -77,26 +79,26 @@ class WorkerPool:
     """Runs a function of one JSON value in limited processes. Use as a context manager.
 
     Workers start at the first `map`. All methods may be called from any thread; calls of `map` wait
-    for each other. Values and time-outs are cached, errors are not. A job that failed in a
-    worker which had served others is run once more in a fresh one, so that no job pays for the one
-    before it, as is a job whose process was killed from outside. A process that is forked from the
-    caller has a pool of its own.
+    for each other. Values and time-outs are cached, errors are not. A failed job is run once more
+    in a fresh worker if its worker had served other jobs, so that they are not the cause. A job
+    whose process was killed from outside is also run once more. A process that is forked from the
+    caller gets a separate pool.
 
     Args:
       function: "module:name", importable by the workers with the caller's `sys.path`.
-      workers: processes that grade side by side.
-      wall_seconds: limit of one job.
-      cpu_seconds: CPU time every job can count on (a worker gets twice that before the system ends
-        it, and is replaced in good time); None means wall_seconds + 1.
+      workers: number of processes that grade in parallel.
+      wall_seconds: wall time limit of one job (seconds).
+      cpu_seconds: CPU time that every job certainly has. The system ends a worker after twice that;
+        it is replaced before. None: wall_seconds + 1.
       memory_mb: of all its processes together, and of the address space of each beyond that of the
         imported function.
-      processes: children and threads that a job may have at a time.
-      file_mb: largest file a job may write.
+      processes: largest number of simultaneous children and threads of a job.
+      file_mb: largest file that a job may write.
       open_files: file handles of one process.
-      job_bytes, reply_bytes: size caps of the JSON text of a job and of a result.
-      jobs_per_worker: jobs after which a worker is replaced; with 1, jobs have nothing in common.
-      cache_size: cached results.
-      warm_up: a trusted job run once in the server, so that workers find the imports done.
+      job_bytes, reply_bytes: largest size of the JSON text of a job and of a result.
+      jobs_per_worker: jobs after which a worker is replaced; with 1, jobs share nothing.
+      cache_size: number of cached results.
+      warm_up: a trusted job that the server runs once, so that workers find its imports loaded.
     Raises:
       ValueError: an argument out of range.
     """
@@ -141,7 +143,7 @@ class WorkerPool:
         _POOLS.add(self)
 
     def map(self, jobs: Sequence[Any]) -> list[Result]:
-        """Grades the jobs, side by side, and returns their results in order.
+        """Runs the jobs in parallel, and returns their results in order.
 
         Args:
           jobs: JSON values; equal ones are run once.
@@ -174,7 +176,7 @@ class WorkerPool:
         return dict(self._counters)
 
     def close(self) -> None:
-        """Ends all workers and their processes, also while another thread is in `map`."""
+        """Ends all workers and their processes, even while another thread is in `map`."""
         self._closed = True
         _stop(self._servers)
 
@@ -185,7 +187,7 @@ class WorkerPool:
         self.close()
 
     def _begin(self) -> None:
-        """Takes a lock and an empty list of processes, at first and in the child of a fork."""
+        """Creates the lock and an empty list of processes: at first, and in the child of a fork."""
         self._lock = threading.Lock()
         self._servers: list[JobServer] = []
         self._finalizer = weakref.finalize(self, _stop, self._servers)
@@ -199,7 +201,7 @@ class WorkerPool:
         waiting = [key for key in reversed(todo) if key not in large]
         while len(self._servers) < min(self._size, len(waiting)):  # import side by side
             self._start()
-        # As late as 2 attempts of one job can be, plus the time to kill two trees.
+        # The latest end of two attempts at one job, plus the time to kill two trees.
         patience = 2 * self._settings["wall_seconds"]
         busy: dict[JobServer, tuple[bytes, float]] = {}
         again: set[bytes] = set()
@@ -234,7 +236,7 @@ class WorkerPool:
                         elif reply is not None:
                             results[key] = _read(*reply)
         except BaseException:
-            # An interrupt leaves replies on their way, which the next call would take for its own.
+            # An interrupt leaves replies in transit, which the next call would read as its own.
             self._discard(list(self._servers))
             raise
         return results
@@ -243,7 +245,7 @@ class WorkerPool:
         """Returns a server without a job, a new one if need be."""
         if self._closed:
             raise RuntimeError("WorkerPool.map: the pool must stay open, got close() during a call")
-        # One that died since its last job must not cost the next job one of its two attempts.
+        # A server that died since its last job must not cost the next job one of two attempts.
         self._discard([s for s in self._servers if s not in busy and s.ended()])
         for second in (False, True):
             idle = [server for server in self._servers if server not in busy]
@@ -307,7 +309,7 @@ _POOLS: weakref.WeakSet[WorkerPool] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    # A child inherits from its parent: the processes, and a lock that a thread may hold.
+    # A child inherits the processes of its parent, and a lock that a thread may hold.
     for pool in list(_POOLS):
         pool._begin()
 

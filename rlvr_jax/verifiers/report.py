@@ -2,10 +2,10 @@
 
     python -m rlvr_jax.verifiers.report FOLDER [--boxes joined] [--choice] [--show 5]
 
-FOLDER holds `.jsonl` files whose lines have `input` (a response), `gold` and `verdict` (1, 0 or
-null: ungraded), and, if you like, `kind` and `why` (the kind of the case where there is no
-`kind`). Several folders and files may be named. The report counts agreements by kind and shows the
-differences. A response without a box is read as a box.
+FOLDER holds `.jsonl` files. Each line has `input` (a response), `gold` and `verdict` (1, 0 or
+null: ungraded). Optional fields are `kind`, the kind of the case, and `why`, which replaces a
+missing `kind`. You may name several folders and files. The report counts agreements by kind and
+shows the differences. A response without a box is read as the content of a box.
 """
 
 import argparse
@@ -29,8 +29,8 @@ class Case:
       place: file and line.
       response, gold: the texts that are compared.
       verdict: grade in the file: 1, 0 or None.
-      kind: of the case, the name of the file where the line has none.
-      why: reason of the grade, "" without.
+      kind: kind of the case; the name of the file if the line has none.
+      why: reason of the grade, "" without one.
     """
 
     place: str
@@ -45,7 +45,7 @@ def read_cases(folder: Path) -> list[Case]:
     """Reads all cases of a folder, or of one file.
 
     Raises:
-      ValueError: no file; a line that is not a case, which is named.
+      ValueError: there is no file, or a line is not a case.
     """
     files = sorted(folder.glob("*.jsonl")) if folder.is_dir() else [folder]
     if not files or not files[0].is_file():
@@ -98,7 +98,7 @@ def differences(
 
 
 def main(arguments: list[str]) -> int:
-    """Prints the report; returns the exit code, 1 if something differs."""
+    """Prints the report; returns the exit code, which is 1 if a grade differs."""
     parser = argparse.ArgumentParser(
         prog="python -m rlvr_jax.verifiers.report", description=__doc__.partition("\n")[0]
     )

@@ -1,11 +1,11 @@
-"""Format of a response: the tags that it has, and two readings of them.
+"""The format of a response: its tags, and two readings of them.
 
-Published readings differ in the tags that they count (every tag once, the fraction of correct tags,
-only the start). `tags` measures once; `ok` and `fraction` are the two readings in use. Where a
-format enters the reward, the outcome that pass rates read must stay the correctness.
+Published readings count different tags: every tag once, the fraction of correct tags, or only the
+start. `tags` measures once; `ok` and `share` are the two readings in use. If a format enters the
+reward, the outcome that pass rates read must remain the correctness.
 
-A truncated response fails the format, so a reward of it is a hidden penalty on length. A format
-that weighs as much as the answer ranks an incorrect answer in good form above a correct one in bad
+A truncated response fails the format, so a format reward is a hidden penalty on length. A format
+with the weight of the answer ranks an incorrect answer in good form above a correct answer in bad
 form.
 
 Sources: https://github.com/Unakar/Logic-RL (all tags once, in order),
@@ -21,7 +21,7 @@ class TagReport:
     """Result of `tags`.
 
     Fields:
-      ok: every tag once and in order, no prefilled tag again; tags quoted in the thinking are free.
+      ok: every tag once and in order, no prefilled tag again; tags in the thinking do not count.
       counts: occurrences of each tag that the response has to write, in the whole text.
       order: the tags that occur first occur in the order of the spec.
     """
@@ -37,8 +37,8 @@ class TagReport:
 
     @property
     def exact(self) -> bool:
-        """Every tag once in the whole text and in order: none that the thinking quotes is free."""
-        return self.order and self.fraction == 1
+        """Every tag once in the whole text and in order; tags in the thinking count, too."""
+        return self.order and self.share == 1
 
 
 def tags(
@@ -46,13 +46,13 @@ def tags(
 ) -> TagReport:
     """Finds the blocks <name>…</name> of a response; linear in the length of the text.
 
-    A response may mention its tags while it thinks ("I should write <answer>"): after the first
-    </think> each further tag has to occur once, before it they are not looked at.
+    A response may mention its tags while it thinks ("I should write <answer>"). Tags before the
+    first </think> are ignored; after it each further tag must occur once.
 
     Args:
       text: the response.
-      spec: names of the blocks in their order; "think" has a meaning, others none.
-      prefilled: tags that the prompt ends with, as ("<think>",) (`prefilled_tags` finds them): the
+      spec: names of the blocks in their order; only "think" has a special meaning.
+      prefilled: tags at the end of the prompt, such as ("<think>",) (see `prefilled_tags`). The
         response must not write them, and they are not counted.
     Raises:
       ValueError: spec is empty or has a name twice, or prefilled is not the start of its tags.
@@ -78,10 +78,10 @@ def tags(
 
 
 def prefilled_tags(prompt_tail: str, spec: Sequence[str] = ("think", "answer")) -> tuple[str, ...]:
-    """The tags that a prompt ends with, for `tags`: those of a chat template that has opened them.
+    """The tags at the end of a prompt, for `tags`: those that a chat template has opened.
 
     Args:
-      prompt_tail: of a `Response`.
+      prompt_tail: as in `Response.prompt_tail`.
       spec: as in `tags`.
     """
     wanted = _tags_of(spec)

@@ -109,7 +109,7 @@ def test_a_state_that_cannot_be_pickled_is_made_anew_by_a_resumed_run(draw, tmp_
 
 
 def test_two_tools_of_one_name_and_an_empty_corpus_are_refused_before_a_run(tmp_path):
-    with pytest.raises(ValueError, match=r"names of their own, got \['calculator'\] twice"):
+    with pytest.raises(ValueError, match=r"different names, got \['calculator'\] twice"):
         named_toolbox(["calculator", "calculator"])
     empty = tmp_path / "empty.jsonl"
     empty.write_text("\n")

@@ -36,7 +36,7 @@ def test_nodes_know_their_tree_depth_and_tokens():
     [
         ([7], [1], "parent must be among the 7 nodes, got"),
         ([-1], [1], "parent must be among the 7 nodes, got"),
-        ([4], [4], "stop must be at least .5., where parents stop, got .4."),
+        ([4], [4], "stop must be at least .5., the stops of the parents, got .4."),
     ],
 )
 def test_nodes_that_cannot_be_are_refused(parent, stop, message):

@@ -29,5 +29,5 @@ def test_what_a_method_weighs_is_named_by_its_stages():
     chain = recipe("affectgpt_r1").experience
     task = chain.graded(dataclasses.replace(text_tasks.lists(), rewards=("outcome",)))
     assert list(task.rewards) == ["reward", "f1", "format", "outcome"]
-    with pytest.raises(ValueError, match=r"must have names of their own .* got \['reward'\] twice"):
+    with pytest.raises(ValueError, match=r"must have different names .* got \['reward'\] twice"):
         chain.graded(dataclasses.replace(task, rewards=("reward",)))

@@ -148,5 +148,5 @@ def test_vectors_of_another_shape_are_refused():
 def test_a_prefix_that_does_not_fit_is_refused(run):
     long = replace(run.config, hyperparameters=("prefix=40",))
     own = training_runs.prepared(long)
-    with pytest.raises(ValueError, match=r"prefix must be of \d+ vectors at most.*got 40"):
+    with pytest.raises(ValueError, match=r"prefix must have at most \d+ vectors.*got 40"):
         collect(own, own.initial_state(), 0)

@@ -68,7 +68,7 @@ def test_the_number_0_is_an_answer_and_none_is_not():
     check_prompts_suffice(task, chain)
     for nothing in (None, ""):
         train = [dataclasses.replace(task.train[0], answer=nothing), *task.train[1:]]
-        with pytest.raises(ValueError, match=r"reads Prompt\.answer, which a prompt of task"):
+        with pytest.raises(ValueError, match=r"Prompt\.answer, which must be in every prompt"):
             check_prompts_suffice(dataclasses.replace(task, train=train), chain)
 
 

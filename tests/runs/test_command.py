@@ -88,7 +88,7 @@ WRONG = {
     ),
     "prompt over the budget": (
         dict(prompt_tokens=3),
-        "prompt_tokens must be at least 4 for the longest train prompt, got 3: '",
+        "--prompt-tokens must be at least 4 for the longest train prompt, got 3: '",
     ),
     "response over the positions": (
         dict(response_tokens=29),

@@ -376,5 +376,5 @@ def test_options_of_the_compiler_reach_the_programs_of_training(model, monkeypat
 
 @pytest.mark.parametrize("estimator", [group_normalized(), mix_in_tempered_policy(0, 1, 1, 0, 1)])
 def test_a_critic_of_who_reads_no_values_is_refused(estimator):
-    with pytest.raises(ValueError, match="estimator must need values and no statistic of a policy"):
+    with pytest.raises(ValueError, match="estimator must read values and no statistic of a policy"):
         critic_of(estimator, 0.2)

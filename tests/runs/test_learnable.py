@@ -70,7 +70,7 @@ TEXTS = [
 @pytest.mark.parametrize(("texts", "wanted", "number"), TEXTS)
 def test_words_that_the_policy_does_not_know_are_an_error(words, texts, wanted, number):
     table = encode_prompts(words, [Prompt(text) for text in texts], 0, "train")
-    told = rf"got {wanted} in .*, the first of {number} such prompts of {len(texts)};"
+    told = rf"got {wanted} in .*first of {number} such prompts of {len(texts)}\. Use"
     with pytest.raises(ValueError, match=f"train prompts must have words .*{told}"):
         check_readable(table, texts, "train")
 

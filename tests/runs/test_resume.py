@@ -398,7 +398,7 @@ def test_a_reward_that_raises_is_told_and_the_run_goes_on_from_the_step_before(
     failing = training_runs.at_call(IN_STEP_3, divide)
     alone = training_runs.at_call(IN_STEP_3 + 1, divide)
     told = r"step 3: task 'sums': verify raised ZeroDivisionError: by nothing \(test_resume.py, .*"
-    told += r" for prompt '. \+ . =' and response '.*'; --failed-.*; the state before is saved"
+    told += r" for prompt '. \+ . =' and response '.*'\. --failed-.*; the state before is saved"
     with (
         training_runs.watched(failing),
         training_runs.watched(alone),

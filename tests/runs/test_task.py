@@ -101,7 +101,7 @@ def test_texts_of_one_token_end_responses(model, tmp_path):
 @pytest.mark.parametrize("text, parts", [("1 2", ["1", "2"]), ("", [])])
 def test_a_stop_of_several_tokens_is_refused(model, tmp_path, text, parts):
     config = training_runs.settings(model, tmp_path / "run", stop=(text,))
-    message = f"stop must be texts of one token each, got {text!r}, which is {parts}"
+    message = f"--stop must be texts of one token each, got {text!r}, which is {parts}"
     with pytest.raises(ValueError, match=re.escape(message)):
         training_runs.prepared(config)
 

@@ -21,7 +21,7 @@ def test_every_task_is_printed_with_what_is_known_of_it(capsys):
     assert lines[2:6] == [
         "  verifier rlvr_jax.tasks.sums.operators:_verify",
         "  setting seed=0: seed of the split, at least 0",
-        "  setting response_tokens=20: tokens of a response at most, at least 1",
+        "  setting response_tokens=20: largest number of tokens of a response, at least 1",
         "  needs nothing else",
     ]
     assert lines[6].split() == ["kind", "prompts", "gold", "half", "empty", "wrong", "ms/grade"]

@@ -210,7 +210,7 @@ def test_a_file_of_few_questions_has_both_splits(tmp_path, count, held_out):
 
 def test_one_question_needs_others_to_evaluate(tmp_path):
     path = write(tmp_path / "one.jsonl", sums(1))
-    with pytest.raises(ValueError, match=r"two questions at least, .* got 1; .*\(test_path=…\)"):
+    with pytest.raises(ValueError, match=r"at least two questions, .* got 1\. .*\(test_path=…\)"):
         load(f"jsonl:{path}")
     test = write(tmp_path / "test.jsonl", sums(3)[1:])
     task = load(f"jsonl:{path}", test_path=test)
@@ -219,7 +219,7 @@ def test_one_question_needs_others_to_evaluate(tmp_path):
 
 def test_a_second_file_is_the_test_split_and_its_questions_leave_train(tmp_path, path):
     second = write(tmp_path / "test.jsonl", sums(4))
-    with pytest.warns(UserWarning, match="4 questions of train are in test as well"):
+    with pytest.warns(UserWarning, match="4 questions of train are also in test"):
         task = load(f"jsonl:{path}", test_path=second)
     assert (len(task.train), len(task.test)) == (56, 4)
 
@@ -227,7 +227,7 @@ def test_a_second_file_is_the_test_split_and_its_questions_leave_train(tmp_path,
 def test_a_trailing_space_hides_no_question_from_the_test_split(tmp_path, path):
     rows = [{"prompt": f" {row['prompt']} ", "answer": row["answer"]} for row in sums(4)]
     second = write(tmp_path / "test.jsonl", rows)
-    with pytest.warns(UserWarning, match="4 questions of train are in test as well"):
+    with pytest.warns(UserWarning, match="4 questions of train are also in test"):
         task = load(f"jsonl:{path}", test_path=second)
     assert (len(task.train), len(task.test)) == (56, 4)
 
@@ -505,7 +505,7 @@ def test_options_of_the_verifier_reach_it(tmp_path, option, answer, response):
     ("row", "message"),
     (
         ("{", "must be a JSON object, got Expecting"),
-        ("[1]", "must be a JSON object, got list; a file that is one array is read by json:"),
+        ("[1]", "must be a JSON object, got list. Read a file that is one array with json:"),
         ("[" * 100_000, "must be a JSON object, got maximum recursion depth"),
     ),
 )
@@ -585,14 +585,14 @@ def test_rows_need_no_answer_for_a_verifier_of_ones_own():
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     (
-        (["a"], {}, r"rows: row 1: rows must be dictionaries, got str; of a DataFrame give"),
+        (["a"], {}, r"rows: row 1: rows must be dictionaries, got str. For a DataFrame use"),
         ([*sums(150), 3], {}, "rows: row 151: rows must be dictionaries, got int"),
         ([], {}, "rows must have at least one question"),
         ({"dev": []}, {}, r"rows by split must have 'train', got \['dev'\]"),
         (sums(3), {"chioce": True}, "options must be among .*, got chioce"),
         (sums(3), {"held_out": 0}, r"held_out must be in \(0, 1\), got 0"),
         (sums(3), {"held_out": 0, "verify": len}, r"held_out must be in \(0, 1\), got 0"),
-        (sums(3), {"choice": True, "verify": len}, "choice must be left out with a verify of"),
+        (sums(3), {"choice": True, "verify": len}, "choice must be left out with a custom verify"),
     ),
 )
 def test_what_is_wrong_with_rows_is_said(rows, options, message):

@@ -168,10 +168,10 @@ class Nothing:
     [
         (Contained(Data("?")), "Contained must have no container"),
         (Sum(Data("?", image="python")), "Sum must have no container"),
-        (Prepared(Data("?")), "Prepared must have no setup of its own"),
-        (Tooled(Data("?")), "Tooled must have no tools of its own"),
+        (Prepared(Data("?")), "Prepared must have no setup method"),
+        (Tooled(Data("?")), "Tooled must have no tools"),
         (Run(Data("?")), r"rewards of only task and trace, got tests\(runtime\)"),
-        (Judged(Data("?")), "Judged must have no judges of its own"),
+        (Judged(Data("?")), "Judged must have no judges"),
         (Sum(Data(None)), "Sum must have a prompt in data, got none"),
         (Nothing(), "Nothing must have a method that is marked as a reward"),
         (Sum(Data([{"role": "assistant", "content": "?"}])), "ends with a message of the user"),

@@ -104,7 +104,7 @@ def test_a_pattern_tells_splits_like_a_folder(folder):
         ("a.jsonl,b.jsonl", "got 'b.jsonl', which is not there"),
         ("*.json", r"path must match files, got '\*.json', which matches none"),
         ("sub", r"end with .jsonl, .ndjson .*got 'sub', which has none; it has files for csv:sub"),
-        ("hf://data/x.jsonl", "which is not there; it must lie on this machine"),
+        ("hf://data/x.jsonl", "which is not there; it must be on this machine"),
         (
             "a.jsonl,held_out=0.2",
             r"--task-options held_out=0.2 \(load\(…, held_out=…\)",

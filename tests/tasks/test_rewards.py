@@ -163,7 +163,7 @@ def test_a_score_of_none_is_no_verdict():
 @pytest.mark.parametrize("outcome", [3.0, -1, 1.01, -0.001, math.inf, -math.inf, np.float32(2)])
 def test_an_outcome_outside_of_0_to_1_is_refused(outcome):
     with pytest.raises(
-        ValueError, match=r"outcome must be in \[0, 1\], got .*; a reward of another"
+        ValueError, match=r"outcome must be in \[0, 1\], got .*. For a reward of another"
     ):
         Grade(outcome)
     assert Grade(1.0, float(outcome)).reward == outcome
@@ -233,12 +233,12 @@ def test_a_reward_of_trl_that_does_not_apply_is_no_verdict():
         (lambda completions: [1.0, "1"], "must be a finite number, got '1' for prompt 'b' and res"),
         (
             lambda completions, image: [],
-            r"columns of the data \(answer, .*\), got image; from_rows",
+            r"columns of the data \(answer, .*\), got image. from_rows",
         ),
-        (lambda answers: [], "got answers; from_rows"),
+        (lambda answers: [], "got answers. from_rows"),
         (
             lambda completions, completion_ids, trainer_state: [],
-            "must not need columns of the trainer .*, got completion_ids, trainer_state$",
+            "must not require columns of the trainer .*, got completion_ids, trainer_state$",
         ),
     ),
 )
@@ -307,7 +307,7 @@ def test_a_reward_that_raises_is_told_with_prompt_response_and_place(verify):
     task = task_of(verify)
     assert [grade.outcome for grade in asked(task, "6", "6")] == [1, 1]
     said = r"^task 'own': verify raised ZeroDivisionError: .* \(test_rewards.py, line \d+, in .*\)"
-    with pytest.raises(GradingError, match=said + " for prompt 'b' and response '7'; --failed-"):
+    with pytest.raises(GradingError, match=said + " for prompt 'b' and response '7'. --failed-"):
         asked(task, "6", "7", "x")
     tolerant = task_of(no_verdict_on_error(verify))
     assert [g.outcome for g in asked(tolerant, "6", "7", "5", "x")] == [1, None, 0.5, None]
@@ -361,10 +361,13 @@ def test_long_texts_are_shortened_in_sentences():
 @pytest.mark.parametrize(
     ("given", "message"),
     (
-        ([0.5, 1.0], r"one Grade per response, got 0.5; graded_one_by_one, from_trl and from_verl"),
-        (0.5, "one Grade per response, got 0.5;"),
-        (None, "one Grade per response, got None;"),
-        ("ab", "one Grade per response, got 'a';"),
+        (
+            [0.5, 1.0],
+            r"one Grade per response, got 0.5. Use graded_one_by_one, from_trl or from_verl",
+        ),
+        (0.5, "one Grade per response, got 0.5."),
+        (None, "one Grade per response, got None."),
+        ("ab", "one Grade per response, got 'a'."),
         ([Grade(1.0)], r"one grade per response \(2\), got 1"),
         (iter([Grade(1.0)] * 3), r"one grade per response \(2\), got 3"),
     ),

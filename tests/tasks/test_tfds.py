@@ -94,7 +94,7 @@ def test_a_source_that_is_out_of_reach_is_said_at_once(monkeypatch, tmp_path):
     for key in ("HTTPS_PROXY", "https_proxy"):
         monkeypatch.delenv(key, raising=False)
     monkeypatch.setattr("socket.create_connection", unreachable)
-    said = r"no connection to raw.githubusercontent.com.*; data_dir names a folder"
+    said = r"no connection to raw.githubusercontent.com.*. Use data_dir for a folder"
     with pytest.raises(ValueError, match=said):
         load("gsm8k", data_dir=str(tmp_path))
 

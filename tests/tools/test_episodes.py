@@ -194,7 +194,7 @@ def test_an_environment_is_stepped_by_intercodes_names():
     assert shown.startswith("Error: ") and (reward, done, info) == (0.0, False, {"errors": 1.0})
     assert own.step("select count(*) from t") == ("3\n", 0.0, False, {"actions": 1.0})
     assert own.step("submit") == ("", 1.0, True, {"outcome": 1.0})
-    with pytest.raises(ValueError, match="an episode must be under way"):
+    with pytest.raises(ValueError, match="an episode must be running"):
         own.step("submit")
     own.reset(0)
     assert own.step("skip")[1:3] == (0.0, True)

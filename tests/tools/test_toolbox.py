@@ -257,7 +257,7 @@ def test_tools_are_described_in_a_system_message():
     ("make", "wrong"),
     [
         (lambda: toolbox(), "tools must be at least one"),
-        (lambda: toolbox(calculator(), calculator()), r"names of their own, got \['calculator'\]"),
+        (lambda: toolbox(calculator(), calculator()), r"different names, got \['calculator'\]"),
         (lambda: tool(lambda x: x), "must have a docstring"),
         (lambda: Tool("", "d", {"x": {}}, None), "must not be empty"),
         (lambda: of(None, seconds=0), "seconds must be positive, got 0"),

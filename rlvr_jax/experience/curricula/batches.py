@@ -1,4 +1,4 @@
-"""The plain curriculum: shuffled epochs over the train prompts, kinds in the task's fractions."""
+"""The plain curriculum: shuffled epochs over the train prompts, in the task's mixture of kinds."""
 
 import functools
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ def shuffled_epochs() -> Curriculum:
 
 
 def requests_for(turn: StepContext, numbers: Iterable[int]) -> list[SampleRequest]:
-    """One request in the current round for each of some positions in the train prompts."""
+    """One request in the current round for each of some numbers of train prompts."""
     setting = turn.setting
     return [
         SampleRequest(
@@ -33,9 +33,9 @@ def requests_for(turn: StepContext, numbers: Iterable[int]) -> list[SampleReques
 
 @functools.lru_cache(maxsize=4)
 def order_of(setting: RunInfo, prompts: int | None = None) -> Batches:
-    """The order of a run's prompts; its state is a cache.
+    """The order of a run's prompts; the state of the object is only a cache.
 
     Args:
-      prompts: of a step; None: the run's.
+      prompts: number of prompts in a step; None: the run's.
     """
     return Batches(setting.task, prompts or setting.prompts, setting.seed)

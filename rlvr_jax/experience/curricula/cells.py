@@ -1,4 +1,4 @@
-"""Labels of prompts that their rows carry."""
+"""Labels of prompts, recorded in their rows."""
 
 from dataclasses import replace
 
@@ -8,9 +8,9 @@ from rlvr_jax.types.parts import part
 
 @part(writes={"cell"})
 def cells_by_kind() -> Curriculum:
-    """Labels rows by the position of their prompt's kind among the sorted kinds of train prompts.
+    """Labels rows by their prompt's kind: its position in the sorted kinds of the train prompts.
 
-    The label is the record `cell`; a prompt of another kind has none.
+    The label is the record `cell`, which is -1 for a prompt of another kind.
     """
 
     def propose(requests, state, turn):

@@ -1,4 +1,4 @@
-"""Groups of train prompts (`Visit`), and the history of them that several curricula store."""
+"""Groups of train prompts (`Visit`), and their history (`History`), which curricula store."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -68,10 +68,11 @@ def visited(
 ) -> History:
     """The history after further groups, in order: mean' = decay · mean + (1 - decay) · rate.
 
-    An ungraded group (NaN) is counted and leaves the rates unchanged.
+    An ungraded group (NaN) is counted, but the pass rates do not change.
 
     Args:
-      rates: number of the prompt and pass rate of each group.
+      rates: number of the prompt and pass rate, for each group.
+      decay: weight of the previous mean.
     """
     num_groups, last, mean, latest = (array.copy() for array in history)
     for number, rate in rates:
@@ -86,12 +87,12 @@ def visited(
 def visits_of(seen: Sequence[Batch], prompts: int, undecided: bool = False) -> list[Visit]:
     """The groups of a step for the first `prompts` prompts.
 
-    The first request for a prompt in a round counts, with all copies that were requested together.
-    Groups that a stage samples again under another view do not count.
+    Of the requests for a prompt in a round, only those in the first batch count. Groups that a
+    stage samples again under another view do not count.
 
     Args:
-      undecided: also count groups without a graded response. Otherwise a curriculum that requests
-        the least sampled prompts would request them again in every step.
+      undecided: also count groups without a graded response. Otherwise a curriculum that
+        requests the least sampled prompts would request ungraded ones in every step.
     """
     found, known = [], set()
     for batch in seen:
@@ -109,7 +110,7 @@ def visits_of(seen: Sequence[Batch], prompts: int, undecided: bool = False) -> l
 
 
 def rated_rates(seen: Sequence[Batch], prompts: int) -> dict[int, float]:
-    """Pass rates by number of those of the first `prompts` prompts that a step rated and graded."""
+    """Pass rates of the prompts that a step rated and graded, by number (below `prompts`)."""
     found = {}
     for batch in seen:
         for rows, outcomes in zip(batch.groups, batch.outcomes(), strict=True):
@@ -122,7 +123,7 @@ def rated_rates(seen: Sequence[Batch], prompts: int) -> dict[int, float]:
 def outcomes_by(
     seen: Sequence[Batch], label: Callable[[SampleRequest], str]
 ) -> dict[str, list[float]]:
-    """Mean outcomes of the graded groups that do not only rate, by a label of their requests."""
+    """Mean outcomes of graded groups by a label of their requests, except those that only rate."""
     found: dict[str, list[float]] = {}
     for batch in seen:
         for rows, outcomes in zip(batch.groups, batch.outcomes(), strict=True):
@@ -133,5 +134,5 @@ def outcomes_by(
 
 
 def _asked(request: SampleRequest) -> tuple[int, int, bool]:
-    """The key of requests that a curriculum proposes together for one prompt."""
+    """A key that is equal for the requests which a curriculum proposes together for one prompt."""
     return request.number, request.round, request.rating

@@ -1,4 +1,4 @@
-"""Orders of prompts to pick from: pure functions of weights and a generator."""
+"""Orders of prompts to choose from: pure functions of weights and a generator."""
 
 import numpy as np
 
@@ -20,7 +20,8 @@ def mixed(weights: np.ndarray, explore: float) -> np.ndarray:
 def weighted_order(random: np.random.Generator, chances: np.ndarray) -> np.ndarray:
     """Positions in an order of sampling without replacement; probability 0 is left out.
 
-    Each sample has the least E / p of those left, E exponential, which has probability p / Σ p.
+    The positions are sorted by E / p with exponential E: the first of those left is chosen with
+    probability p / Σ p.
     """
     waits = random.exponential(size=chances.size)
     there = np.flatnonzero(chances > 0)
@@ -33,7 +34,7 @@ def rarest_order(random: np.random.Generator, counts: np.ndarray) -> np.ndarray:
 
 
 def of_round(order: np.ndarray, turn: StepContext, number: int | None = None) -> np.ndarray:
-    """The segment of an order that belongs to a round; the last segment may be short.
+    """The segment of an order that belongs to the current round; the last one may be short.
 
     Args:
       number: positions per round; None: the prompts of a step.

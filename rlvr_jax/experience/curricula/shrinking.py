@@ -1,4 +1,4 @@
-"""A pool of prompts that shrinks: to its hardest ones, or to those that are not solved yet."""
+"""A pool of prompts that shrinks, to the hardest or to the unsolved prompts."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -17,7 +17,7 @@ class _State(NamedTuple):
 
 
 def picks_from_pool(cut: Callable[[int, np.ndarray, History], np.ndarray]) -> Curriculum:
-    """Picks the least visited prompts of a pool that may change after a step.
+    """Picks the least sampled prompts of a pool that may change after each step.
 
     Args:
       cut: (steps so far, pool [P], history) -> pool.

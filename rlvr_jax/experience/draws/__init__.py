@@ -1,9 +1,9 @@
-"""Draws: how responses are sampled.
+"""Samplers: how the responses to the requested prompts are written.
 
-`plain` samples each response at once, with an optional processor of logits. `queued` continues
-groups in the next step. `turns` writes a response together with an environment: tools, a search, a
-game. `branch_rounds` and `branch_turns` write responses with common prefixes. A sampler of one
-paper is in that paper's file.
+`plain` samples each response at once, with an optional logits processor. `queued` continues groups
+in the next step. `turns` writes responses in turns with an environment: tools, a search, a game.
+`branch_rounds` and `branch_turns` write responses with common prefixes. A sampler of one paper is
+in that paper's file.
 """
 
 from rlvr_jax.experience.draws.plain import plain

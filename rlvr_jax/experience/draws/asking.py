@@ -1,4 +1,4 @@
-"""The driver of an environment: replies in time, recorded for a resumed run, as tokens."""
+"""Replies of an environment: requested in parallel, recorded for resumed runs, given as tokens."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from rlvr_jax.tools.base import in_time
 from rlvr_jax.tools.slips import names_own
 
 THREADS = 32
-"""Environment calls of a draw at the same time."""
+"""Number of simultaneous environment calls of a draw."""
 SECONDS = 600.0
-"""Longest time of a reply. Tools and adapters have shorter ones, which the policy reads about."""
+"""Time limit of a reply (seconds). Tools and adapters have shorter ones, reported to the policy."""
 _NOTE = " … "
-_MARK = "\ue000"  # a message while a chat template is read; no text contains it
+_MARK = "\ue000"  # stands for a message when a chat template is rendered; no text contains it
 
 
 @dataclass(eq=False)
@@ -38,9 +38,9 @@ class Driver:
     """The environment of a batch of responses, with the settings of its turns.
 
     Fields:
-      limit: replies of a response at most.
-      reply_tokens: of a reply at most; a longer one loses its middle.
-      sampling: settings of the sampler; with `stops` of the environment also these.
+      limit: largest number of replies in a response.
+      reply_tokens: largest number of tokens in a reply; a longer one loses its middle.
+      sampling: settings of the sampler; the environment's `stops` are added.
       costs, turn_tokens, seconds: as for `turns`.
       counts: sums of the environment's counts, and of events.
     """
@@ -59,7 +59,7 @@ class Driver:
 
     def __post_init__(self) -> None:
         self.reply_log: ReplyLog = self.turn.setting.reply_log or ReplyLog()
-        # The other rewards of the task are not known where the environment judges.
+        # Where the environment grades, the task's other rewards are unknown.
         self.unsaid: Mapping[str, float] = unsaid(self.turn.setting.task)
         key = np.asarray(jax.random.key_data(self.turn.key)).ravel()
         self.name: str = "-".join(map(str, key.tolist())) + "/"
@@ -71,11 +71,11 @@ class Driver:
     def request(self, key: str, episode: Episode, text: Any, own: bool) -> Callable[[], Any] | None:
         """Requests a reply in an episode, and returns a function that waits for it.
 
-        It returns None where the reply is recorded, or another process requests it.
+        It returns None if the reply is recorded, or if another process requests it.
 
         Args:
-          key: name of the reply in the step.
-          own: this process requests it.
+          key: name of the reply within the step.
+          own: whether this process requests it.
         """
         if self.reply_log.find(self.name + key) is not None:
             episode.texts.append(text)
@@ -93,8 +93,8 @@ class Driver:
         """The replies to all rows, by row, on every process.
 
         Args:
-          keys: names of the replies, in the order of the result.
-          waiting: return those of this process.
+          keys: names of the replies by row, in the order of the result.
+          waiting: functions that return the replies requested by this process, by row.
         """
         records = {}
         for row, wait in waiting.items():
@@ -133,12 +133,12 @@ class Driver:
     def take(
         self, reply: Reply, episode: Episode, batch: Batch, row: int, spare: int | None = None
     ) -> list[int] | None:
-        """Takes a reply to the last turn of a row; returns its tokens, None if the row has ended.
+        """Adds a reply to the last turn of a row; returns its tokens, None if the row has ended.
 
         Args:
           batch: its arrays are changed in place.
-          spare: tokens of the budget that the reply leaves, for which it is shortened. None: one,
-            and a reply that does not fit truncates the row.
+          spare: tokens of the budget that the reply must leave; it is shortened for them. None: one
+            token, and a reply that does not fit truncates the row.
         """
         rollouts = batch.rollouts
         self.counts.update(reply.info)
@@ -151,11 +151,11 @@ class Driver:
             paid = -sum(cost * reply.info.get(name, 0.0) for name, cost in self.costs.items())
         if paid is not None and end > 0:
             rollouts.records["process_reward"][row, end - 1] += paid
-            # The costs of turns are not a reward of the environment.
+            # The costs of turns are not rewards of the environment.
             episode.paid = self.costs is None
         if reply.done or (reply.text is None and not paused):
             if paused:
-                # The text is complete: an end follows, which the policy did not write.
+                # The text is complete. It is followed by an end that the policy did not write.
                 rollouts.tokens[row, end], rollouts.records["origin"][row, end] = (
                     self.actor.stop_token(),
                     TOOL,
@@ -177,7 +177,7 @@ class Driver:
         return reply_tokens
 
     def unended(self, batch: Batch, row: int, begin: int) -> bool:
-        """Whether a row whose last turn is from `begin` on was truncated inside an action."""
+        """Whether a row was truncated inside an action of its last turn (from `begin` on)."""
         rollouts = batch.rollouts
         written = rollouts.tokens[row, begin : rollouts.length[row]].tolist()
         return bool(rollouts.truncated[row]) and not completes(batch.tokenizer, written, self.stops)
@@ -189,8 +189,8 @@ class Driver:
 
         Args:
           paused: the policy continues in the same message.
-          last: its last token, which ends its message unless it has paused.
-          most: tokens; None: `reply_tokens`. A longer reply loses its middle.
+          last: last token of the policy's turn, which ends its message unless it has paused.
+          most: largest number of tokens; None: `reply_tokens`. A longer reply loses its middle.
         """
         if reply.text is None:
             return []
@@ -229,14 +229,14 @@ class Driver:
 
 @dataclass(eq=False)
 class Episode:
-    """A response as its environment sees it.
+    """A response from the view of its environment.
 
     Fields:
       texts: turns of the policy that have a reply.
-      behind: `state` is the initial one, because the replies to `texts` are from the log.
-      outcome: of the last reply that had one; NaN without any.
-      paid: a reply had a reward, which may be 0.
-      lost: a reply is not known.
+      behind: `state` is still the initial one, because the replies to `texts` are from the log.
+      outcome: of the last reply with an outcome; NaN without any.
+      paid: whether a reply had a reward, which may be 0.
+      lost: whether a reply is unknown.
     """
 
     prompt: Any
@@ -256,32 +256,32 @@ def environment_of(draw: str, given: Any, task: Any, alone: bool = False) -> Any
     """The environment that a draw was given, or else the task's.
 
     Args:
-      draw: its name, for the error.
-      alone: refuses a game of several players.
+      draw: name of the draw, for errors.
+      alone: refuse a game of several players.
     Raises:
-      ValueError: neither is there, or it is such a game.
+      ValueError: there is no environment, or it is a refused game.
     """
     found = given if given is not None else getattr(task, "environment", None)
     if found is None:
         raise ValueError(
-            f"{draw}: environment must be given for task {task.name!r}, which has none of its own"
+            f"{draw}: environment must be given for task {task.name!r}, which has none"
         )
     if alone and getattr(found, "players", 1) > 1:
         raise ValueError(
             f"{draw}: environment must have one player, got {found.label}: a row that is forked or"
-            " begins anew would leave its game"
+            " starts again would leave its game"
         )
     return found
 
 
 def as_message(tokenizer: Any, role: str, text: str, end: str) -> str:
-    """The text after a message of the policy, up to its next one, by the tokenizer's chat template.
+    """The text between a message of the policy and its next one, by the chat template.
 
-    A template without the role gets a user's message. Without a template the text has a separate
-    line. Special tokens in the text are words of it.
+    If the template does not know the role, the message is a user's. Without a template the text is
+    on a separate line. Special tokens in the text are written as words.
 
     Args:
-      end: text that ended the policy's message, "" if none has; it is not written again.
+      end: text that ended the policy's message, or ""; it is not written again.
     """
     if not getattr(tokenizer, "chat_template", None):
         return f"\n{text}\n"

@@ -64,7 +64,7 @@ class Half:
         self.how.counts["turns"] += len(rows)
 
     def _asked(self):
-        """Requests the replies to the open rows that may have one; this process those it owns."""
+        """Requests replies for the open rows that may have one, if this process owns them."""
         asked, texts = self._written()
         futures = {
             row: self.how.request(
@@ -97,12 +97,12 @@ class Half:
         return asked.tolist(), row_texts(self.batch.tokenizer, written)
 
     def _key(self, row: int) -> str:
-        """The name in the step of the reply that a row waits for."""
+        """The name, within the step, of the reply for which a row waits."""
         request, sample = self.answers[row]
         return f"{request.round}/{request.number}/{sample}/{self.pauses}"
 
     def go_on(self) -> bool:
-        """Takes the replies and samples the next turn of rows with one; whether there are any."""
+        """Takes the replies and samples the next turn of rows; returns whether there are any."""
         names = ("tokens", "origin", "turn", "process_reward", "truncated", "length")
         copies = {name: self.batch.rollouts.get(name).copy() for name in names}
         self.batch = self.batch.with_rollouts(**copies)
@@ -139,7 +139,7 @@ class Half:
         return True
 
     def _merge(self, rows: np.ndarray, sampled: Batch) -> None:
-        """Adds the sampled tokens and their records after those of some rows."""
+        """Appends the sampled tokens and their records to some rows."""
         before, new = self.batch.rollouts, sampled.rollouts
         places = np.arange(before.tokens.shape[1])[None]
         behind = places >= before.length[rows][:, None]
@@ -150,7 +150,7 @@ class Half:
                 empty = np.zeros((len(self.rows), *array.shape[1:]), array.dtype)
                 changed[name] = empty if own is None else own.copy()
                 changed[name][rows] = where_tokens(behind, array, changed[name][rows])
-        # The actor marks all given tokens; turns of the policy are among them.
+        # The actor marks all given tokens, which include the turns of the policy.
         origin = before.records["origin"].copy()
         if "origin" in new.records:
             origin[rows] = np.where(behind, new.records["origin"], origin[rows])
@@ -163,14 +163,14 @@ class Half:
         self.batch = self.batch.with_rollouts(**changed)
 
     def whole(self) -> Batch:
-        """The rows at their ends, with the environment's grades."""
+        """The complete rows, with the environment's grades."""
         self.how.counts["lost_answers"] += sum(episode.lost for episode in self.episodes)
         rewards = self.batch.rollouts.records["process_reward"].sum(axis=1)
         return replace(self.batch, brought=self.how.grades(self.episodes, rewards))
 
 
 class PlayedHalf(Half):
-    """One whose responses play a game with each other: each `players` consecutive rows."""
+    """A half whose responses play a game: each `players` consecutive rows play with each other."""
 
     def _asked(self):
         asked, texts = self._written()

@@ -15,17 +15,17 @@ def plain(
     scored_as_sampled: bool = False,
     **sampling: Any,
 ) -> Draw:
-    """Samples every response as a whole, evaluations without the processor.
+    """Samples every response at once; evaluations do not use the processor.
 
     Args:
-      processor: of logits, between temperature and truncation.
-      constants: (turn) -> `TokenContext.constants` of the processor, a pytree of arrays; they are
+      processor: changes logits, between temperature and truncation.
+      constants: (turn) -> `TokenContext.constants` of the processor, a pytree of arrays. They are
         traced, so they may differ from step to step.
-      scored_as_sampled: the rows are scored and trained at the processor's temperatures; else at
-        that of the run.
-      sampling: settings of the sampler that are prescribed: temperature, top_k, top_p, min_p.
+      scored_as_sampled: score and train the rows at the processor's temperatures instead of the
+        run's temperature.
+      sampling: prescribed settings of the sampler: temperature, top_k, top_p, min_p.
     Raises:
-      ValueError: scored_as_sampled with a processor without a temperature.
+      ValueError: scored_as_sampled with a processor that has no temperature.
     """
     if scored_as_sampled and (processor is None or processor.temperature is None):
         raise ValueError(

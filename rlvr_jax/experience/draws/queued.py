@@ -26,7 +26,7 @@ class _Row:
 
     Fields:
       before: tokens of earlier steps, with their records by name.
-      tip: its last segment; -1: none in this step.
+      tip: its last segment in this step; -1: none.
     """
 
     sample: int
@@ -55,24 +55,23 @@ def queued(
 ) -> Draw:
     """Trains groups when they are complete, at most `staleness` steps after their request.
 
-    The rows of all open groups are written together, a window at a time. A step ends when a group
-    is complete and no incomplete one must be trained now. Unfinished rows continue in the next step
-    under its weights. With `redundancy` a group starts with further rows, and the first rows that
-    end are the group, which favours short responses. With neither, groups are those of plain
-    sampling.
+    The rows of all open groups are written together, a window of tokens at a time. A step ends when
+    a group is complete and no incomplete group must be trained now. Unfinished rows continue in the
+    next step with its weights. With `redundancy`, a group starts with additional rows, and the rows
+    that end first form the group. This favours short responses. If both arguments are 0, groups are
+    those of plain sampling.
 
     Every token has the log-prob and the number of the weights that sampled it (`behaviour_logp`,
     `version`). Old log-probs are the scorer's before the update, so an importance weight corrects
-    for the mixture. Only groups of unmodified train prompts can wait; evaluations sample by
-    `plain`. The state has 16 bytes for each token of (prompts · staleness) groups.
+    for the mixture of weights. Only groups of unmodified train prompts can wait. Evaluations sample
+    by `plain`. The state has 16 bytes for each token of (prompts · staleness) groups.
 
     Args:
-      staleness: steps that a group may wait (a).
-      redundancy: further rows of a group.
-      window: fraction of the budget after which ends of rows are noticed.
-    Writes: version. Metrics: groups (complete groups), waiting_groups (incomplete groups),
-      dropped_rows (rows of complete groups that are not trained), dropped_tokens (their tokens),
-      stale_tokens (trained tokens of earlier weights).
+      staleness: largest number of steps that a group may wait (a).
+      redundancy: additional rows of a group.
+      window: fraction of the token budget after which the ends of rows are checked.
+    Writes: version. Metrics: groups (complete ones), waiting_groups, dropped_rows (of complete
+      groups) and dropped_tokens, stale_tokens (trained tokens of earlier weights).
     Source: ROLL's queue (the link is in `rollart`'s card), for one process.
     """
 
@@ -86,7 +85,7 @@ def queued(
             **{name: np.zeros(shape, dtype) for name, dtype in RECORDS.items()},
             "length": np.zeros(shape[:2], np.int32),
             "sample": np.full(shape[:2], -1, np.int32),
-            # The order in which rows have ended; 0: they continue.
+            # Rank in the order in which rows have ended; 0: they continue.
             "ended": np.zeros(shape[:2], np.int32),
             "used": np.array(-1, np.int32),
         }
@@ -130,7 +129,7 @@ def queued(
 
 
 def _is_plain(request: SampleRequest, setting: RunInfo) -> bool:
-    """Whether a group can be requested again by only its prompt's number."""
+    """Whether the number of its prompt is enough to request a group again."""
     train = setting.task.train
     own = request.number < len(train) and train[request.number] is request.prompt
     own = own and request.view.label == PLAIN.label and request.samples == setting.initial_samples
@@ -155,7 +154,7 @@ def _advance(segments: Segments, groups: Sequence[_Group], tokens: int) -> None:
     length = segments.batch.rollouts.length
     for (group, row), tip, on in zip(running, sampled, goes_on, strict=True):
         row.tip, row.length, row.finished = int(tip), int(length[tip]), not on
-        # Of rows that end in one round the first ones are the group.
+        # If several rows end in one round, the first ones belong to the group.
         if row.finished and not group.complete:
             group.done.append(row)
 

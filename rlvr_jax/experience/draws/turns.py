@@ -28,39 +28,38 @@ def turns(
     seconds: Bound = SECONDS,
     **sampling: Any,
 ) -> Draw:
-    """Writes each response in turns: the policy until it pauses or ends, then the environment.
+    """Writes each response in turns of the policy, until it pauses or ends, and the environment.
 
-    A response is one row. Tokens of the policy are on the mask. Replies are not: their `origin` is
-    a tool, and the next turn reads them as given. `turn` numbers the policy's turns 0, 2, … and the
-    replies between them 1, 3, …. All turns use one budget, that of the response. If no further
-    token fits after a reply, the reply is left out and the response ends there.
+    A response is one row. Tokens of the policy are on the mask. Replies are not on the mask: their
+    `origin` is a tool, and the next turn reads them as given tokens. `turn` numbers the policy's
+    turns 0, 2, … and the replies between them 1, 3, …. All turns share the budget of the response.
+    If no token fits after a reply, the reply is left out and the response ends there.
 
     Half of the prompts are sampled while the environment replies to the others. A token depends
-    only on its row's key and turn, not on the order of replies. Replies are recorded in the run
-    (`RunInfo.reply_log`), and read from there when a step is repeated.
+    only on its row's key and turn, not on the order of replies. The run records replies
+    (`RunInfo.reply_log`), and reads them from there when a step is repeated.
 
-    Where the environment is a `Game`, consecutive responses to a prompt play with each other: each
+    If the environment is a `Game`, consecutive responses to a prompt play with each other. Each one
     reads the replies to it, and their turns are requested at the same time.
 
     Args:
       environment: None: that of the task (`Task.environment`).
-      limit: replies of a response at most; after the last one the policy writes one more turn.
-      reply_tokens: of a reply at most; a longer one loses its middle.
-      costs: of a turn, for each count in its reply (`Reply.info`), such as
-        {"malformed_calls": 0.1}; they replace the environment's rewards of turns. None: no costs.
-      turn_tokens: of a turn of the policy at most; a response whose turn has more and is not at the
-        end of an action is truncated. None: the rest of its budget.
-      seconds: of a reply at most. A later one is lost: the response is ungraded, and `late_replies`
-        counts it. Its thread continues.
-      sampling: settings of the sampler that are prescribed, as in `plain`.
+      limit: largest number of replies; after the last one the policy writes one more turn.
+      reply_tokens: largest number of tokens of a reply; a longer reply loses its middle.
+      costs: cost of a turn for each count in its reply (`Reply.info`), such as
+        {"malformed_calls": 0.1}. Costs replace the environment's rewards of turns. None: no costs.
+      turn_tokens: largest number of tokens of a policy's turn. A response with a longer turn is
+        truncated, unless the turn is at the end of an action. None: the rest of its budget.
+      seconds: time limit of a reply (seconds). A later one is lost: the response is ungraded, and
+        `late_replies` counts it. Its thread continues.
+      sampling: prescribed settings of the sampler, as in `plain`.
     Writes: turn, origin, process_reward (of a turn at its last token, else 0).
-    Metrics: answers (responses), turns (turns of the policy), tool_tokens (tokens of replies),
-      cut_replies (replies that do not fit), lost_answers (ungraded responses), unknown_words (words
-      of replies that the tokenizer does not know, if there are any), late_replies (replies after
-      their limit, if there are any); those of the environment.
+    Metrics: answers (number of responses), turns (of the policy), tool_tokens, cut_replies (those
+      that do not fit). Also lost_answers (ungraded responses), unknown_words (of replies, if there
+      are any), and the sums of the environment's counts.
     Raises:
-      ValueError: when a run begins, a task without an environment where none is given; groups that
-        are not a multiple of a game's players.
+      ValueError: when a run begins: there is no environment, or the group size is not a multiple of
+        a game's number of players.
     """
 
     def init(setting):

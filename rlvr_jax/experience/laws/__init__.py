@@ -6,9 +6,9 @@
     for law, reason in check(lambda: experience(stages=[my_stage()])).items():
         print(law, reason or "holds")
 
-A law is a function of a `Case`, a chain that takes four steps with `numpy_actor`, and raises
-`rlvr_jax.laws.Broken`. The library's parts are held to the same laws, see
-tests/experience/test_contract.py.
+A law is a function of a `Case` (a chain that takes four steps with `numpy_actor`) that raises
+`rlvr_jax.laws.Broken`. The test tests/experience/test_contract.py checks the library's parts by
+these laws.
 """
 
 import functools
@@ -34,8 +34,8 @@ class Case:
     """A chain and its first steps.
 
     Fields:
-      make: () -> the chain, made anew at each call, so that state outside of the chain shows.
-      task: answered by the actor; its verifier is not called.
+      make: () -> a new chain at each call, so that state outside of the chain is found.
+      task: its prompts are answered by the actor; its verifier is not called.
     """
 
     make: Callable[[], Experience]
@@ -106,11 +106,11 @@ def _require_equal(name: str, one: Any, two: Any) -> None:
 
 
 def resume(case: Case) -> None:
-    """A run that stops after any step goes on in the same bytes."""
+    """A run that stops after any step continues with the same bytes."""
     whole = case.steps
     for stop in range(1, STEPS):
-        # The state goes through a file in between: numpy arrays and nothing else. It is the same
-        # after the next step, so all further steps are the same.
+        # The state goes through a file, as numpy arrays only. It is equal after the next step, so
+        # all further steps are equal.
         state = jax.tree.map(lambda x: np.array(x), whole[stop - 1][2])
         ((two, metrics_again, after_again),) = case.walk(case.make(), first=stop, state=state)
         one, metrics, after = whole[stop]
@@ -126,7 +126,7 @@ def state(case: Case) -> None:
         jax.tree.map(lambda x: (np.shape(x), np.asarray(x).dtype), one)
         for one in (first, case.steps[-1][2])
     ]
-    require(shapes[0] == shapes[1], f"init gives {shapes[0]}, four steps {shapes[1]}")
+    require(shapes[0] == shapes[1], f"init returns {shapes[0]}, four steps {shapes[1]}")
 
 
 def rows(case: Case) -> None:
@@ -170,7 +170,7 @@ def counted_tokens(case: Case) -> None:
 def seed(case: Case) -> None:
     """Another seed gives another batch."""
     one, two = case.steps[0][0], case.walk(case.make(), seed=1)[0][0]
-    # A batch of stored solutions, which are all alike here, differs by its prompts.
+    # A batch of stored solutions, which are all equal here, differs by its prompts.
     batches = [
         ([request.number for request in found.batch.requests], found.batch.rollouts.tokens.tolist())
         for found in (one, two)
@@ -182,11 +182,11 @@ LAWS = laws_of(resume, state, rows, outcome, counted_tokens, seed)
 
 
 def check(make: Callable[[], Experience], task: Task | None = None) -> dict[str, str]:
-    """Holds an experience to all laws in four steps of four prompts with four responses.
+    """Checks an experience against all laws, in four steps of four prompts with four responses.
 
     Args:
-      make: () -> the chain, made anew at each call.
-      task: with the fields that the parts read; None: `numbered_task`.
+      make: () -> a new chain at each call.
+      task: a task with the fields that the parts read; None: `numbered_task`.
     Returns:
       For each law "" if it holds, else the reason.
     """

@@ -1,4 +1,4 @@
-"""A task whose answers are correct by chance, for laws and for trials of single parts."""
+"""A task whose answers are correct by chance, for laws and for tests of single parts."""
 
 import functools
 from dataclasses import replace
@@ -51,7 +51,7 @@ def numbered_task(prompts=12, correct=0.4):
     Texts state problems, and their words are steps with scores.
 
     Args:
-      prompts: of the train split; four more are held out.
+      prompts: number of prompts in the train split; four more are held out.
       correct: mean probability of a correct answer.
     """
 

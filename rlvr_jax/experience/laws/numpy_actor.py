@@ -1,7 +1,7 @@
-"""An actor in numpy: random tokens, and a rule in place of a policy.
+"""An actor in numpy: it samples random tokens by a rule instead of a policy.
 
-An actor around another engine has the same methods. A row is a pure function of the key, the
-prompt request's round and number, and the number of the sample.
+An actor for another engine has the same methods. A row is a pure function of the key, the round and
+number of the prompt request, and the number of the sample.
 """
 
 import zlib
@@ -65,7 +65,7 @@ class NumpyActor(Actor):
         constants: Any = None,
     ) -> Batch:
         del constants
-        # A second request for a prompt has other responses.
+        # A second request for a prompt gets other responses.
         known = {}
         same = [known.setdefault((a.number, a.first_sample), len(known)) for a in requests]
         before = occurrences(np.array(same))
@@ -158,7 +158,7 @@ class NumpyActor(Actor):
 
     def _row(self, request, sample, key):
         seed = np.asarray(jax.random.key_data(key)).tolist()
-        # A segment of a response has other words than the tokens before it.
+        # The words of a segment differ from the tokens before it.
         behind = [1 + len(request.given)] if request.given or request.limit is not None else []
         identity = request.round, request.number, request.first_sample + sample
         random = np.random.default_rng([*seed, *identity, *behind])
@@ -207,12 +207,12 @@ class NumpyActor(Actor):
         logp = np.where(rollouts.mask, self._logp(rollouts.tokens, policy), 0)
         entropy = np.where(rollouts.mask, 0.1 * (rollouts.tokens % 5), 0)
         known = {"logp": logp.astype(np.float32), "entropy": entropy.astype(np.float32)}
-        # All tokens but the one that is there are equally likely.
+        # All tokens other than the sampled one are equally likely.
         others = np.log((1 - np.exp(known["logp"], dtype=np.float64)) / (WORDS - 1) + 1e-12)
         every = np.repeat(others[:, :, None], WORDS, axis=-1)
         np.put_along_axis(every, rollouts.tokens[:, :, None], known["logp"][:, :, None], axis=-1)
         known["all_logp"] = every.astype(np.float32)
-        # The number of times that each word occurs is also a representation.
+        # The counts of the words also serve as a representation.
         words = np.arange(WORDS)[None, None] == rollouts.tokens[:, :, None]
         counted = np.sum(words & rollouts.mask[:, :, None], axis=1)
         number = np.maximum(rollouts.mask.sum(axis=1), 1)[:, None]
@@ -253,7 +253,7 @@ def _cut_at(row, tokenizer, texts):
 
 
 def _likeliest(sampled, number):
-    """The sampled token and the next ids, each half as likely as the one before."""
+    """The sampled token and the next ids, each with half the probability of the one before."""
     ids = (sampled.tokens[:, :, None] + np.arange(number)) % WORDS
     logp = sampled.behaviour_logp[:, :, None] - np.log(2.0) * np.arange(number)
     there = sampled.mask[:, :, None]

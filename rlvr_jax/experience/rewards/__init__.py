@@ -1,7 +1,7 @@
 """Rewards of responses, computed on the host from the grades of a batch.
 
-A reward is a function (rollouts) -> [B], or a `Shaping`: it declares its reads, has a state
-and knows the step. The stage `shape` gives it to the rollouts of a batch.
+A reward is a function (rollouts) -> [B], or a `Shaping`, which declares its reads, has a state
+and knows the step. The stage `shape` writes the reward to the rollouts of a batch.
 
     outcomes       the outcome itself, signed, raised to a power, with a penalty for length
     composition    sums, products and bounds of rewards, and columns of the task's rewards

@@ -1,14 +1,14 @@
 """Choosing one of N answers by their scores: for evaluation and for drivers, never for the loss.
 
-A rule scores the answer of each row; the row of the largest score of its group is chosen, of equal
-ones the first by `rollout_id`.
+A rule scores the answer of each row. The row of the largest score of its group is chosen; among
+equal scores the first row by `rollout_id`.
 
 | rule | score of a row |
 |---|---|
-| `own_score` | its own |
-| `vote_count` | how many rows of the group give its answer |
-| `vote_sum` | the sum of their scores |
-| `lower_bound(...)` | their mean minus a penalty for few of them |
+| `own_score` | the row's score |
+| `vote_count` | number of rows of the group with its answer |
+| `vote_sum` | sum of the scores of these rows |
+| `lower_bound(...)` | mean score of these rows minus a penalty, larger for few rows |
 """
 
 from collections.abc import Callable
@@ -26,11 +26,11 @@ Rule = Callable[[Array, Array, Array], Array]
 
 
 def answer_clusters(answer: Ids, group: Ids, parsed: RowMask | None = None) -> Ids:
-    """One id per answer of a group, different in different groups: rows agree where it is equal.
+    """One id per answer and group: two rows of a group have one id if their answers are equal.
 
     Args:
       answer: class of the final answer.
-      parsed: rows with an answer; each of the others is a cluster of its own. None: all.
+      parsed: rows with an answer; each other row is a separate cluster. None: all rows.
     """
     cluster = pair_ids(group, answer)
     if parsed is None:
@@ -41,7 +41,7 @@ def answer_clusters(answer: Ids, group: Ids, parsed: RowMask | None = None) -> I
 def first_of_largest(
     values: Rows, group: Ids, rollout_id: Ids, where: RowMask | None = None
 ) -> RowMask:
-    """The row of the largest value of each group; of equal ones the first by `rollout_id`.
+    """The row of the largest value of each group; among equal values the first by `rollout_id`.
 
     Args:
       values: finite.
@@ -70,7 +70,7 @@ def choose(
 
 
 def own_score(score: Rows, cluster: Int[Array, "B"], group: Int[Array, "B"]) -> Rows:
-    """The row's own score."""
+    """The row's score."""
     del cluster, group
     return score
 
@@ -91,8 +91,8 @@ def vote_sum(score: Rows, cluster: Int[Array, "B"], group: Int[Array, "B"]) -> R
 def lower_bound(strength: NonNegative = 0.1, verdicts: Count = 1) -> Function:
     """r_a - α ln(N M) / (N_a M + 1), r_a the mean score of the N_a rows of an answer, of N in all.
 
-    The penalty is the excess that a mean of few grades may have. With α = 0 the
-    best mean score is taken, with a large α the answer of most rows.
+    The penalty bounds the error of a mean of few grades. With α = 0 the best mean score is chosen,
+    with a large α the most frequent answer.
 
     Args:
       strength: α.

@@ -1,4 +1,4 @@
-"""Rewards made of rewards: sums, bounds, columns of the task's rewards."""
+"""Rewards composed of rewards: sums, bounds, columns of the task's rewards."""
 
 from collections.abc import Callable, Mapping
 

@@ -1,7 +1,7 @@
-"""Rewards without labels: the fraction of a group that gives the same answer.
+"""Rewards without labels: the fraction of a group that has the same answer.
 
-Answers are classes (record `answer`), compared within a group. A response without an answer
-agrees with no other. Sources:
+Answers are classes (record `answer`), compared within a group. A response without an answer agrees
+with no other response. Sources:
 https://github.com/QingyangZhang/EMPO and https://github.com/PRIME-RL/TTRL.
 """
 
@@ -26,7 +26,7 @@ Groups = Int[Array, "B"]
 def answer_fraction(
     clusters: Answers, group: Groups, dtype: DTypeLike = float
 ) -> Float[Array, "B"]:
-    """p: fraction of the group's rows that give the row's answer."""
+    """p: fraction of the group's rows with the row's answer."""
     return group_count(clusters).astype(dtype) / group_count(group).astype(dtype)
 
 
@@ -42,19 +42,18 @@ def agreement(
     missing: Finite | None = None,
     parted: Finite | None = None,
 ) -> Shaping:
-    """The fraction of the group that gives the row's answer, or a vote on the answers.
+    """The fraction of the group's rows with the row's answer, or a vote on the answers.
 
     Args:
-      least: fraction of the most frequent answer below which a group earns nothing.
-      vote: the most frequent answer earns 1, others 0; of equally frequent ones, the first counts.
-        A row without an answer has no vote.
+      least: if the fraction of the most frequent answer is below it, the group's reward is 0.
+      vote: the most frequent answer has the reward 1, others 0; among equally frequent ones the
+        first counts. A row without an answer has no vote.
       missing: reward of a response without an answer; None: the fraction of one row.
       parted: reward of the rows of a group in which all answers differ; None: as in other groups.
-    Reads: answer, group, rollout_id; outcome for metrics only.
-    Metrics: answer_entropy (entropy of the answers of a group, nats), majority_fraction (mean
-      fraction of the group with the most frequent answer), label_accuracy (fraction of the groups
-      whose first row with the most frequent answer is correct), reward_accuracy (mean of 1 -
-      |outcome - reward|).
+    Reads: answer, group, rollout_id; outcome only for metrics.
+    Metrics: answer_entropy (H, nats), majority_fraction. Also label_accuracy (fraction of groups
+      whose most frequent answer is correct in its first row) and reward_accuracy (mean of
+      1 - |outcome - reward|).
     """
 
     def apply(rollouts, state, moment):

@@ -1,7 +1,7 @@
 """Rewards made from outcomes: functions (rollouts) -> reward [B].
 
-They read `rollouts.outcome` (or the rewards of which it is one) and do not change it, so filters
-and pass rates still see the verifier's outcome.
+They read `rollouts.outcome` (or the rewards that contain it) and do not change it: filters and pass
+rates still see the verifier's outcome.
 """
 
 from collections.abc import Callable, Sequence
@@ -98,7 +98,7 @@ def overlong_shaping(
 
 @part
 def weighted(weights: Sequence[Finite]) -> Function:
-    """The weighted sum of a rollout's rewards, Σ_k w_k x_k; a reward of NaN counts as 0.
+    """The weighted sum of a rollout's rewards, Σ_k w_k x_k; a NaN reward counts as 0.
 
     Args:
       weights: w, one for each column of `component_rewards` [B, K].

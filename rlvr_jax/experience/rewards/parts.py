@@ -1,9 +1,9 @@
-"""Rewards with more than a function of rollouts: a state, the step, metrics.
+"""Rewards that need more than a function of rollouts: a state, the step, metrics.
 
 A plain `Reward`, (rollouts) -> [B], is enough for most papers. A `Shaping` declares its records,
-stores a state between steps, knows the step and has a random key. Compositions take either. A
-reward of NaN is none: the row is not valid, as an ungraded row. Rewards see rows that are not valid
-as groups of their own, without tokens: statistics of the batch count the rows of `judged_rows`.
+stores a state between steps, knows the step and has a random key. Compositions take either. A NaN
+means that there is no reward: the row is not valid, like an ungraded row. Rewards see each invalid
+row as a separate group without tokens; `judged_rows` are the rows that count in batch statistics.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -24,13 +24,13 @@ Metrics = Mapping[str, Any]
 
 
 class Moment(NamedTuple):
-    """Step and prompts of the rewards.
+    """The step and the prompts for which rewards are computed.
 
     Fields:
-      step: of the run, from 0.
-      key: of jax.random, of this part and step, to be used once.
-      prompt: int [B], the number of each row's prompt in its task; prompts that a run made have
-        numbers after those.
+      step: step of the run, from 0.
+      key: key of jax.random for this part and step, to be used once.
+      prompt: int [B], the number of each row's prompt in its task. Prompts that a run makes have
+        later numbers.
     """
 
     step: int
@@ -51,7 +51,7 @@ class Shaping(Part):
       init: (number of the task's prompts) -> state, a pytree of numpy arrays whose shapes and
         dtypes never change.
       reads: optional records of the rollouts that it reads, such as "answer".
-      columns: smallest number of `component_rewards`; 0: it reads none.
+      columns: smallest number of `component_rewards` that it needs; 0: it reads none.
     """
 
     apply: Callable[[Rollouts, Any, Moment], tuple[Array, Any, Metrics]]
@@ -69,9 +69,9 @@ def shaping(reward: Reward, reads: Iterable[str] = (), columns: int = 0) -> Shap
     """The shaping of a reward without state.
 
     Args:
-      reward: (rollouts) -> [B], or -> ([B], values [B] by the name of the metric that is their
-        `judged_mean`).
-      reads, columns: as in `Shaping`; with columns, "component_rewards" need not be named.
+      reward: (rollouts) -> [B], or -> ([B], a dict of values [B]). The dict's names are metrics,
+        each the `judged_mean` of its values.
+      reads, columns: as in `Shaping`; with columns, "component_rewards" need not be in `reads`.
     """
 
     def apply(rollouts, state, moment):
@@ -85,7 +85,7 @@ def shaping(reward: Reward, reads: Iterable[str] = (), columns: int = 0) -> Shap
 
 
 def as_shaping(reward: Reward | Shaping) -> Shaping:
-    """A reward as it is, or the shaping of a plain one."""
+    """A `Shaping` unchanged, or the shaping of a plain reward."""
     return reward if isinstance(reward, Shaping) else shaping(reward)
 
 
@@ -95,5 +95,5 @@ def judged_rows(rollouts: Rollouts) -> Bool[Array, "B"]:
 
 
 def judged_mean(values: Float[Array, "B"], rollouts: Rollouts) -> Float[Array, ""]:
-    """The mean over `judged_rows` without NaN, for metrics."""
+    """The mean over `judged_rows`, ignoring NaN, for metrics."""
     return masked_mean(values, judged_rows(rollouts) & ~jnp.isnan(values))

@@ -1,7 +1,7 @@
 """Rubrics: scores of several criteria as one reward.
 
-Scores [B, K] are in [0, 1], or NaN for a criterion without a score. Such a criterion leaves the
-mean, and a row without any score has no reward (NaN). A judge or a check makes the scores.
+Scores [B, K] are in [0, 1], or NaN for a criterion without a score. The mean leaves out such a
+criterion. A row without any score has no reward (NaN). A judge or a check computes the scores.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -59,16 +59,16 @@ def reached_fraction(
     entities: Mapping[str, str | None] | None = None,
     start: str = "E0",
 ) -> float:
-    """Fraction of the rubrics that are reached from the answer over supported rubrics.
+    """Fraction of the rubrics that are reached from the answer through supported rubrics.
 
-    A supported rubric links the entities that it mentions. A rubric with an entity without a name
+    A supported rubric links the entities that it mentions. A rubric that mentions an unnamed entity
     does not count.
 
     Args:
-      rubrics: the entities of each.
-      supported: whether the evidence shows a rubric.
-      entities: names that were found, None for the others; None: all entities have one.
-      start: the answer.
+      rubrics: the entities of each rubric.
+      supported: whether the evidence shows each rubric.
+      entities: names that were found, None for the others; None: all entities have a name.
+      start: the entity of the answer.
     Source: CaRR, https://github.com/THUDM/CaRR.
     """
     if not rubrics or len(rubrics) != len(supported):

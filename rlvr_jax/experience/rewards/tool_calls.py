@@ -20,10 +20,10 @@ def counted_calls(
     unsolved: dict[str, Sequence[str]],
     equal: Callable[[str, str], bool] = str.__eq__,
 ) -> tuple[int, int]:
-    """The number of calls, and of those that solve an open answer, in their order.
+    """The number of calls, and the number of calls that solve an open answer.
 
-    A call solves the first open answer of its tool that is equal to its result; each answer is
-    solved once.
+    In order, each call solves the first open answer of its tool that equals its result. Each answer
+    is solved once.
 
     Args:
       calls: tool of each call.
@@ -68,8 +68,8 @@ def argument_f1(arguments: Mapping[str, Any], reference: Mapping[str, Any]) -> f
 def call_reward(calls: Sequence[Call], reference: Sequence[Call], fraction: float = 0.5) -> float:
     """α · 1[the same functions are called] + (1 - α) · mean F1 of the matched calls' arguments.
 
-    A call takes the first unused call of its name in the reference; a call without a match is only
-    in the first term. Without any match the mean is 0; without calls on both sides it is 1.
+    A call is matched with the first unused reference call of its name; unmatched calls only enter
+    the first term. The mean is 0 without a match, and 1 if neither side has calls.
 
     Args:
       fraction: the fraction α.
@@ -93,7 +93,7 @@ def trained_reward(form: float, correct: float, length: float, progress: float) 
 
     Args:
       form, correct, length: R_format, R_right and R_length; 0 where ungraded.
-      progress: fraction of the training that is done, in [0, 1].
+      progress: completed fraction of the training, in [0, 1].
     Source: Fission-GRPO, from notes; the linear change of the weights is ours.
     """
     check_each(Finite, "trained_reward", form=form, correct=correct, length=length)

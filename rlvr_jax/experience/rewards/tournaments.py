@@ -14,7 +14,7 @@ __all__ = ["round_robin"]
 
 
 class Met(NamedTuple):
-    """A pair that has met, and their scores."""
+    """A pair of players that were compared, and their scores."""
 
     first: int
     second: int
@@ -37,7 +37,7 @@ def scored_matches(rounds: Rounds) -> Iterator[Met]:
 def play(
     players: Sequence[Sequence[int]], schedule: Schedule, compare: Callable[[Pairs], np.ndarray]
 ) -> list[list[list[Met]]]:
-    """The rounds of one tournament per group; rounds with the same number are compared together.
+    """The rounds of one tournament per group; equal rounds of all groups are compared together.
 
     Args:
       players: ids of the players of each group; a group of one has no games.
@@ -63,5 +63,5 @@ def play(
 
 
 def round_robin(players: int, rounds: Rounds) -> Pairs:
-    """Everyone meets everyone once."""
+    """Every player meets every other player once."""
     return [] if rounds else list(itertools.combinations(range(players), 2))

@@ -6,9 +6,9 @@
     over time            `reward_to_go`, `generalized_advantage`, `process_to_go`
     of another advantage `whitened`, `standardize_advantage`, `advantage_by_cell`
 
-The critic of some of them is also here: `critic_of`, `value_loss`; networks that are fitted to
-rollouts in its place (`Scorer`); and losses of values of written dialogues (`implicit_q_losses`).
-An advantage of one paper is in that paper's file.
+Some advantages read a critic: see `critic_of` and `value_loss`. A `Scorer` is a network that is
+fitted to rollouts and takes the critic's place. `implicit_q_losses` fits values of written
+dialogues. An advantage that only one paper uses is in that paper's file.
 """
 
 from rlvr_jax.objectives.advantages.by_cell import *

@@ -11,16 +11,16 @@ from rlvr_jax.types import part, replace
 
 @part(writes={"advantage"})
 def advantage_by_cell(table: Mapping[int, Transform], other: Transform) -> Transform:
-    """Estimates the advantage of the rows of some cells by estimators of their own.
+    """Estimates the advantage of each row by the estimator of the row's cell (its label).
 
     An estimator sees only the tokens of its rows.
 
     Args:
-      table: by cell, estimators without state.
-      other: estimator of all other rows.
+      table: estimators without state, by cell.
+      other: estimator of the rows of all other cells.
     Metrics: those of the estimators.
     Raises:
-      ValueError: an estimator with state.
+      ValueError: an estimator has state.
     """
     parts = {**table, None: other}
     for one in parts.values():

@@ -1,4 +1,4 @@
-"""How a critic is fitted: to which returns, and by which loss."""
+"""The critic of an objective: the returns that it is fitted to, and its loss."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ class Critic(Part):
     """The critic whose estimates an objective reads (record `values`).
 
     Fields:
-      returns: (rollouts) -> G [B, T], to which the value of each token is fitted. Row by row: it
-        compares no rollouts. It may read `values`, `old_logp` and the records of the objective.
+      returns: (rollouts) -> G [B, T], the target of each token's value. Each row is computed by
+        itself. It may read `values`, `old_logp` and the records of the objective.
       clip: half-width of the trust region of `value_loss`; infinite: none.
-      trunk: network whose hidden states its linear head reads: "own" starts as the policy and is
-        trained with the head; "policy" gets no gradient from the head's loss, so that head and
-        optimizer take some kilobytes.
-      weigh: (rollouts of an update) -> weights [B, T] of the tokens' losses, whose weighted sum is
-        divided by the number of tokens; None: all are 1.
+      trunk: network whose hidden states the linear head reads. "own" starts as the policy and is
+        trained with the head. "policy" is the policy itself, which gets no gradient from the head:
+        head and optimizer take only kilobytes.
+      weigh: (rollouts of an update) -> weights [B, T] of the tokens' losses. The weighted sum is
+        divided by the number of tokens. None: all weights are 1.
     """
 
     returns: Estimate
@@ -58,18 +58,18 @@ def critic_of(
       clip, trunk: see `Critic`.
       value: V, the baseline of Â, from the values of the tokens.
     Raises:
-      ValueError: an estimator that reads no values, or a policy.
+      ValueError: the estimator does not read `values`, or reads a statistic of the policy.
     """
     if "values" not in estimator.reads or measured(estimator.reads) - {"logp"}:
         raise ValueError(
-            "critic_of: estimator must need values and no statistic of a policy, got"
-            f" {estimator.label} that needs {sorted(estimator.reads)}"
+            "critic_of: estimator must read values and no statistic of a policy, got"
+            f" {estimator.label} that reads {sorted(estimator.reads)}"
         )
 
     def returns(rollouts):
         _, rollouts = on_mask(TokenStats(logp=rollouts.records["values"]), rollouts)
         signals = Signals.neutral(rollouts.mask, rollouts.records["values"].dtype)
-        # An estimator of returns that reads the policy or samples fails here.
+        # An estimator that reads the policy or a random key fails here.
         context = Context(TokenStats(), rollouts, rollouts.old_logp, None)
         signals, _, _ = estimator.apply(signals, context, ())
         return jnp.where(rollouts.mask, signals.advantage + value(rollouts), 0)
@@ -80,12 +80,12 @@ def critic_of(
 def value_loss(values: Values, old_values: Values, returns: Values, clip: float) -> Values:
     """½ max((V - G)², (V_clip - G)²) at every token, V_clip = V_old + clip(V - V_old, ±ε).
 
-    The gradient is 0 where the clipped error is the larger one: a critic that has moved further
-    than ε towards the return is not pulled on.
+    The gradient is 0 where the clipped error is larger than the unclipped one. So the loss stops
+    pulling a value that has moved more than ε towards the return.
 
     Args:
-      values: V, of the critic that is fitted; carries the gradient.
-      old_values: V_old, when the batch was sampled.
+      values: V of the critic that is fitted; carries the gradient.
+      old_values: V_old, the values at the time the batch was sampled.
       returns: G, the target: `generalized_advantages` plus V_old, before any whitening.
       clip: ε, half-width of the trust region around V_old.
     Source: Schulman et al. 2017, https://arxiv.org/abs/1707.06347, as in

@@ -1,7 +1,7 @@
 """Advantages from the rewards of a group: one number per rollout, the same on all its tokens.
 
-In a group of one there is nothing to compare with, and the advantage is 0. Groups of equal rewards
-get exactly 0. `rollouts.reward` is read, never `rollouts.outcome`.
+The advantage is exactly 0 in a group of equal rewards, and so in a group of one. All functions read
+`rollouts.reward`, never `rollouts.outcome`.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,7 +22,7 @@ from rlvr_jax.types import Rollouts, part, replace
 from rlvr_jax.types.hyperparameters import NonNegative, Positive
 
 Statistic = Callable[..., Array]
-"""(reward [B], group [B], where=[B]) -> [B]."""
+"""A statistic of rewards: (reward [B], group [B], where=[B]) -> [B]."""
 
 
 @part
@@ -51,14 +51,14 @@ def relative_to(
     """A_i = (R_i - b) / (s + ε) with any statistics b and s of the rewards.
 
     Args:
-      baseline, scale: functions such as `group_mean`, `batch_mean` or `batch_std`, where true for
-        the rows of groups with tokens; the scale may be a number.
-      epsilon: ε, added to the scale; positive if that is a statistic, which may be 0.
+      baseline, scale: statistics such as `group_mean`, `batch_mean` or `batch_std`. Their `where`
+        is true for the rows of groups with tokens. The scale may be a number.
+      epsilon: ε, added to the scale; must be positive if the scale is a statistic (it may be 0).
     Raises:
-      ValueError: epsilon 0 with a statistic.
+      ValueError: epsilon is 0 and the scale is a statistic.
     """
     if callable(scale) and not epsilon:
-        raise ValueError("relative_to: epsilon must be positive, got 0")
+        raise ValueError("relative_to: epsilon must be positive where scale is a statistic, got 0")
 
     def advantage(rollouts):
         reward, group = rollouts.reward, rollouts.group
@@ -72,7 +72,7 @@ def relative_to(
 
 @part(writes={"advantage"})
 def no_advantage() -> Transform:
-    """A_i = 0: for a loss without rewards, of its surrogate or its regularizers."""
+    """A_i = 0, for losses without rewards: only the surrogate or the regularizers act."""
 
     def apply(signals, context, state):
         del context
@@ -83,7 +83,7 @@ def no_advantage() -> Transform:
 
 @part
 def plain_reward() -> Transform:
-    """A_i = R_i: no baseline, so groups of equal rewards are trained on as well."""
+    """A_i = R_i, without a baseline: groups of equal rewards also have a gradient."""
     return rollout_advantage(lambda rollouts: rollouts.reward)
 
 
@@ -92,10 +92,10 @@ def rollout_advantage(
     reads: Iterable[str] = (),
     remark: Callable[[UpdatePlan], str | None] = no_remark,
 ) -> Transform:
-    """An estimator with one number for all tokens of a rollout.
+    """Makes an estimator of a function that returns one number per rollout, for all its tokens.
 
     Args:
-      advantage: rollouts -> [B].
+      advantage: (rollouts) -> [B].
       reads, remark: as in `Transform`.
     Reads: those of `advantage`. Writes: advantage. Metrics: none.
     """
@@ -108,14 +108,14 @@ def rollout_advantage(
 
 
 def group_of_one_remark(plan: UpdatePlan) -> str | None:
-    """The remark of an estimator that compares the rollouts of a group, if there is only one."""
+    """The remark of an estimator that compares the rollouts of a group, for groups of one."""
     if plan.group_size == 1:
         return "is 0 everywhere: a group of one has no baseline."
     return None
 
 
 def advantage_of_rewards(advantage: Callable[[Array, Array], Array]) -> Transform:
-    """An estimator from `advantage`, a function (reward [B], group [B]) -> [B]."""
+    """Makes an estimator of a function of the rewards, (reward [B], group [B]) -> [B]."""
     return rollout_advantage(
         lambda rollouts: advantage(rollouts.reward, rollouts.group), remark=group_of_one_remark
     )
@@ -125,8 +125,8 @@ def advantage_of_rewards(advantage: Callable[[Array, Array], Array]) -> Transfor
 def trace_normalized(epsilon: Positive = 1e-6) -> Transform:
     """A = (R - mean) / (std + ε) over the responses to a prompt, each counted once; std with n - 1.
 
-    The reward of a response is that of its last row; all its rows get the same advantage. For
-    responses of one row each it is `group_normalized`.
+    A response may be several rows. Its reward is that of its last row, and all its rows get one
+    advantage. If each response is one row, the result is `group_normalized`.
 
     Source: Aghajohari et al. 2025, https://arxiv.org/abs/2510.06557.
     """
@@ -134,7 +134,7 @@ def trace_normalized(epsilon: Positive = 1e-6) -> Transform:
     def advantage(rollouts):
         ids = trace_ids(rollouts.records.get("trace"), rollouts.rollout_id)
         last = last_of_trace(ids, rollouts.rollout_id)
-        # Every row of a group gets its statistic; only the last row of each response counts in it.
+        # Every row of a group gets the statistic; only the last row of each response enters it.
         reward = of_last_row(rollouts.reward, ids, rollouts.rollout_id)
         return group_z_score(reward, rollouts.group, epsilon, last)
 

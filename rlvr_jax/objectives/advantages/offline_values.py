@@ -1,7 +1,7 @@
 """Offline values of tokens, from written dialogues: implicit Q-learning on an agent's tokens.
 
-A dialogue is one row of tokens. The agent's are actions, all others environment: the state after an
-action is that of the agent's next token, after the other side's turn.
+A dialogue is one row of tokens. The agent's tokens are actions, all other tokens are the
+environment. The state after an action is that at the agent's next token.
 """
 
 from typing import NamedTuple, TypeVar
@@ -21,7 +21,7 @@ Tree = TypeVar("Tree")
 
 
 class ValueLosses(NamedTuple):
-    """Means over the agent's tokens.
+    """The losses of `implicit_q_losses`: means over the agent's tokens.
 
     Fields:
       action: L_Q, squared errors of both heads.
@@ -39,7 +39,7 @@ class ValueLosses(NamedTuple):
 
 
 def next_action(values: Values, mask: Mask) -> tuple[Values, Mask]:
-    """The value at the row's next token on the mask, and whether there is one; 0 after the last."""
+    """The value at the row's next token on the mask (0 after the last), and whether it exists."""
     width = mask.shape[1]
     places = jnp.arange(width, dtype=jnp.int32)[None]
     beyond = jnp.where(mask, places, width)
@@ -51,7 +51,7 @@ def next_action(values: Values, mask: Mask) -> tuple[Values, Mask]:
 
 
 class ValueHeads(NamedTuple):
-    """Two heads of action values over the vocabulary, their targets, and the state's value."""
+    """Two heads of action values over the vocabulary, their target heads, and the state value."""
 
     q: tuple[Float[Array, "B T V"], Float[Array, "B T V"]]
     target_q: tuple[Float[Array, "B T V"], Float[Array, "B T V"]]
@@ -77,16 +77,18 @@ def implicit_q_losses(
         L_Q = Σ_k (r + γ sg V' - Q^k[a])²,   L_V = |τ - 1[Q̂ < V]| (sg Q̂ - V)²
         L_C = Σ_k -log softmax(Q^k)[a],      L_π = -exp(β (Q̂ - V)) logp
 
-    The authors divide L_π by all tokens of a row, which long turns of the other side weaken.
+    The authors divide L_π by all tokens of a row, so long turns of the other side weaken it.
 
     Args:
+      logp: log-probs of the tokens under the policy (nats).
       mask: the agent's tokens.
+      reward: r of each token.
       discount: γ.
       expectile: τ; above ½ the best actions in the data count more.
       conservatism: c.
       sharpness: β; 0 is imitation.
     Raises:
-      ValueError: a discount or expectile outside [0, 1], or a negative weight.
+      ValueError: discount or expectile is outside [0, 1], or a coefficient is negative.
     Source: ILQL, https://github.com/Sea-Snell/Implicit-Language-Q-Learning.
     """
     q, target_q, value = heads
@@ -125,11 +127,13 @@ def value_perturbed(
     sharpness: float,
     cap: float = jnp.inf,
 ) -> Float[Array, "... V"]:
-    """log π(a) + β min(Q̂(a) - V, cap), up to a constant: a policy perturbed by values.
+    """log π(a) + β min(Q̂(a) - V, cap), up to a constant: logits of a policy perturbed by values.
 
     Args:
+      logits: logits of the policy π.
+      target_q: both target heads; Q̂ is the smaller one of each action.
       sharpness: β; 0 is the policy.
-      cap: of the advantage, from above; without it a large β with poor values breaks the language.
+      cap: upper bound of Q̂ - V. Without it a large β with poor values breaks the language.
     """
     check_each(NonNegative, "value_perturbed", sharpness=sharpness)
     advantage = jnp.minimum(jnp.minimum(*target_q) - value[..., None], cap)

@@ -1,4 +1,4 @@
-"""Advantages of responses with rewards of tokens before the end."""
+"""Advantages of responses in which tokens before the end also have rewards."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rlvr_jax.types.hyperparameters import Finite
 __all__ = ["ProcessReward", "own_reward", "paid_tokens", "process_to_go"]
 
 AtEnd = Callable[[Rollouts], Array]
-"""(rollouts) -> [B], the reward of the last token."""
+"""(rollouts) -> [B], the reward at the last token."""
 
 
 def own_reward(rollouts: Rollouts) -> Float[Array, "B"]:
@@ -30,13 +30,13 @@ def own_reward(rollouts: Rollouts) -> Float[Array, "B"]:
 def paid_tokens(
     rollouts: Rollouts, mask: Mask, process: ProcessReward, coefficient: float, at_end: AtEnd
 ) -> Values:
-    """α times the process reward at every token, plus that of `at_end` at the last one."""
+    """α times the process reward at every token, plus the reward `at_end` at the last one."""
     own = jnp.where(mask, process.of(rollouts, mask), 0)
     return token_rewards(at_end(rollouts), mask) + coefficient * own
 
 
 def process_metrics(rollouts: Rollouts, mask: Mask, process: ProcessReward) -> dict[str, Array]:
-    """The process reward of a response, mean over the rows with tokens, all, correct, incorrect."""
+    """The process reward per response: means over all, correct and incorrect rows with tokens."""
     total = masked_sum(process.of(rollouts, mask), mask, axis=1)
     written, correct = has_tokens(mask), is_correct(rollouts.outcome)
     return {
@@ -50,14 +50,13 @@ def process_metrics(rollouts: Rollouts, mask: Mask, process: ProcessReward) -> d
 def process_to_go(
     process: ProcessReward, coefficient: Finite = 1.0, at_end: AtEnd = own_reward
 ) -> Transform:
-    """A_t = Σ_{s ≥ t} r_s: the later rewards, of tokens and of the end.
+    """A_t = Σ_{s ≥ t} r_s, the sum of the later rewards: process rewards and that of the end.
 
     Args:
-      coefficient: α of the process reward.
-      at_end: reward of the last token: `own_reward`, `nothing_at_the_end`, or a
+      coefficient: α, the factor of the process reward.
+      at_end: reward at the last token: `own_reward`, `nothing_at_the_end`, or a
         `standardized_reward`.
-    Metrics: process_reward (mean per response), process_reward/correct, process_reward/incorrect
-      (means per correct and per incorrect response).
+    Metrics: process_reward (mean per response), process_reward/correct, process_reward/incorrect.
     """
 
     def apply(signals, context, state):

@@ -1,7 +1,7 @@
 """Credit over time: token rewards, returns to go, and generalized advantages from a critic.
 
-All sums run backwards over the response, in blocks (`_backward`), so that their depth is not its
-length.
+All sums run backwards over the response in blocks (`_backward`), so the number of sequential steps
+is far smaller than the number of tokens.
 """
 
 from functools import partial
@@ -52,16 +52,16 @@ def generalized_advantages(
     """Â_t = δ_t + γλ Â_{t+1} with δ_t = r_t + γ V_{t+1} - V_t; 0 off the mask.
 
     Positions off the mask (tokens of a tool) are skipped: t + 1 is the next token on the mask.
-    After the last one V and Â are 0. Â + V is the return to which a critic is fitted. With
-    γ = λ = 1 the result is the sum of the later rewards minus V.
+    After the last token V and Â are 0. A critic is fitted to the return Â + V. With γ = λ = 1 the
+    result is the sum of the later rewards minus V.
 
     Args:
       values: V, the critic's estimates at sampling time.
       discount, trace_decay: γ and λ.
     Source: Schulman et al. 2015, https://arxiv.org/abs/1506.02438.
     """
-    # The term γ V_t + γλ Â_t of the token before t is one recurrence; Â_t is r_t - V_t plus that of
-    # the token after it.
+    # γ V_t + γλ Â_t of the token before t follows one recurrence. Â_t is r_t - V_t plus that term
+    # of the token after t.
     surprise = rewards - values
     terms = jnp.where(mask, discount * values + discount * trace_decay * surprise, 0)
     factors = jnp.where(mask, jnp.full_like(terms, discount * trace_decay), 1)
@@ -130,18 +130,18 @@ def _price(context, kl_coefficient):
 
 
 def _price_needs(kl_coefficient):
-    # The old log-probs of a first update are those of the scorer's own pass: hence "logp".
+    # Of a first update the old log-probs are those of the scorer's own pass: hence "logp".
     return {"logp", "reference_logp"} if kl_coefficient else set()
 
 
-# Outside of `jit` each call would compile both loops anew.
+# Outside of `jit` each call would compile both loops again.
 @partial(jax.jit, inline=True)
 def _backward(terms, factors):
     """y_t = terms_t + factors_t · y_{t+1}, y = 0 after the end.
 
-    Two sweeps run over blocks of columns, all blocks at the same time. The first computes a block
-    as a function of the y after it, the second has that y. `associative_scan` over all columns is
-    half as fast on CPU.
+    Two sweeps run over blocks of columns, all blocks at the same time. The first one computes each
+    block as a function of the y after it, the second one inserts that y. `associative_scan` over
+    all columns has half the speed on CPU.
     """
     rows, width = terms.shape
     blocks = -(-width // _BLOCK)

@@ -1,8 +1,8 @@
 """Networks that score tokens for an objective and are fitted to outcomes of rollouts.
 
-A `Scorer` takes the critic's place in a recipe (`Recipe.critic`): its scores are computed for the
-whole batch before the first update, as the record `process_reward` or `critic_values`, and
-it is fitted after the last one, with an optimizer of its own. Each belongs to one paper.
+A `Scorer` takes the critic's place in a recipe (`Recipe.critic`). Before the first update it scores
+the whole batch, and the record `process_reward` or `critic_values` holds the scores. After the last
+update it is fitted with a separate optimizer. Each scorer is in the file of its paper.
 """
 
 from collections.abc import Callable
@@ -20,16 +20,17 @@ class Scorer(Part):
     """A network that scores tokens or responses.
 
     Fields:
-      init: (key, width of the policy, dtype) -> its parameters, a pytree; {}: only its trunk has
+      init: (key, width of the policy, dtype) -> its parameters, a pytree; {} if only the trunk has
         parameters.
-      score: (parameters, seen, rollouts) -> [B, T], or [B, K] where it writes critic_values.
-      fit: (parameters, seen, rollouts) -> losses [B] and weights [B], which carry no gradient;
-        Σ w l / Σ w over the rows of an update is minimised.
-      trunk: source of its input. "policy": states [B, T + 1, D], constants, the last hidden states
-        of the policy at the last token of the prompt and at the T of the response. "own": log-probs
+      score: (parameters, seen, rollouts) -> [B, T], or [B, K] where it writes critic_values. `seen`
+        is the output of the trunk.
+      fit: (parameters, seen, rollouts) -> losses [B] and weights [B] without gradient. The fit
+        minimises Σ w l / Σ w over the rows of an update.
+      trunk: source of `seen`. "policy": states [B, T + 1, D] without gradient, the last hidden
+        states of the policy at the last prompt token and the T response tokens. "own": log-probs
         [B, T] of a network that starts as the policy and is trained with the parameters.
       reads: records that it reads besides those of the sampler and the grades: "reference_logp".
-      writes: the record of rollouts that holds its scores.
+      writes: the record of the rollouts that holds its scores.
     """
 
     init: Callable[[Array, int, Any], Any]

@@ -16,15 +16,15 @@ def whitened(
 ) -> Transform:
     """A'_t = (A_t - mean) / sqrt(max(var + ε, floor)), mean and variance over the tokens.
 
-    Every token counts once, so long rollouts weigh more in both. A batch is whitened as a whole
-    before it is split into updates, unless the estimator reads the current policy (a KL in the
-    reward is one of the policy that sampled). Equal advantages become exactly 0. OpenRLHF has the
-    defaults; verl has ddof 1, ε = 1e-8 and no floor.
+    Every token counts once, so long rollouts weigh more in mean and variance. A batch is whitened
+    as a whole before it is split into updates, unless the estimator reads the current policy. (A
+    KL in the reward is that of the policy that sampled.) Equal advantages become exactly 0. The
+    defaults are those of OpenRLHF; verl has ddof 1, ε = 1e-8 and no floor.
 
     Args:
       ddof: the sum of squares is divided by n - ddof.
-      epsilon, floor: at least one is positive.
-    Metrics: those of the estimator.
+      epsilon, floor: ε and the smallest divisor's square; at least one must be positive.
+    Metrics: the estimator's.
     Source: REINFORCE++, https://github.com/OpenRLHF/OpenRLHF.
     """
     if not (epsilon > 0 or floor > 0):
@@ -36,11 +36,11 @@ def whitened(
         variance = masked_std(advantage, mask, ddof) ** 2
         centered = advantage - masked_mean(advantage, mask)
         scaled = centered / jnp.sqrt(jnp.maximum(variance + epsilon, floor))
-        # The mean of equal numbers may differ from them by rounding.
+        # The mean of equal numbers may differ from them by a rounding error.
         differ = masked_min(advantage, mask) != masked_max(advantage, mask)
         return replace(signals, advantage=jnp.where(mask & differ, scaled, 0)), state, metrics
 
-    # The first update's old log-probs are those of the current pass.
+    # At the first update the old log-probs are those of the current pass.
     reads = estimator.reads | ({"batch_statistics"} if "logp" in estimator.reads else set())
     return Transform(
         apply,

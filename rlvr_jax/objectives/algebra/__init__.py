@@ -1,8 +1,8 @@
 """The algebra: parts of an objective, and their composition to a loss.
 
 `objective(...)` composes parts to an `Objective`. A part is a `Transform`, a `Surrogate` or an
-`Aggregation`; `rlvr_jax.types.parts.part` makes them values; `Spec`, `Context` and `UpdatePlan` are
-their inputs. `summarize` computes the metrics of every objective. `inputs` checks parts' reads.
+`Aggregation`; `rlvr_jax.types.parts.part` lets parts compare by value. Inputs of parts are `Spec`,
+`Context` and `UpdatePlan`. `summarize` computes the metrics that every objective reports.
 """
 
 from rlvr_jax.objectives.algebra.core import *

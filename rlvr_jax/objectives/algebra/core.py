@@ -1,13 +1,13 @@
-"""The algebra: how parts make a loss.
+"""The composition of parts to a loss.
 
-An objective turns token statistics `[B, T]` into a scalar, in this order: the surrogate sets the
-ratio and the trust region, the advantage and the transforms decide, the regularizers add to the
-penalty or to the term, and the aggregation averages
+An objective turns token statistics `[B, T]` into a scalar. The surrogate sets the ratio and the
+trust region. Then the advantage and the transforms decide, the regularizers add to the penalty or
+to the term, and the aggregation averages:
 
     loss = aggregate(weight · surrogate + penalty) + term
 
-Decisions (advantage, weight, mask, clip bounds) carry no gradient: the chain stops it after each
-part. Off the mask nothing is read: any value there, NaN included, is replaced by 0 first.
+Decisions (advantage, weight, mask, clip bounds) carry no gradient: it is stopped after each part.
+Values off the mask are never read: each, NaN included, is replaced by 0 first.
 """
 
 import functools
@@ -57,23 +57,23 @@ class Objective(Part):
     """A loss in token space.
 
     Fields:
-      init: (spec) -> state, a dict from the names of the parts that have state.
+      init: (spec) -> state, a dict with one entry per part that has state.
       loss: (stats, rollouts, state, key) -> (loss, (state, metrics)); differentiable in `stats`.
-        0 for a batch without tokens on the mask; NaN if a reward or outcome is not finite. Where
-        the loss is not finite the state does not change.
-      decide_once: (rollouts, state, key) -> (rollouts, state, metrics): for a batch that is split
-        into several updates, the decisions of its first parts about the whole batch. The returned
-        rollouts hold them (`advantage`, `weight`, `decided_mask`) for the losses of the updates.
-        None if already the first part is called at every update.
-      signals: (stats, rollouts, state, key) -> `Signals` after the transforms, before the
-        regularizers (which act on every token); `chosen` includes that of the regularizers.
+        The loss is 0 for a batch without tokens on the mask, and NaN if a reward or an outcome is
+        not finite. The state does not change if the loss is not finite.
+      decide_once: (rollouts, state, key) -> (rollouts, state, metrics): the decisions about the
+        whole batch, for a batch that is split into several updates. The returned rollouts hold
+        them (`advantage`, `weight`, `decided_mask`) for the losses of the updates. None if even
+        the first part is called at every update.
+      signals: (stats, rollouts, state, key) -> `Signals` after the transforms and before the
+        regularizers (which act on every token). `chosen` includes the tokens of the regularizers.
       token_loss: (stats, rollouts, state, key) -> [B, T], the input of the aggregation; 0 off the
         mask.
       reads: see `Transform`; always contains "logp".
-      once_reads: those of `decide_once`, where "logp" means `old_logp`.
-      options, records: see `Transform`, of all parts together.
-      labels: one per part, in order of action.
-      remarks: (plan) -> sentences about parts that cannot act under this plan.
+      once_reads: the reads of `decide_once`, where "logp" means `old_logp`.
+      options, records: see `Transform`; those of all parts together.
+      labels: one per part, in the order in which the parts act.
+      remarks: (plan) -> sentences about parts that have no effect under this plan.
     """
 
     init: Callable[[Spec], dict[str, Any]]
@@ -90,7 +90,7 @@ class Objective(Part):
 
     @functools.cached_property
     def lasting(self) -> bool:
-        """As for every part, but a statistic outside of the library may be declared again."""
+        """As for every part, except that a statistic of a third party may be declared again."""
         read = map(statistic_of, self.reads)
         return super().lasting and all(one is None or one.in_library for one in read)
 
@@ -107,16 +107,18 @@ def objective(
     """Composes parts into a loss on `[B, T]` arrays.
 
     Args:
+      advantage: signed credit; acts before the transforms.
       transforms: act in the given order.
-      surrogate: sets ratio and trust region before all of them, and the token loss after.
+      surrogate: sets ratio and trust region before all of them, and the token loss after them.
       regularizers: add to `penalty` or `term`, with gradient.
-    Metrics of the loss: clipped_fraction (tokens where the clip decides), covariance
-      (of advantage and log-prob over the tokens), ratio/min, ratio/mean, ratio/max and
-      ratio/effective_sample_size (fraction of the tokens) before any clipping; and those of the
-      parts. Of two metrics of one name the later one is called <part>/<metric>.
+      aggregation: averages the token losses.
+    Metrics of the loss: those of the parts; clipped_fraction (tokens where the clip decides);
+      covariance (of advantage and log-prob over the tokens). Before any clipping: ratio/min,
+      ratio/mean, ratio/max, ratio/effective_sample_size (fraction of the tokens). If two metrics
+      have one name, the later one is called <part>/<metric>.
     Raises:
-      ValueError: a part reads an unknown statistic, or two parts set one option to two values; when
-        `loss` is called, a required statistic is missing, or shapes disagree.
+      ValueError: a part reads an unknown statistic, or two parts set one option to two values. From
+        `loss`: a required statistic is missing, or shapes disagree.
     """
     decisions = named_parts([advantage, *transforms])
     additions = named_parts(regularizers, taken=decisions)
@@ -130,7 +132,7 @@ def objective(
     late = False
     for one in decisions.values():
         late |= bool(measured(one.reads))
-        # If a batch is one update, its own pass measures the statistics over the batch.
+        # If a batch is one update, the update's own pass measures the statistics over the batch.
         if one.once and one is not advantage and late:
             reads |= {"batch_statistics"}
 
@@ -188,7 +190,7 @@ def objective(
     def loss(stats: TokenStats, rollouts: Rollouts, state: dict, key):
         values, signals, moved, metrics = losses(stats, rollouts, state, key)
         total = aggregation(values, signals.mask) + signals.term
-        # A grade that is not a number could vanish in a comparison with those of its group.
+        # A NaN grade could disappear in a comparison with the other grades of its group.
         total = jnp.where(_graded(rollouts), total, jnp.nan)
         state = _state_if_usable(jnp.isfinite(total), moved, state)
         return total, (state, jax.lax.stop_gradient(metrics))
@@ -203,7 +205,7 @@ def objective(
         nothing = jnp.zeros(rollouts.mask.shape, wide(rollouts.reward.dtype))
         _, clean = on_mask(TokenStats(logp=nothing), rollouts)
         old_logp = nothing if clean.old_logp is None else clean.old_logp
-        # The policy and the trust region do not exist yet: parts that read them fail.
+        # Policy and trust region do not exist yet: parts that read them fail here.
         context = Context(TokenStats(), clean, old_logp, key)
         signals = Signals.neutral(clean.mask, nothing.dtype)
         signals = replace(signals, clip_low=None, clip_high=None, ratio=None)
@@ -273,7 +275,7 @@ def _applied(own, name, signals, context, state):
 
 
 def _decided_once(decisions, advantage):
-    """The parts before the first one that is called at every update."""
+    """The parts that decide once: those before the first one that is called at every update."""
     chosen = {}
     for name, one in decisions.items():
         if not (one.once or (one is advantage and not measured(one.reads))):
@@ -283,7 +285,7 @@ def _decided_once(decisions, advantage):
 
 
 def _merged(parts):
-    """The options or records of parts, by their labels, as one; they must agree."""
+    """The options or records of all parts as one dict, from their labels; they must agree."""
     merged, owner = {}, {}
     for label, pairs in parts.items():
         for name, value in pairs:

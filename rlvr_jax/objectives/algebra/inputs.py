@@ -33,13 +33,13 @@ def readable() -> list[str]:
 
 
 def measured(names: Set[str]) -> set[str]:
-    """Statistics of the current policy, and of the old one, which at the first update of a batch is
-    the current one."""
+    """Statistics of the current policy, and of the old policy; at the first update of a batch these
+    are equal."""
     return {name for name in names if name != "old_logp" and statistic_of(name) is not None}
 
 
 def _arrays(stats: TokenStats, rollouts: Rollouts) -> Iterator[tuple[str, str, Any, str, Any]]:
-    """Source, name, array, kind and axes of all statistics and records that are given."""
+    """Source, name, array, kind and axes of all statistics and records that are not None."""
     for name, array in stats.arrays.items():
         yield "stats", name, array, STATISTICS[name].kind, STATISTICS[name].axes
     for name, array in rollouts.arrays.items():
@@ -47,7 +47,7 @@ def _arrays(stats: TokenStats, rollouts: Rollouts) -> Iterator[tuple[str, str, A
 
 
 def check_reads(part: Reader) -> None:
-    """Refuses a part that reads an unknown name, with the closest names."""
+    """Raises if a part reads an unknown name; the message has the closest known names."""
     for name in sorted(part.reads - {*readable()}):
         close = difflib.get_close_matches(name, readable(), n=3, cutoff=0.5) or readable()
         raise ValueError(
@@ -57,8 +57,8 @@ def check_reads(part: Reader) -> None:
 
 
 def check_answer(part: Transform, before: Signals, answer: Any, mask: Bool[Array, "B T"]) -> None:
-    """Refuses a result that is not (signals, state, metrics), signals of another shape than the
-    mask, and changes of signals that are not in `writes`."""
+    """Raises if a part's result is not (signals, state, metrics), if a signal has not the mask's
+    shape, or if a changed signal is not in `writes`."""
     label = part.label
     if not (isinstance(answer, tuple) and len(answer) == 3 and isinstance(answer[0], Signals)):
         raise ValueError(
@@ -81,8 +81,8 @@ def check_answer(part: Transform, before: Signals, answer: Any, mask: Bool[Array
 
 
 def check_carried(state: Any, key: Any) -> None:
-    """Refuses a value that is not a state, a missing key, and keys of a generator with which the
-    choices for a token depend on the others."""
+    """Raises if `state` is not a state, if the key is None, or if its generator makes the choice of
+    a token depend on others."""
     if not isinstance(state, Mapping):
         raise ValueError(
             "loss: state must be from objective.init(Spec(prompts, B, T)) or the last call,"
@@ -94,8 +94,8 @@ def check_carried(state: Any, key: Any) -> None:
 
 
 def check_new_state(part: str, before: Any, after: Any) -> None:
-    """Refuses changes of the state's fields, shapes and dtypes, with which no checkpoint can be
-    read; in a compiled call, before any change."""
+    """Raises if a part changes fields, shapes or dtypes of its state: no checkpoint could be read.
+    In a compiled call it raises before any change."""
     kinds = []
     for state in (before, after):
         leaves = jax.tree.leaves_with_path(jax.eval_shape(lambda state: state, state))
@@ -103,7 +103,7 @@ def check_new_state(part: str, before: Any, after: Any) -> None:
     for path in sorted(kinds[0].keys() | kinds[1].keys()):
         old, new = (known.get(path) for known in kinds)
         alike = old is not None and new is not None and old.shape == new.shape
-        # A number of Python takes the dtype of the array that it is to replace.
+        # A Python number takes the dtype of the array that it replaces.
         number = alike and new.weak_type and old.dtype.kind == new.dtype.kind
         if alike and (old.dtype == new.dtype or number):
             continue
@@ -116,7 +116,7 @@ def check_new_state(part: str, before: Any, after: Any) -> None:
 
 
 def check_inputs(stats: TokenStats, rollouts: Rollouts, parts: Iterable[Reader]) -> None:
-    """Refuses a batch that lacks an input of a part, and arrays that do not fit the mask."""
+    """Raises if a batch lacks an input of a part, or if an array does not fit the mask."""
     mask = rollouts.mask
     if mask.ndim != 2 or mask.dtype != bool:
         raise ValueError(
@@ -144,7 +144,7 @@ def check_inputs(stats: TokenStats, rollouts: Rollouts, parts: Iterable[Reader])
 
 
 def _check_last_axes(part, stats, rollouts) -> None:
-    """Refuses arrays of another K than in the part's options and records."""
+    """Raises if the last axis K of an array is not that of the part's options and records."""
     wanted = {}
     if top_k := dict(part.options).get("top_k"):
         wanted |= dict.fromkeys(("topk_logp", "topk_ids", "old_topk_logp"), top_k)
@@ -163,7 +163,7 @@ def _check_last_axes(part, stats, rollouts) -> None:
 
 
 def check_recorded(rollouts: Rollouts, parts: Iterable[Reader]) -> None:
-    """Refuses rollouts that lack records which parts read; "logp" means `old_logp` here."""
+    """Raises if rollouts lack records that parts read; "logp" means `old_logp` here."""
     for part in parts:
         for need in sorted(part.reads - {"batch_statistics"}):
             name = "old_logp" if need == "logp" else SAMPLED.get(need, need)
@@ -176,7 +176,7 @@ def _check_given(function: str, name: str, value, mask_shape: tuple[int, int], r
         raise ValueError(f"{function}: {name} must be given ({reader} reads it), got None")
     source, _, field = name.partition(".")
     axes = STATISTICS[field].axes if source == "stats" else kind_and_axes(field)[1]
-    # [B, K] may happen to be [B, T].
+    # Shapes of numbers per rollout: [B, K] may happen to be [B, T].
     shape = mask_shape[: 2 if axes[:2] == ("B", "T") else 1]
     if value.shape[: len(shape)] != shape:
         raise ValueError(
@@ -191,8 +191,8 @@ def wide(dtype: DTypeLike) -> Any:
 
 
 def on_mask(stats: TokenStats, rollouts: Rollouts) -> tuple[TokenStats, Rollouts]:
-    """Only valid rows, values off the mask at 0, and all numbers of the dtype of the statistics,
-    float32 at least, also rewards that are bools or integers."""
+    """The inputs with only valid rows, and 0 off the mask. Numbers (also bool and integer rewards)
+    get the dtype of the statistics, float32 at least."""
     rollouts = rollouts.only_valid()
     mask, dtype = rollouts.mask, wide(stats.logp.dtype)
 

@@ -15,7 +15,7 @@ Records = tuple[tuple[str, int | tuple[float, ...]], ...]
 
 @dataclass(frozen=True)
 class Spec:
-    """Sizes that the state of a transform may depend on: prompts of the task, rows and tokens."""
+    """Sizes on which the state of a transform may depend: prompts of the task, rows and tokens."""
 
     prompts: int
     B: int
@@ -58,12 +58,12 @@ def no_state(spec: Spec) -> tuple[()]:
 
 
 def no_remark(plan: UpdatePlan) -> None:
-    """The remark of a part that acts under every plan."""
+    """The remark of a part that acts under every plan: None."""
     del plan
 
 
 def at_one_update(text: str) -> Callable[[UpdatePlan], str | None]:
-    """The remark of a part that does not act with one update per batch."""
+    """The remark of a part that has no effect with one update per batch."""
     return lambda plan: text if plan.updates_per_batch == 1 else None
 
 
@@ -75,16 +75,16 @@ class Transform(Part):
       apply: (signals, context, state) -> (signals, state, metrics).
       init: (spec) -> state, a pytree whose shapes and dtypes never change; () if there is none.
       reads: names of fields of `TokenStats`, of records of `Rollouts` ("values", "cell", …),
-        "reference_logp", and "batch_statistics" (a statistic of the current policy
-        over the batch; with micro-batches this costs a second pass).
-      writes: the signals that it changes; changes of others are refused. None: not checked.
-      remark: (plan) -> the rest of a sentence that begins with the part's label, if the part cannot
-        act under this plan, else None.
+        "reference_logp", and "batch_statistics". The last one is for a statistic of the current
+        policy over the batch, which costs a second pass with micro-batches.
+      writes: the signals that it changes; a change of another signal raises. None: not checked.
+      remark: (plan) -> the rest of a sentence that begins with the part's label, if the part has no
+        effect under this plan, else None.
       options: arguments of `token_stats` for its statistics, e.g. (("top_k", 8),).
-      once: it decides about the whole batch before that is split into updates, because it compares
+      once: it decides about the whole batch before the split into updates, because it compares
         rollouts. It may read `old_logp` and `rollouts` of the context, not `stats`, and write
-        advantage, weight and mask. An advantage that reads no statistics always decides once; after
-        a part that does not, all are called at every update.
+        advantage, weight and mask. An advantage that reads no statistics always decides once. All
+        parts after one that does not decide once are called at every update.
       records: properties of the rollouts' fields that it reads: the temperatures of
         "old_tempered_logp", the number of "component_rewards".
     """

@@ -23,7 +23,7 @@ def summarize(signals: Signals, logp: Float[Array, "B T"]) -> dict[str, Float[Ar
 
 
 def effective_sample_size(ratio: Float[Array, "B T"], mask: Bool[Array, "B T"]) -> Float[Array, ""]:
-    """Share of the tokens that equal weights would need for the same variance, in (0, 1].
+    """The fraction of the tokens that, equally weighted, would have the same variance, in (0, 1].
 
     (Σ ρ)² / (n Σ ρ²); 1 if all ratios are equal, 0 for an empty mask.
     """

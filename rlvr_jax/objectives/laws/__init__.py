@@ -5,9 +5,9 @@
     for law, reason in check(my_objective).items():
         print(law, reason or "holds")
 
-A law is a function of a `Case`, an objective on a batch, and raises `rlvr_jax.laws.Broken`. The
-library's own objectives are held to the same laws, see tests/methods/test_contract.py.
-`python -m rlvr_jax.methods my_file:my_method --check` prints them on the command line.
+A law is a function of a `Case` (an objective on a batch) that raises `rlvr_jax.laws.Broken`.
+tests/methods/test_contract.py checks the library's objectives by these laws.
+`python -m rlvr_jax.methods my_file:my_method --check` prints the result on the command line.
 """
 
 import jax
@@ -45,11 +45,11 @@ LAWS = laws_of(
 
 
 def check(objective: Objective, card: Method | None = None) -> dict[str, str]:
-    """Holds an objective to all laws on a random batch of 12 rollouts in three groups.
+    """Checks an objective against all laws, on a random batch of 12 rollouts in three groups.
 
     Args:
       objective: the loss.
-      card: declarations of the method; None: those of `Method` by default.
+      card: declarations of the method; None: the defaults of `Method`.
     Returns:
       For each law "" if it holds, else the reason.
     """
@@ -59,7 +59,7 @@ def check(objective: Objective, card: Method | None = None) -> dict[str, str]:
 
 
 def example(objective: Objective) -> tuple[TokenStats, Rollouts]:
-    """Random statistics and rollouts, with every record that an objective reads; float64.
+    """Random float64 statistics and rollouts, with every record that an objective may read.
 
     Log-probs are in [-3, -0.1], other numbers in [0.1, 0.9], rewards 0 and 1 in every group.
     """

@@ -14,7 +14,7 @@ from rlvr_jax.objectives.algebra.core import Objective
 from rlvr_jax.objectives.algebra.parts import Spec
 from rlvr_jax.types import Method, Rollouts, Signals, TokenStats
 
-# Float64 sums of some hundred terms in another order; the same for float32.
+# Tolerance of float64 sums of some hundred terms in another order; then that of float32.
 FLOAT64, FLOAT32 = 1e-11, 1e-5
 
 
@@ -85,11 +85,11 @@ def step(
 
 @functools.partial(jax.jit, static_argnums=0)
 def evaluated(own, stats, rollouts, state, key):
-    """The compiled function of `step`; its cache says whether a call compiled."""
+    """The compiled function of `step`; its cache shows whether a call compiled."""
     gradient = jax.value_and_grad(own.loss, has_aux=True, allow_int=True)
     (loss, (new_state, metrics)), dstats = gradient(stats, rollouts, state, key)
 
-    def numeric(slope):  # that of an integer statistic has a type which numpy cannot compare
+    def numeric(slope):  # the gradient by integers has a dtype that numpy cannot compare
         return jnp.zeros(slope.shape) if slope.dtype == jax.dtypes.float0 else slope
 
     dstats = jax.tree.map(numeric, dstats)
@@ -133,7 +133,7 @@ def agree(name: str, found: Any, wanted: Any, tolerance: float = FLOAT64) -> Non
 
 
 def same_step(found: Step, wanted: Step, gradient: Any) -> None:
-    """Requires loss, metrics and gradient of two steps to agree."""
+    """Requires that loss, metrics and gradient of two steps agree."""
     agree("the loss", found.loss, wanted.loss)
     for name, values in wanted.metrics.items():
         agree(f"metric {name}", found.metrics[name], values)
@@ -141,13 +141,13 @@ def same_step(found: Step, wanted: Step, gradient: Any) -> None:
 
 
 def require_finite(found: Step) -> None:
-    """Requires loss, gradient, metrics and state to be finite."""
+    """Requires that loss, gradient, metrics and state are finite."""
     for name in ("loss", "dstats", "metrics", "state"):
         for leaf in jax.tree.leaves(getattr(found, name)):
             require(bool(np.isfinite(leaf).all()), f"{name} has values that are not finite")
 
 
 def size_of_loss(case: Case) -> float:
-    """Mean size of the token losses, or the loss: a loss of both signs may cancel."""
+    """Mean size of the token losses, or the loss: token losses of both signs may cancel."""
     size = np.abs(case.found.token_loss).sum() / max(np.asarray(case.rollouts.mask).sum(), 1)
     return float(max(size, np.abs(case.found.loss)))

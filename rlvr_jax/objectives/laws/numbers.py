@@ -21,9 +21,9 @@ from rlvr_jax.objectives.laws.cases import (
 )
 from rlvr_jax.types import Rollouts
 
-# The ratio of a method may have a small number in its denominator.
+# The ratio of a method may have a small denominator.
 RATIO = 1e-9
-# What is left of 16 digits after a difference of 1e-6.
+# The digits that remain of 16 after a difference of 1e-6.
 SLOPE = 1e-8
 METRICS = {
     "clipped_fraction",
@@ -37,7 +37,7 @@ METRICS = {
 
 
 def slope(case: Case) -> None:
-    """The gradient is the slope of the loss, unless the card declares gradient="stopped"."""
+    """The gradient is the slope of the loss, unless the card declares `gradient="stopped"`."""
     random, distance = np.random.default_rng(0), 3e-7
     leaves, tree = jax.tree.flatten(case.stats)
     slopes = [np.asarray(one) for one in jax.tree.leaves(case.found.dstats)]
@@ -56,7 +56,7 @@ def slope(case: Case) -> None:
 
     terms = [one * change for one, change in zip(slopes, direction, strict=True)]
     size = sum(np.abs(term).sum() for term in terms)
-    # Two differences, so that curvature falls out: SDPO's rest of the vocabulary is nearly empty.
+    # Two differences cancel the curvature: SDPO's rest of the vocabulary is nearly empty.
     found, wanted = (
         (4 * slope_over(distance) - slope_over(2 * distance)) / 3,
         sum(map(np.sum, terms)),
@@ -70,7 +70,7 @@ def slope(case: Case) -> None:
 
 
 def first_ratio(case: Case) -> None:
-    """Without old log-probs every ratio is 1, unless the card declares ratio="other"."""
+    """Without old log-probs every ratio is 1, unless the card declares `ratio="other"`."""
     metrics = case.step(rollouts=case.rollouts.replace(old_logp=None)).metrics
     ratios = [metrics[f"ratio/{which}"] for which in ("min", "mean", "max")]
     one = np.allclose(ratios, 1, rtol=0, atol=RATIO)
@@ -132,7 +132,7 @@ def signature(tree: Any) -> tuple[Any, list[Any]]:
 
 
 def float32(case: Case) -> None:
-    """A float32 batch gives a float32 loss that agrees with float64."""
+    """A float32 batch has a float32 loss that agrees with float64."""
     stats, rollouts = (cast(tree, np.float32) for tree in (case.stats, case.rollouts))
     found, wanted = case.step(stats, rollouts), case.found
     for name, values in (("the loss", found.loss), ("the gradient", found.dstats.logp)):
@@ -144,7 +144,7 @@ def float32(case: Case) -> None:
 
 
 def decided_once(case: Case) -> None:
-    """Decisions about the whole batch are those of a single update."""
+    """Decisions about the whole batch equal those of a single update."""
     own, batch = case.objective, case.rollouts
     if own.decide_once is None:
         return
@@ -186,7 +186,7 @@ def metrics(case: Case) -> None:
 
 
 def random_key(case: Case) -> None:
-    """The loss depends on the random key if, and only if, the card declares random=True."""
+    """The loss depends on the random key exactly if the card declares `random=True`."""
     second = case.step(seed=1)
     if case.card.random:
         same = np.array_equal(case.found.signals.weight, second.signals.weight)

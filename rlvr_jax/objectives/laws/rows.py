@@ -1,4 +1,4 @@
-"""Laws of rows and places: no row sees another one that it should not see."""
+"""Laws of rows and positions: no row reads another one that it should not read."""
 
 import itertools
 from typing import Any
@@ -67,7 +67,7 @@ def empty_rows(case: Case) -> None:
 
 
 def _without(case: Case, rows: Any, soft: bool = False) -> Rollouts:
-    """The batch in which some rows have no token to train on."""
+    """The batch in which some rows have no tokens to train on."""
     rollouts = case.soft if soft and case.soft is not None else case.rollouts
     gone = np.isin(np.arange(case.rows), rows)
     known = {"mask": array(np.asarray(rollouts.mask) & ~gone[:, None], bool)}
@@ -86,12 +86,12 @@ def empty_batch(case: Case) -> None:
 
 
 def supervised_rows(case: Case) -> None:
-    """Supervised and ungraded rows change nothing for the others."""
+    """Supervised and ungraded rows do not change the result of the other rows."""
     supervises = "supervised" in case.objective.reads
     rows = case.rows
     order = np.insert(np.arange(rows), [1, 6, 12], [0, 5, 11])
     added, group = np.array([1, 7, 14]), case.rollouts.group
-    # The second and third row are ungraded, with tokens; the second one is in a group of others.
+    # The second and third row are ungraded, with tokens; the second one has graded group members.
     added_values = {
         "mask": np.array([[False], [True], [True]]),
         "valid": np.array([True, False, False]),
@@ -119,7 +119,7 @@ def supervised_rows(case: Case) -> None:
 
 
 def micro_batches(case: Case) -> None:
-    """The gradient of a micro-batch needs its own statistics only, unless `reads` has
+    """The gradient of a micro-batch needs only the statistics of its rows, unless `reads` has
     "batch_statistics"."""
     if "batch_statistics" in case.objective.reads:
         return

@@ -1,4 +1,4 @@
-"""Imitation: the log-likelihood of responses, independent of their rewards."""
+"""Imitation: a likelihood loss of responses, whatever their rewards are."""
 
 from collections.abc import Callable, Iterable
 
@@ -24,13 +24,14 @@ def imitate(
     reads: Iterable[str] = ("supervised",),
     factor: Callable[[Rollouts], Float[Array, "B T"]] | None = None,
 ) -> Transform:
-    """Adds weight · token mean of -logp over the tokens to imitate; 0 where there are none.
+    """Adds weight · mean of -logp over the tokens to imitate; 0 where there are none.
 
     Args:
       where: (rollouts) -> bool [B, T], tokens on the mask or of supervised rows.
       reads: optional records of the rollouts that `where` and `factor` read.
-      factor: (rollouts) -> [B, T], of the tokens' losses, not of their number. None: 1.
-    Metrics: imitation_loss (mean over the tokens, nats), imitated_tokens (tokens).
+      factor: (rollouts) -> [B, T], factors of the tokens' losses; the mean still divides by the
+        number of tokens. None: 1.
+    Metrics: imitation_loss (the mean), imitated_tokens (their number).
     """
 
     def apply(signals, context, state):

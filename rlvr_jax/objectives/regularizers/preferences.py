@@ -5,10 +5,10 @@ The implicit reward of a rollout is r_i = β Σ_t (logp - reference_logp). A los
 
 | loss | of | value |
 |---|---|---|
-| `logistic_pairs` | pairs | -log σ(r_w - r_l): DPO; the level of r is free |
+| `logistic_pairs` | pairs | -log σ(r_w - r_l): DPO; a constant added to r has no effect |
 
-`implicit_prm` has further losses. Means are over pairs or rollouts; without any, and for a batch
-without tokens, the loss is 0.
+`implicit_prm` has further losses. Means are over pairs or rollouts. The loss is 0 without any of
+them, and for a batch without tokens.
 """
 
 from collections.abc import Callable
@@ -30,9 +30,9 @@ class ImplicitRewards(NamedTuple):
 
     Fields:
       reward: r, with gradient.
-      correct: whether the outcome is correct.
-      written: which rows have tokens; means run over these.
-      partner: the row of the other outcome in its pair, -1 if none.
+      correct: whether the outcome is correct, bool [B].
+      written: bool [B], rows with tokens; means run over these.
+      partner: the row of the opposite outcome in the pair, -1 if the row has no partner.
       scale: β.
     """
 
@@ -57,7 +57,7 @@ def correct_incorrect_pairs(
       Row of the partner; -1 where the group has fewer of the other kind.
     """
     counted = jnp.ones_like(correct) if where is None else where
-    # In each group first the incorrect ones, then the correct ones, then those that do not count.
+    # The order in each group: incorrect rows, correct rows, rows that do not count.
     kind = jnp.where(counted, correct.astype(jnp.int32), 2)
     order = jnp.lexsort((rollout_id, kind, group))
     place = jnp.argsort(order).astype(jnp.int32)
@@ -76,11 +76,11 @@ def first_pairs(
     """Pairs only the first correct with the first incorrect rollout of a group.
 
     Args:
-      later: rows that follow all others of their kind, such as those with guidance.
+      later: rows that come after all others of their kind, such as those with guidance.
     Returns:
       Row of the partner; -1 for a row without one.
     """
-    # As floats, of which a whole number is exact up to 2^24 rows.
+    # As floats, which are exact for whole numbers up to 2^24 rows.
     order = jnp.argsort(jnp.lexsort((rollout_id, later))).astype(jnp.float32)
     partner = correct_incorrect_pairs(correct, group, order.astype(jnp.int32), where)
     paired = partner >= 0
@@ -114,9 +114,10 @@ def implicit_reward_loss(
 
     Args:
       scale: β.
-      one_pair: one of each group, that of `first_pairs`, `off_policy` rows after the others.
-    Metrics: implicit_reward/correct, implicit_reward/incorrect (means over the rollouts of a kind
-      that have tokens), paired_groups (groups, with `one_pair`).
+      loss: (`ImplicitRewards`) -> scalar.
+      one_pair: only one pair of each group, that of `first_pairs`; `off_policy` rows come last.
+    Metrics: implicit_reward/correct and implicit_reward/incorrect, means over the rollouts of a
+      kind that have tokens; with `one_pair` paired_groups (count).
     """
 
     def apply(signals, context, state):
@@ -143,5 +144,5 @@ def implicit_reward_loss(
 
 
 def first_of_pairs(given: ImplicitRewards) -> Bool[Array, "B"]:
-    """The correct rows that have a partner, bool [B]."""
+    """The correct rows that have a partner."""
     return given.correct & (given.partner >= 0)

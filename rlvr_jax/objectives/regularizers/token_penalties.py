@@ -1,7 +1,7 @@
 """Terms added to the loss of every token: entropy bonuses and divergences from a reference.
 
-They follow the aggregation of the loss: under `token_mean` a bonus is the mean entropy of the
-tokens, under other aggregations it is weighted as they weigh tokens.
+They follow the aggregation of the loss. Under `token_mean` an entropy bonus is the mean entropy of
+the tokens; another aggregation weighs it as it weighs the tokens.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -21,8 +21,8 @@ from rlvr_jax.types.hyperparameters import Finite, NonNegative
 def statistic_penalty(coefficient: Finite, statistic: str) -> Transform:
     """Adds a statistic of the policy to the loss, with its gradient: penalty' = penalty + c · s.
 
-    With "kl", "reverse_kl" or "js" it is an exact divergence from a second policy, summed over the
-    vocabulary, where `kl_penalty` has an estimate at the sampled token.
+    The statistics "kl", "reverse_kl" and "js" are exact divergences from a second policy, summed
+    over the vocabulary. In contrast, `kl_penalty` uses an estimate at the sampled token.
 
     Args:
       statistic: field of `TokenStats` of shape [B, T].
@@ -60,7 +60,7 @@ def entropy_bonus(coefficient: Finite) -> Transform:
     """Rewards entropy with a constant coefficient: penalty' = penalty - c · H.
 
     Args:
-      coefficient: c; negative values sharpen the policy.
+      coefficient: c; a negative value lowers the entropy.
     Source: Williams and Peng 1991, https://doi.org/10.1080/09540099108946587.
     """
 
@@ -78,11 +78,11 @@ def kl_penalty(
     weight: Callable[[Signals, Context], Array] | None = None,
     reads: Iterable[str] = (),
 ) -> Transform:
-    """Keeps the policy near the frozen reference: penalty' = penalty + β · estimator.
+    """Penalises the distance from the frozen reference: penalty' = penalty + β · estimator.
 
     Args:
-      estimator: one of `rlvr_jax.objectives.statistics.divergences`; they differ in bias and
-        gradient.
+      coefficient: β.
+      estimator: one of `rlvr_jax.objectives.statistics.divergences`, with its bias and gradient.
       weight: (signals, context) -> [B, T] or [B, 1], a factor on β without gradient; None for 1.
       reads: optional records that the weight reads.
     Metrics: kl_penalty/<estimator> (its mean over the tokens before the weight, nats).
@@ -104,12 +104,11 @@ def kl_penalty(
 
 @part
 def scale_of_cell(factors: Mapping[int, Finite], other: Finite = 1.0) -> Function:
-    """A factor by the label of the row, for the argument `weight` of `kl_penalty`, with
-    `reads={"cell"}`.
+    """A factor by the row's label, for `kl_penalty(…, weight=scale_of_cell(…), reads={"cell"})`.
 
     Args:
-      factors: by cell.
-      other: of all other rows.
+      factors: the factors, by cell.
+      other: the factor of all other rows.
     """
 
     def weight(signals, context):

@@ -1,7 +1,7 @@
 """Credit of turns from a critic that is a language model, and the preference loss that fits it.
 
-The advantage of a turn is the mean log ratio of critic and reference over its tokens. The critic is
-fitted to pairs of trajectories: the best of a task against each of the others.
+The advantage of a turn is the mean log-ratio of critic and reference over its tokens. The critic is
+fitted to pairs of trajectories: the best one of a prompt with each of the others.
 """
 
 from collections.abc import Callable
@@ -23,12 +23,12 @@ Score = Callable[[Array, Rollouts], Array]
 
 
 def token_mean_score(log_ratio: Float[Array, "B T"], rollouts: Rollouts) -> Float[Array, "B"]:
-    """Mean log ratio over all tokens of the trajectory: long turns dominate."""
+    """Mean log-ratio over all tokens of the trajectory: long turns dominate."""
     return masked_mean(log_ratio, rollouts.mask, axis=1)
 
 
 def best_in_group(reward: Rows, group: Ids, rollout_id: Ids, where: RowMask | None = None) -> Ids:
-    """Row of the highest reward of the group, of equal ones that of smallest `rollout_id`.
+    """Row of the highest reward of the group; among equal rewards that of smallest `rollout_id`.
 
     Args:
       where: the rows that count; in a group without any the result has no meaning.
@@ -41,7 +41,7 @@ def best_in_group(reward: Rows, group: Ids, rollout_id: Ids, where: RowMask | No
 
 
 def pairs_with_best(rollouts: Rollouts, best: Int[Array, "B"]) -> Bool[Array, "B"]:
-    """Rows that form a pair with the best one: of lower reward, and both have tokens."""
+    """Rows that form a pair with the best row: both have tokens, and its reward is higher."""
     tokens = has_tokens(rollouts.mask)
     return (rollouts.reward < rollouts.reward[best]) & tokens & tokens[best]
 
@@ -58,12 +58,12 @@ def pair_losses(score: Rows, best: Ids, pairs: RowMask, coefficient: float) -> R
 def best_against_rest(coefficient: Positive, score: Score = token_mean_score) -> Transform:
     """Adds the mean of `pair_losses` over the pairs to the loss.
 
-    The policy of the objective is the critic here. Without a pair the term is 0.
+    The policy of this objective is the critic. The term is 0 without a pair.
 
     Args:
       coefficient: β.
-      score: (log ratios [B, T], rollouts) -> [B], `token_mean_score` or `turn_sum_score`.
-    Metrics: preferred_fraction (fraction of the pairs that the critic orders as the rewards do).
+      score: (log-ratios [B, T], rollouts) -> [B], `token_mean_score` or `turn_sum_score`.
+    Metrics: preferred_fraction, the fraction of the pairs that critic and rewards order alike.
     Source: SWEET-RL, https://github.com/facebookresearch/sweet_rl.
     """
 
@@ -78,5 +78,5 @@ def best_against_rest(coefficient: Positive, score: Score = token_mean_score) ->
         signals = replace(signals, term=signals.term + masked_mean(losses, pairs))
         return signals, state, {"preferred_fraction": masked_mean(ordered, pairs)}
 
-    # A critic of turns requires turns, also if the score does not read them.
+    # A critic of turns requires the records of turns, even if the score does not read them.
     return Transform(apply, reads={"logp", "reference_logp", "batch_statistics", "turn"})

@@ -7,8 +7,8 @@
     of the policy        `token_ratio` … (ratios), `token_covariance`
     against another one  `k3` … (divergences)
 
-Sums over tokens and rollouts go through the `masked_*` and `group_*` functions: padding, empty
-rollouts and uneven groups are solved there, once.
+Sums over tokens and rollouts go through the `masked_*` and `group_*` functions, which handle
+padding, empty rollouts and groups of different sizes.
 """
 
 from rlvr_jax.objectives.statistics.choices import *

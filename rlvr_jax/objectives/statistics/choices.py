@@ -1,8 +1,8 @@
 """Choosing exactly k tokens: the largest, of the batch or of each row, or some at random.
 
-Both count over the `[B, T]` array without sorting or gathering it, so they shard by rows, and
-depend on `rollout_id` and the position in the response only: neither the order of rows nor the
-width of the padding changes the choice.
+Both functions count over the `[B, T]` array and neither sort nor gather, so they shard by rows.
+They depend only on `rollout_id` and the position in the response: the order of the rows and the
+width of the padding do not change the choice.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def masked_top_k(
       k: may be traced; one number, or one per set in the shape of the result of `count`.
       rollout_id: distinct for rows with eligible tokens.
       count: (bool [B, T]) -> number of True tokens of each set, in a shape that broadcasts against
-        [B, T], e.g. by `scoped_count`; the choice is made in each set. None: all are one set.
+        [B, T]; see `scoped_count`. k tokens of each set are chosen. None: all tokens are one set.
     Returns:
       True on exactly min(k, number eligible) tokens of each set.
     """

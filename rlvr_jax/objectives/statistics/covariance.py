@@ -9,9 +9,9 @@ from rlvr_jax.types import Mask, Values
 
 
 def token_covariance(advantage: Values, logp: Values, mask: Mask) -> Values:
-    """(A_t - mean A) · (logp_t - mean logp), means over the mask; 0 off it.
+    """(A_t - mean A) · (logp_t - mean logp), with means over the mask; 0 off the mask.
 
-    Equal to the last bit for every sharding of the batch: the means are sums of integers.
+    The result is equal to the last bit for every sharding: the means are sums of integers.
 
     Source: Cui et al. 2025, https://arxiv.org/abs/2505.22617.
     """

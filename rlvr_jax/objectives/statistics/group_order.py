@@ -14,7 +14,7 @@ def group_index(group: Int[Array, "B"], where: Bool[Array, "B"] | None = None) -
     """Numbers the groups 0, 1, … in the order of their ids.
 
     Args:
-      where: the rows that count, whole groups; the others have the number after the last of these.
+      where: the rows that count, in whole groups; other rows get the next number after these.
     """
     if where is not None:
         group = jnp.where(where, group, jnp.iinfo(group.dtype).max)
@@ -25,7 +25,7 @@ def group_index(group: Int[Array, "B"], where: Bool[Array, "B"] | None = None) -
 
 
 def group_rank(values: Shaped[Array, "B"], group: Ids, rollout_id: Ids) -> Ids:
-    """Place of each rollout in its group by ascending value, from 0; ties by `rollout_id`."""
+    """Rank of each rollout in its group by ascending value, from 0; ties by `rollout_id`."""
     order = jnp.lexsort((rollout_id, values, group))
     place = jnp.zeros(order.shape, jnp.int32).at[order].set(jnp.arange(order.size, dtype=jnp.int32))
     # Groups of smaller id come first in sorted order.

@@ -1,21 +1,20 @@
 """Statistics over the rollouts of one prompt, at each rollout.
 
-A group is all rows with one id; ids are any integers in any order. Each row of a group counts in
-statistics of its rewards, also one without tokens: an empty response is graded as any other.
-Statistics of tokens run over the rows that `has_tokens`, those of the rewards of the batch over the
-groups that `group_has_tokens`: groups without tokens, which fill the batch or are ungraded, do not
-count.
+A group is all rows with one id; ids are any integers in any order. Every row of a group counts in
+statistics of its rewards, also a row without tokens: an empty response is graded like any other.
+Statistics of tokens run over the rows that `has_tokens` marks. Statistics of the batch's rewards
+run over `group_has_tokens`: groups without tokens fill the batch or are ungraded.
 
-Means are those of the distances from the smallest value of the group. Their rounding is small
-relative to the spread of the values. So an advantage that is divided by a small deviation does not
-depend on the order in which devices add, and deviations of equal values are exactly 0.
+Means are computed from distances to the smallest value of the group, so the rounding error is small
+relative to the spread. Deviations of equal values are exactly 0. An advantage that is divided by a
+small deviation does not depend on the order in which devices add.
 
 Arguments of several functions:
 
     where: bool [B], the rows that count; every row of a group gets the result. A statistic of no
       row is 0.
-    weights: [B], ≥ 0, of the rows in a mean; rows of weight 0 do not count.
-    virtual: (value, number) of entries that every group has on top of its rows.
+    weights: [B], ≥ 0, weights of the rows in a mean; rows of weight 0 do not count.
+    virtual: (value, number) of entries that are added to the rows of every group.
 """
 
 import jax
@@ -80,7 +79,7 @@ def group_deviation(
     weights: Float[Array, "B"] | None = None,
     virtual: Virtual = None,
 ) -> Float[Array, "B"]:
-    """Value minus `group_mean`, rounded as its own size allows; exactly 0 if all are equal."""
+    """Value minus `group_mean`, with little rounding error; exactly 0 if all are equal."""
     smallest, distance = _mean_distance(values, group, where, weights, virtual)
     return (values - smallest) - distance
 
@@ -88,7 +87,7 @@ def group_deviation(
 def group_std(
     values: Rows, group: Ids, ddof: int = 1, where: Where = None, virtual: Virtual = None
 ) -> Rows:
-    """Standard deviation, in two passes, with n - `ddof`; 0 for equal values and for one row."""
+    """Standard deviation with the divisor n - `ddof`; 0 for equal values and for one row."""
     smallest, distance = _mean_distance(values, group, where, None, virtual)
     deviation = (values - smallest) - distance
     squares, count = group_sum(deviation**2, group, where), group_count(group, where)
@@ -129,7 +128,7 @@ def group_others_mean(values: Rows, group: Ids, where: Where = None) -> Rows:
 
 
 def group_spread(values: Rows, group: Ids, where: Where = None) -> Rows:
-    """Largest minus smallest value of the group."""
+    """Difference of the largest and the smallest value of the group."""
     smallest, largest = _extremes(values, group, where)
     return jnp.where(group_count(group, where) > 0, largest - smallest, 0)
 
@@ -150,14 +149,14 @@ def batch_std(values: Rows, group: Ids, where: Where = None) -> Rows:
 
 
 def _extremes(values, group, where=None):
-    """Smallest and largest value of the group; inf and -inf of nothing."""
+    """Smallest and largest value of the group; inf and -inf for no value."""
     counted = jnp.ones_like(group, dtype=bool) if where is None else where
     smallest = _reduced(jax.ops.segment_min, jnp.where(counted, values, jnp.inf), group)
     return smallest, _reduced(jax.ops.segment_max, jnp.where(counted, values, -jnp.inf), group)
 
 
 def _mean_distance(values, group, where, weights, virtual):
-    """The group's smallest value, without gradient, and the mean distance from it; 0 of nothing."""
+    """The group's smallest value, without gradient, and the mean distance from it; 0 for none."""
     if weights is None:
         weights = jnp.ones_like(values)
     where = (weights != 0) if where is None else where & (weights != 0)
@@ -174,7 +173,7 @@ def _mean_distance(values, group, where, weights, virtual):
 
 
 def _reduced(reduce, values, group):
-    """Segment reduction over groups, spread back over the rows."""
+    """Reduction over the rows of each group, repeated on each of its rows."""
     segment = jnp.searchsorted(jnp.sort(group), group)  # any ids, mapped into 0 … B - 1
     return reduce(values, segment, num_segments=group.shape[0])[segment]
 

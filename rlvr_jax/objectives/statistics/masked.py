@@ -1,7 +1,7 @@
-"""Sums, means, deviations, ranks and quantiles over the tokens that exist.
+"""Sums, means, deviations, ranks and quantiles over the tokens on a mask.
 
-Padding is left out by `where`, never by multiplication, so it may hold NaN. A statistic of no
-token at all is 0; deviations are computed in two passes.
+`where` leaves padding out, never a multiplication, so padding may hold NaN. A statistic of no token
+is 0. Deviations are computed in two passes.
 """
 
 import jax
@@ -45,7 +45,7 @@ def masked_mean(
 def masked_std(
     values: Float[Array, "..."], mask: Bool[Array, "..."], ddof: int = 0
 ) -> Float[Array, ""]:
-    """Standard deviation of the values on the mask, with n - `ddof`; 0 for `ddof` or fewer."""
+    """Standard deviation over the mask, divisor n - `ddof`; 0 for `ddof` values or fewer."""
     squares = masked_sum((values - masked_mean(values, mask)) ** 2, mask)
     count = masked_count(mask)
     variance = squares / jnp.maximum(count - ddof, 1).astype(squares.dtype)
@@ -65,20 +65,20 @@ def masked_max(values: Float[Array, "..."], mask: Bool[Array, "..."]) -> Float[A
 def masked_quantile(
     values: Float[Array, "..."], mask: Bool[Array, "..."], fraction: float | Float[Array, ""]
 ) -> Float[Array, ""]:
-    """The quantile of all values on the mask, with linear interpolation; 0 if there is none.
+    """The quantile of all values on the mask, with numpy's default linear interpolation.
 
-    With x_0 ≤ … ≤ x_{n-1} the values on the mask and h = fraction · (n - 1):
-    q = x_⌊h⌋ + (h - ⌊h⌋) (x_⌈h⌉ - x_⌊h⌋), the default rule of numpy. No gradient; values must be
-    finite on the mask.
+    Let x_0 ≤ … ≤ x_{n-1} be the values on the mask and h = fraction · (n - 1). The result is
+    q = x_⌊h⌋ + (h - ⌊h⌋) (x_⌈h⌉ - x_⌊h⌋), without gradient, and 0 if there is no value. Values must
+    be finite on the mask.
     """
     return quantile(values, mask, fraction)
 
 
 def masked_rank(mask: Bool[Array, "B T"]) -> Int[Array, "B T"]:
-    """Number of True entries of the row up to and including each, int32.
+    """Number of True entries of the row up to and including each position, int32.
 
-    It is `cumsum` in half of the time on CPU: one product of each block of the row, and of the
-    count before it, with zeros and ones. Exact up to 2^24 tokens in a row.
+    Matrix products over blocks of the row take half the time of `cumsum` on CPU. The result is
+    exact up to 2^24 tokens in a row.
     """
     rows, width = mask.shape
     blocks = -(-width // _RANK_BLOCK)
@@ -95,7 +95,7 @@ def masked_rank(mask: Bool[Array, "B T"]) -> Int[Array, "B T"]:
 def fraction_of(fraction: float, count: Int[Array, ""]) -> Int[Array, ""]:
     """⌊fraction · count⌋, with the product rounded up by 2⁻²² so that 0.0075 of 400 is 3.
 
-    Without it the rounding of `fraction` itself decides in float32 about whole products.
+    Otherwise the rounding error of `fraction` in float32 decides where the product is whole.
     """
     product = count.astype(float) * (fraction * (1 + 2.0**-22))
     return jnp.floor(product).astype(jnp.int32)

@@ -1,10 +1,10 @@
 """Quantiles of all sets of tokens at once, found by counting (`kernels.selection_search`).
 
-Nothing is sorted or gathered, so it shards by rows. Results carry no gradient.
+Nothing is sorted or gathered, so the functions shard by rows. Results carry no gradient.
 
-Sums and extremes are taken by a function `reduce`: (reduction, values) -> one result, or one per
-set in a shape that broadcasts against the values. A reduction is a pair of functions, over axes
-and over segments.
+A function `reduce` computes sums and extremes: (reduction, values) -> one result, or one per set
+in a shape that broadcasts against the values. A reduction is a pair of functions: over axes, and
+over segments.
 """
 
 from collections.abc import Callable
@@ -29,10 +29,10 @@ Reduce = Callable[[Any, Array], Array]
 def quantile(
     values: Float[Array, "..."], mask: Bool[Array, "..."], fraction: float, reduce: Reduce
 ) -> Float[Array, "..."]:
-    """The quantile with linear interpolation, the default rule of numpy.
+    """The quantile with numpy's default linear interpolation.
 
-    With x_0 ≤ … ≤ x_{n-1} the values on the mask and h = fraction · (n - 1):
-    q = x_⌊h⌋ + (h - ⌊h⌋) (x_⌈h⌉ - x_⌊h⌋). 0 if there is no value; they must be finite on the mask.
+    Let x_0 ≤ … ≤ x_{n-1} be the values on the mask and h = fraction · (n - 1). The result is
+    q = x_⌊h⌋ + (h - ⌊h⌋) (x_⌈h⌉ - x_⌊h⌋), or 0 without a value. Values must be finite on the mask.
     """
 
     def count(chosen):
@@ -42,5 +42,5 @@ def quantile(
 
 
 def count_of_sets(chosen: Bool[Array, "..."], reduce: Reduce) -> Int[Array, "..."]:
-    """Number of chosen tokens of each set, which is made of whole rows."""
+    """Number of chosen tokens of each set; a set consists of whole rows."""
     return reduce(SUM, row_counts(chosen)).astype(jnp.int32)

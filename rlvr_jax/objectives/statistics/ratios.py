@@ -1,8 +1,8 @@
 """Importance ratios, and the trust region around 1.
 
 A ratio is a function (logp, old_logp, mask) -> [B, T] with gradient in `logp`; 1 off the mask.
-Nothing is clamped unless the name says so. Where a loss does not depend on a ratio, the gradient is
-0 also if that ratio overflows.
+Only ratios with "clamped" in their name are clamped. The gradient is 0 where a loss does not depend
+on a ratio, even if that ratio overflows.
 """
 
 from collections.abc import Callable
@@ -38,9 +38,9 @@ def sequence_ratio(logp: Values, old_logp: Values, mask: Mask) -> Values:
 
 
 def on_policy_ratio(logp: Values, old_logp: Values, mask: Mask) -> Values:
-    """1 with the gradient of logp: the policy gradient with a loss whose value is -A.
+    """The constant 1 with the gradient of logp: a policy gradient with a loss of value -A.
 
-    The age of the rollouts is not corrected for.
+    It does not correct for the age of the rollouts.
     """
     del old_logp
     return jnp.exp(jnp.where(mask, logp - jax.lax.stop_gradient(logp), 0))
@@ -49,7 +49,7 @@ def on_policy_ratio(logp: Values, old_logp: Values, mask: Mask) -> Values:
 def clip_to_trusted(signals: Signals) -> Float[Array, "B T"]:
     """The ratio clipped to [1 - clip_low, 1 + clip_high]; the gradient is 1 inside and on a bound.
 
-    `jnp.clip` splits the gradient on a bound into halves; the published codes do not.
+    `jnp.clip` halves the gradient on a bound; the published implementations do not.
     """
     low, high = 1 - signals.clip_low, 1 + signals.clip_high
     inside = (signals.ratio >= low) & (signals.ratio <= high)
@@ -58,17 +58,17 @@ def clip_to_trusted(signals: Signals) -> Float[Array, "B T"]:
 
 
 def is_clipped(signals: Signals) -> Bool[Array, "B T"]:
-    """Where the bound decides the value of the loss, -A clip(ρ) > -A ρ.
+    """Tokens where the bound decides the value of the loss: -A clip(ρ) > -A ρ.
 
-    PPO's clip lets no gradient pass there, a cap of the ratio (`ppo_cap`, `weighted_reinforce`)
-    does.
+    There PPO's clip passes no gradient; a cap of the ratio (`ppo_cap`, `weighted_reinforce`) passes
+    it.
     """
     clipped = -signals.advantage * clip_to_trusted(signals)
     return signals.mask & (clipped > -signals.advantage * signals.ratio)
 
 
 def guarded_exp(x: Array) -> Array:
-    """exp(x) with gradient 0 where that of the result is 0: 0 times an overflow would be NaN."""
+    """exp(x) with gradient 0 where that of the result is 0; otherwise 0 · overflow would be NaN."""
     return _guarded_exp(x)
 
 

@@ -1,4 +1,4 @@
-"""Statistics over the tokens that are compared with each other, at each of them.
+"""Statistics over sets of tokens that are compared with each other, at each token.
 
 A scope, a function (rollouts) -> `Sets`, decides which tokens are compared:
 
@@ -6,11 +6,11 @@ A scope, a function (rollouts) -> `Sets`, decides which tokens are compared:
 |---|---|
 | `within_batch` | all tokens |
 | `within_response` | the tokens of one rollout |
-| `within_group` | the tokens of all rollouts of a prompt, a long rollout counts for more |
+| `within_group` | the tokens of all rollouts of a prompt; long rollouts count for more |
 
-Every statistic takes values and a mask of one shape, [B, T] or [B, 1] for numbers of rollouts, and
-the sets; its result broadcasts against the values. Off the mask nothing is read. A set without a
-token on the mask gives 0.
+Every statistic takes values, a mask of the same shape, and the sets. The shape is [B, T], or [B, 1]
+for numbers of rollouts. The result broadcasts against the values. Values off the mask are not read.
+The result is 0 for a set without a token on the mask.
 """
 
 from collections.abc import Callable
@@ -29,8 +29,8 @@ class Sets(NamedTuple):
     """Sets of the tokens of a batch.
 
     Fields:
-      reduce: (reduction, values [B, T]) -> its result per set, in a shape that broadcasts against
-        the values; a reduction is a pair of functions, (over axes, over segments).
+      reduce: (reduction, values [B, T]) -> one result per set, in a shape that broadcasts against
+        the values. A reduction is a pair of functions: over axes, and over segments.
     """
 
     reduce: Reduce
@@ -57,7 +57,7 @@ def within_group(rollouts: Rollouts) -> Sets:
 
 
 def group_sets(group: Int[Array, "B"]) -> Sets:
-    """The tokens, or the numbers, of all rows with one id are a set."""
+    """All tokens (or numbers) of the rows with one id are a set."""
     segment = jnp.searchsorted(jnp.sort(group), group)
 
     def reduce(reduction, values):
@@ -107,7 +107,7 @@ def scoped_quantile(values: Values, mask: Mask, sets: Sets, fraction: float) -> 
 
 
 def above_quantile(values: Values, mask: Mask, sets: Sets, fraction: float) -> Mask:
-    """The tokens strictly above the quantile of their set: none of a set of equal values."""
+    """The tokens strictly above the quantile of their set; none if all its values are equal."""
     return mask & (values > scoped_quantile(values, mask, sets, fraction))
 
 

@@ -7,14 +7,14 @@ from rlvr_jax.types import Ids, RowMask, Rows
 
 
 def semantic_entropy(loglik: Rows, answer: Ids, group: Ids, where: RowMask | None = None) -> Rows:
-    """Entropy over the distinct answers of a group, nats, given to each of its rollouts.
+    """Entropy over the distinct answers of a group (nats), at each of its rollouts.
 
     p_k = Σ_{i with answer k} exp ℓ_i / Σ_i exp ℓ_i; SE = -Σ_k p_k ln p_k in [0, ln n]. With ℓ = 0
     the p_k are fractions of the rollouts.
 
     Args:
-      loglik: ℓ, a log-likelihood of the rollout; of moderate size, as a mean over tokens is.
-      answer: class of the final answer, compared within a group.
+      loglik: ℓ, a log-likelihood of the rollout of moderate size, such as a mean over tokens.
+      answer: class of the final answer; only compared within a group.
       where: the rows that count; a group without any has 0.
     """
     likelihood = jnp.exp(loglik) if where is None else jnp.where(where, jnp.exp(loglik), 0)

@@ -1,8 +1,8 @@
-"""The steps of responses as rows of a table: column s of row i is the s-th step of rollout i.
+"""Steps of responses as a table: column s of row i is the s-th step of rollout i.
 
-A step (or a turn) is the tokens on the mask with one id ≥ 0. Steps are in the order of their ids,
-ids that do not occur are skipped, and a statistic over steps counts each once. A table has the
-width T of the tokens, the largest number of steps; `exists` marks columns with a step.
+A step (a reasoning step or a turn) is the tokens on the mask with one id ≥ 0. Steps are ordered by
+their ids, and ids that do not occur are skipped. A statistic over steps counts each step once. A
+table has T columns, the largest possible number of steps; `exists` marks the columns with a step.
 """
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class Steps(NamedTuple):
     """The steps of a batch.
 
     Fields:
-      index: int [B, T], column of the step a token belongs to; 0 for tokens in none.
+      index: int [B, T], column of the token's step; 0 for tokens without a step.
       member: bool [B, T], tokens that belong to a step.
       exists: bool [B, T], columns that hold a step.
     """
@@ -29,10 +29,10 @@ class Steps(NamedTuple):
 
 
 def find_steps(ids: Int[Array, "B T"], mask: Bool[Array, "B T"]) -> Steps:
-    """Numbers the steps of each row from 0; tokens with a negative id are in none."""
+    """Numbers the steps of each row from 0; tokens with a negative id have no step."""
     member = mask & (ids >= 0)
     width = ids.shape[1]
-    # Ids that count steps are below T. Others are rare, and sorting them costs ten times as much.
+    # Ids that count steps are below T. Others are rare, and sorting them takes ten times as long.
     fit = jnp.all(jnp.where(member, ids, 0) < width)
     rank = jax.lax.cond(fit, _ranks_by_table, _ranks_by_sort, ids, member)
     count = jnp.max(jnp.where(member, rank, 0), axis=1, keepdims=True, initial=0)
@@ -63,7 +63,7 @@ def step_mean(values: Float[Array, "B T"], steps: Steps) -> Float[Array, "B T"]:
 
 
 def at_tokens(table: Float[Array, "B T"], steps: Steps) -> Float[Array, "B T"]:
-    """The table's entry for the step of each token; 0 for tokens in none."""
+    """The table's entry for the step of each token; 0 for tokens without a step."""
     own = jnp.take_along_axis(table, steps.index, axis=1, mode="clip")
     return jnp.where(steps.member, own, 0)
 
@@ -84,7 +84,7 @@ def _row(rows):
 
 
 def _ranks_by_table(ids, member):
-    """How many ids of the row are at most that of each token, for ids below T."""
+    """For each token the number of ids of the row that are at most its id, for ids below T."""
     rows, width = ids.shape
     place = jnp.where(member, ids, width)
     occurs = jnp.zeros((rows, width), bool).at[_row(rows), place].set(True, mode="drop")
@@ -92,7 +92,7 @@ def _ranks_by_table(ids, member):
 
 
 def _ranks_by_sort(ids, member):
-    """The same for any ids."""
+    """The result of `_ranks_by_table` for any ids."""
     keys = jnp.where(member, ids, jnp.iinfo(ids.dtype).max)
     ordered = jnp.sort(keys, axis=1)
     begins = jnp.pad(ordered[:, 1:] != ordered[:, :-1], ((0, 0), (1, 0)), constant_values=True)

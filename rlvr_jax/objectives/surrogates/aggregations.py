@@ -1,7 +1,7 @@
 """Aggregations of token losses, always with the denominators of the whole batch.
 
-With n_i the tokens of rollout i on the mask, S the rollouts that have any, B the rows and L a
-constant:
+Rollout i has n_i tokens on the mask. S is the number of rollouts with tokens, B the number of rows,
+and L a constant:
 
 | name | weight of a token | whose loss |
 |---|---|---|
@@ -12,8 +12,8 @@ constant:
 | `fixed_length_mean` | 1 / (B L) | Dr. GRPO |
 | `fixed_length_sum` | 1 / L | verl's "seq-mean-token-sum-norm" to 0.7.0: grows with the batch |
 
-An empty mask gives 0. Token means let long rollouts dominate; means per rollout favour short
-correct and long incorrect responses.
+The loss is 0 for an empty mask. Under token means long rollouts dominate; means per rollout favour
+short correct and long incorrect responses.
 """
 
 import jax.numpy as jnp
@@ -102,5 +102,5 @@ def rollouts_with_tokens(mask: Bool[Array, "B T"]) -> Int[Array, ""]:
 
 
 def at_least_one(count: Int[Array, "..."], dtype: DTypeLike) -> Float[Array, "..."]:
-    """A count as a divisor: at least 1."""
+    """A count as a divisor: 1 or more."""
     return jnp.maximum(count, 1).astype(dtype)

@@ -1,4 +1,4 @@
-"""Batches in which some tokens are those of another policy: a loss for either kind."""
+"""Losses for batches in which another policy wrote some of the tokens."""
 
 from collections.abc import Callable, Iterable
 
@@ -13,7 +13,7 @@ from rlvr_jax.types.hyperparameters import Positive
 __all__ = ["GIVEN", "TEACHER", "TOOL", "by_origin", "own_words", "shaped_probability"]
 
 TEACHER = 1
-"""Record `origin` of a token that a teacher wrote."""
+"""Record `origin` of tokens that a teacher wrote."""
 
 
 TOOL = 2
@@ -21,11 +21,11 @@ TOOL = 2
 
 
 GIVEN = 3
-"""Record `origin` of a token of a hint or a prefix, which the response was made to begin with."""
+"""Record `origin` of tokens of a given hint or prefix, with which the response begins."""
 
 
 def foreign_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
-    """Tokens that another policy wrote: of rows that are `off_policy`, or of a teacher's origin."""
+    """Tokens of another policy: those of `off_policy` rows, or with a teacher's `origin`."""
     foreign = jnp.broadcast_to(rollouts.records["off_policy"][:, None], rollouts.mask.shape)
     return (
         foreign
@@ -35,7 +35,7 @@ def foreign_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
 
 
 def own_words(rollouts: Rollouts) -> Bool[Array, "B T"]:
-    """Tokens of rows to imitate that no tool wrote, for `imitate(…, where=own_words)`."""
+    """Tokens of supervised rows that no tool wrote, for `imitate(…, where=own_words)`."""
     return rollouts.supervised_tokens & (rollouts.records["origin"] != TOOL)
 
 
@@ -46,13 +46,14 @@ def by_origin(
     where: Callable[[Rollouts], Array] = foreign_tokens,
     reads: Iterable[str] = ("off_policy",),
 ) -> Surrogate:
-    """One loss on the policy's own tokens, another one on those of another writer.
+    """One loss on the policy's tokens, another loss on those of another writer.
 
-    Only `foreign` reads the old log-probs of foreign tokens: `own` gets the current ones there, so
+    Only `foreign` reads the old log-probs of foreign tokens. `own` gets the current ones there, so
     that no unused ratio overflows.
 
     Args:
-      own, foreign: surrogates; the ratio and the trust region of a token are those of its own one.
+      own: loss, ratio and trust region of the policy's tokens.
+      foreign: loss, ratio and trust region of the foreign tokens.
       where: (rollouts) -> bool [B, T], the foreign tokens.
       reads: optional records of the rollouts that `where` requires.
     """
@@ -85,11 +86,11 @@ def by_origin(
 
 @part
 def shaped_probability(gamma: Positive) -> Surrogate:
-    """-A f(π), f(π) = π / (π + γ): for tokens whose writer is assumed to be certain of them.
+    """-A f(π) with f(π) = π / (π + γ), for tokens whose writer is assumed to be certain of them.
 
-    With a behaviour probability of 1 the importance ratio is π itself. Its gradient is A π ∇log π,
-    which passes over the tokens that the policy finds unlikely; that of f is A γ π / (π + γ)²,
-    largest where π = γ. The old policy is not read.
+    With a behaviour probability of 1 the importance ratio is π. Its gradient A π ∇log π is small
+    for tokens that the policy finds unlikely. The gradient of f, A γ π / (π + γ)², is largest
+    where π = γ. The old policy is not read.
 
     Args:
       gamma: γ.

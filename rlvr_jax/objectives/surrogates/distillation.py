@@ -1,8 +1,8 @@
-"""Distillation: the loss of a token is the distance of the policy from a teacher at it.
+"""Distillation: the loss of a token is the policy's distance from a teacher.
 
-A `Distance` is a number per token of the policy's and the teacher's distributions. A paper has its
-own: SRPO one over the whole vocabulary, SDPO one over the policy's k likeliest tokens. Gradient
-flows only through the policy.
+A `Distance` computes one number per token from the distributions of policy and teacher. Each paper
+has another distance: SRPO over the whole vocabulary, SDPO over the policy's k most probable tokens.
+Only the policy has a gradient.
 """
 
 from collections.abc import Callable
@@ -21,11 +21,11 @@ from rlvr_jax.types.parts import Part, part
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Distance(Part):
-    """The distance of the policy from a teacher at a token.
+    """The distance between policy and teacher at a token.
 
     Fields:
       values: (context) -> [B, T].
-      reads, options: as of `Surrogate`.
+      reads, options: as in `Surrogate`.
     """
 
     values: Callable[[Context], Float[Array, "B T"]]
@@ -35,12 +35,12 @@ class Distance(Part):
 
 @part
 def distilled(distance: Distance, cap: Bound | None = None) -> Surrogate:
-    """w D: the distance from a teacher, for any advantage.
+    """w D: the distance from a teacher, independent of the advantage.
 
     Args:
       distance: D.
-      cap: of w = sg(min(ρ, cap)), ρ the importance ratio of the sampled token, its logarithm
-        clamped to ±20, for rollouts that are old; None: w = 1.
+      cap: of w = sg(min(ρ, cap)), which corrects for the age of the rollouts. ρ is the importance
+        ratio of the sampled token, its logarithm clamped to ±20. None: w = 1.
     Source: SDPO, https://github.com/lasgroup/SDPO.
     """
 

@@ -40,20 +40,21 @@ def ppo_clip(
     """The pessimistic clipped loss, max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)).
 
     On a bound both branches are equal and have the gradient -A ∇ρ: the token is still trained.
-    Transforms may replace the bounds token by token. The dual clip bounds the loss of a negative
-    advantage where ρ is huge: min(loss, -c A) where A < 0. It is not part of
-    `clipped_fraction`.
+    Transforms may replace the bounds token by token. The dual clip bounds the loss where A < 0 and
+    ρ is huge: min(loss, -c A). `clipped_fraction` does not count it.
 
     Args:
-      low: 1 or more disables the lower clip.
+      low: ε_low; 1 or more disables the lower clip.
+      high: ε_high.
       ratio: ρ, one of `rlvr_jax.objectives.statistics.ratios`.
+      dual: c; None: no dual clip.
     Sources: Schulman et al. 2017, https://arxiv.org/abs/1707.06347; Ye et al. 2020,
       https://arxiv.org/abs/1912.09729 (dual clip).
     """
 
     def loss(signals, context):
         del context
-        # Where the bound decides, an infinite ratio has no part in the loss, nor in 0 · ρ.
+        # Where the bound decides, an infinite ratio enters neither the loss nor a product 0 · ρ.
         bound = 1 + signals.clip_high
         above = (signals.advantage >= 0) & (signals.ratio > bound)
         unclipped = -signals.advantage * jnp.where(above, bound, signals.ratio)
@@ -69,7 +70,7 @@ def ppo_clip(
 
 @part
 def importance_weighted(ratio: Ratio = token_ratio) -> Surrogate:
-    """The unclipped loss -A ρ: unbiased off-policy, of unbounded variance.
+    """The unclipped loss -A ρ: unbiased off-policy, with unbounded variance.
 
     Args:
       ratio: ρ, one of `rlvr_jax.objectives.statistics.ratios`.
@@ -89,14 +90,13 @@ def weighted_reinforce(
 ) -> Surrogate:
     """The policy gradient with a capped importance weight: -w A logp, w without gradient.
 
-    w = sg(clip(ρ, 1 - ε_low, 1 + ε_high)).
-    Inside the bounds the gradient is that of -A ρ; outside it is that of the bound, for both signs
-    of A, where `ppo_clip` silences a token. The value of the loss has no meaning. Transforms may
-    replace the bounds token by token.
+    w = sg(clip(ρ, 1 - ε_low, 1 + ε_high)). Inside the bounds the gradient is that of -A ρ. Outside,
+    the gradient has the weight of the bound, for both signs of A; `ppo_clip` has none there. The
+    value of the loss has no meaning. Transforms may replace the bounds token by token.
 
     Args:
-      low: with 1 or more small weights do not change.
-      high: inf for no cap.
+      low: ε_low; with 1 or more, small weights do not change.
+      high: ε_high; inf: no cap.
       ratio: ρ, one of `rlvr_jax.objectives.statistics.ratios`.
     Source: MiniMax 2025, https://arxiv.org/abs/2506.13585.
     """
@@ -112,10 +112,10 @@ def weighted_reinforce(
 
 @part
 def reinforce(corrected: bool = False) -> Surrogate:
-    """The plain policy gradient, -A logp: no ratio enters the loss, it is only reported.
+    """The plain policy gradient, -A logp: the ratio is reported, but does not enter the loss.
 
     Args:
-      corrected: advantages or weights correct for the age of the rollouts; no remark then.
+      corrected: advantages or weights correct for the age of the rollouts, so no remark is made.
     Source: Williams 1992, https://doi.org/10.1007/BF00992696.
     """
 
@@ -145,7 +145,7 @@ def no_policy_loss() -> Surrogate:
 
 
 def fixed_ratio(logp: Array, old_logp: Array, mask: Array) -> Array:
-    """The token ratio without gradient, for a report."""
+    """The token ratio without gradient, for reports."""
     return jax.lax.stop_gradient(token_ratio(logp, old_logp, mask))
 
 

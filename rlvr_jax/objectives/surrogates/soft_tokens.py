@@ -1,13 +1,13 @@
 """Soft tokens: positions where the policy's input is a mixture of embeddings instead of one token.
 
-Sampling. The nucleus of the k most probable tokens is renormalized to p; with Gumbel noise ε
-the mixture has the weights softmax((log(p + 1e-6) + ε) / τ), and g = log(p + 1e-6) + ε is recorded.
-Training. The density of the record, under the candidates' current log-probs q, is
+Sampling. The nucleus of the k most probable tokens is renormalized to p. With Gumbel noise ε the
+recorded number of a candidate is g = log(p + 1e-6) + ε, and its weight in the mixture is
+softmax(g / τ). Training. The density of the record, under the candidates' current log-probs q, is
 
     logp = mean over the candidates with q > floor of -e - exp(-e),  e = clip(g - q, low, high)
 
-so the whole distribution of candidates is credited, not one token. It is a mean and not a sum: the
-ratio is milder than that of densities. A noise that is clamped has no gradient.
+so all candidates get credit, not one token. A mean instead of a sum makes the ratio closer to 1
+than that of the densities. Clamped noise has no gradient.
 Source: Zheng and Lee 2025, https://arxiv.org/abs/2511.06411.
 """
 
@@ -21,7 +21,7 @@ from rlvr_jax.objectives.statistics.masked import masked_mean
 
 
 class GumbelNoise(NamedTuple):
-    """Bounds of the noise of soft tokens, when it is sampled and when it is scored.
+    """Bounds of the noise of soft tokens, in sampling and in scoring.
 
     Fields:
       low, high: bounds of the noise.
@@ -43,7 +43,7 @@ def nucleus_candidates(
 ) -> tuple[Int[Array, "... k"], Float[Array, "... k"]]:
     """The k most probable tokens and their probabilities, 0 outside their nucleus of mass `top_p`.
 
-    A candidate stays while the mass of those before it is below `top_p`; probabilities sum to 1.
+    A candidate stays if the mass of the more probable ones is below `top_p`. The sum is 1.
     """
     p, ids = jax.lax.top_k(jax.nn.softmax(logits, axis=-1), k)
     p = p / jnp.sum(p, axis=-1, keepdims=True)
@@ -69,11 +69,11 @@ def soft_token_logp(
     noisy_logp: Float[Array, "... k"],
     bounds: GumbelNoise,
 ) -> Float[Array, "..."]:
-    """The mean log-density of the noise that explains a mixture, under the current policy.
+    """The mean log-density, under the current policy, of the noise that led to a mixture.
 
     Args:
       candidate_logp: carries the gradient; renormalized over the candidates, without a nucleus.
-      noisy_logp: g, as it was recorded.
+      noisy_logp: g, the record of sampling.
     """
     q = jnp.log(jax.nn.softmax(candidate_logp, axis=-1) + bounds.epsilon)
     noise = noisy_logp - q

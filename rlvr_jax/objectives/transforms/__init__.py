@@ -3,7 +3,7 @@
     weight  `keep_top_entropy`, `drop_high_covariance`, `scale_weight`, `truncate_importance`
     mask    `drop_off_policy`
 
-A transform of one paper is in that paper's file. `is_chosen` marks singled-out tokens.
+A transform of one paper is in that paper's file. `is_chosen` marks tokens that a part has changed.
 """
 
 from rlvr_jax.objectives.transforms.corrections import *

@@ -1,12 +1,12 @@
-"""Corrections for rollouts of another distribution than that of the ratio's denominator.
+"""Corrections for rollouts whose sampling distribution is not the ratio's denominator.
 
-Sampler and trainer disagree (cached decoding, quantization, another engine, older weights). With
-r = exp(old_logp - behaviour_logp), without gradient, tokens or rollouts of small r are weighed
-down, silenced, or taken out.
+Sampler and trainer may disagree: cached decoding, quantization, another engine, older weights. Let
+r = exp(old_logp - behaviour_logp), without gradient. A correction lowers the weight of tokens or
+rollouts with a small r, sets it to 0, or takes them out of the mask.
 
 `truncate_importance` multiplies the weight by min(r, C). Rollout correction adds transforms that
-take whole rollouts out of the mask; `band_importance` of ASearcher silences tokens outside a band.
-Several in one objective multiply and intersect.
+take whole rollouts out of the mask. `band_importance` of ASearcher sets the weight of tokens
+outside a band to 0. In one objective, weights multiply and masks intersect.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from rlvr_jax.types.hyperparameters import Bound
 __all__ = ["truncate_importance"]
 
 SAMPLED = frozenset({"behaviour_logp"})
-# At the first update of a batch the old log-probs are the current policy's.
+# At the first update of a batch the old log-probs are those of the current policy.
 OVER_BATCH = frozenset({"logp", "batch_statistics"}) | SAMPLED
 
 
@@ -41,13 +41,12 @@ def truncate_importance(
 
     Args:
       cap: C.
-      ratio: how r is taken from (old_logp, behaviour_logp, mask); `clamped_token_ratio` for tokens
-        (low variance, biased), `product_ratio` for whole rollouts (the other way round).
-      normalizer: a mean that the weights are divided by: `masked_mean` over the tokens,
-        `mean_of_rollouts` for weights of whole rollouts; None for none.
-    Metrics: importance/min, importance/mean, importance/max (r over the tokens, without the bound),
-      importance/effective_sample_size (fraction of the tokens), importance_capped_fraction
-      (fraction with r > C).
+      ratio: computes r from (old_logp, behaviour_logp, mask). `clamped_token_ratio` is per token
+        (low variance, biased), `product_ratio` per rollout (high variance, unbiased).
+      normalizer: a mean by which the weights are divided: `masked_mean` over the tokens, or
+        `mean_of_rollouts` for weights of whole rollouts. None: no division.
+    Metrics: of r over the tokens, before the bound: importance/min, /mean, /max and
+      /effective_sample_size (fraction of tokens); and importance_capped_fraction (r > C).
     Source: verl, https://github.com/volcengine/verl (docs/algo/rollout_corr.md).
     """
 
@@ -72,7 +71,7 @@ def truncate_importance(
 
 
 def check_band(function: str, low: float, high: float) -> None:
-    """Raises ValueError for a band that is empty or begins below 0."""
+    """Raises ValueError if a band is empty or begins below 0."""
     if not 0 <= low <= high:
         raise ValueError(
             f"{function}: low and high must be 0 ≤ low ≤ high, got {low:g} and {high:g}"

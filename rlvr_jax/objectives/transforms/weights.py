@@ -1,4 +1,4 @@
-"""Transforms that take tokens out of the loss, push them back, or out of existence."""
+"""Transforms that change the weight of tokens, or take rows out of the loss."""
 
 from collections.abc import Callable
 
@@ -22,23 +22,24 @@ from rlvr_jax.types.hyperparameters import Finite, Share
 
 
 def is_chosen(signals: Signals) -> Bool[Array, "B T"]:
-    """Tokens that parts have treated apart: `Signals.chosen`, weight not 1, or penalty not 0."""
+    """Tokens that parts treated specially: `Signals.chosen`, weight not 1, or penalty not 0."""
     changed = (signals.weight != 1) | (signals.penalty != 0)
     return signals.chosen | (signals.mask & changed)
 
 
 @part(writes={"weight"})
 def keep_top_entropy(fraction: Share, scope: Scope = within_batch) -> Transform:
-    """Sets the weight of all but the tokens of highest entropy to 0.
+    """Sets the weight of all tokens to 0, except those of highest entropy.
 
-    With H the entropy (nats) and τ the (1 - fraction) quantile of H over the response tokens that
-    are compared: weight' = weight · 1[H ≥ τ]. Ties at τ stay, and so at least one token of each
-    set. `mask` does not change, so an average still divides by all response tokens.
+    Let H be the entropy (nats) and τ the (1 - fraction) quantile of H over the tokens of a set:
+    weight' = weight · 1[H ≥ τ]. Ties at τ stay, so each set has at least one token. `mask` does not
+    change, so an average still divides by all response tokens.
 
     Args:
-      scope: which tokens are compared: those of the global batch, or of each response.
-    Metrics: entropy_threshold (nats, a mean over the tokens if there are several), used_fraction
-      (of the tokens), chosen_fraction (the tokens taken out).
+      fraction: fraction of the tokens that stay.
+      scope: the sets of tokens that are compared: the global batch, or each response.
+    Metrics: entropy_threshold (nats; the mean over the tokens if there are several thresholds),
+      used_fraction, chosen_fraction (fraction of the tokens that the part takes out).
     Source: Wang et al. 2025, https://arxiv.org/abs/2506.01939.
     """
 
@@ -66,9 +67,9 @@ def drop_high_covariance(
 ) -> Transform:
     """Sets the weight of a few random tokens among those of high covariance to 0.
 
-    With n the number of tokens, a token is eligible if the ratio clip does not act on it and
-    low < cov < high (`token_covariance`); k = max(⌊fraction · n⌋, 1) eligible tokens are sampled,
-    all of them if there are fewer. `mask` does not change.
+    A token is eligible if the ratio clip does not act on it and low < cov < high
+    (`token_covariance`). Of n tokens, k = max(⌊fraction · n⌋, 1) eligible ones are sampled, or all
+    eligible ones if there are fewer. `mask` does not change.
 
     Args:
       choice: (eligible, k, key, rollout_id) -> bool [B, T], samples k of the eligible tokens.
@@ -96,7 +97,7 @@ def drop_high_covariance(
 
 @part(writes={"weight"})
 def scale_weight(factor: Finite) -> Transform:
-    """Multiplies the policy loss of every token by a constant; penalties stay as they are."""
+    """Multiplies the policy loss of every token by a constant; penalties do not change."""
 
     def apply(signals, context, state):
         del context
@@ -107,7 +108,7 @@ def scale_weight(factor: Finite) -> Transform:
 
 @part(reads={"off_policy"}, writes={"mask"})
 def drop_off_policy() -> Transform:
-    """Takes the rows of another policy out of the loss and out of its denominators."""
+    """Takes the rows of another policy out of the loss and of its denominators."""
 
     def apply(signals, context, state):
         mask = signals.mask & ~context.rollouts.records["off_policy"][:, None]

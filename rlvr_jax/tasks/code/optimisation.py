@@ -1,11 +1,11 @@
-"""Optimisation: small word problems, graded by the optimum of the model that the policy writes.
+"""Optimisation: small word problems; the grade compares the optimum of the policy's model.
 
     kinds: production, diet, transport, knapsack, assignment
 
-The policy writes a linear program in the LP format (`verifiers.programs.linear_program`); HiGHS
-(the package `highspy`) solves it, and its optimum must be that of our model. That the model is the
-problem's own is not looked at: who knows the optimum can write it down. `meta["level"]` is 1 for
-continuous variables, 2 for whole ones, 3 for the kinds where each choice is a variable.
+The policy writes a linear program in the LP format (`verifiers.programs.linear_program`). HiGHS
+(the package `highspy`) solves it, and its optimum must be that of our model. The model itself is
+not compared: a response that knows the optimum can write it down. `meta["level"]` is 1 for
+continuous variables, 2 for whole ones, 3 for the kinds in which each choice is a variable.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ _PEOPLE, _JOBS = ("Ada", "Ben", "Cleo", "Dan"), ("cooking", "driving", "painting
 
 @generated(response_tokens=320)
 def optimisation() -> Generated:
-    """Problems of five kinds, as many of each.
+    """Problems of five kinds, the same number of each.
 
     Raises:
       ModuleNotFoundError: HiGHS is not installed.

@@ -1,7 +1,7 @@
 """Small functions made of steps, each in words and in Python.
 
-A step changes a value `x`: a list of integers, a text or an integer. Functions are chains of steps
-in which each begins with the result of the one before it.
+A step changes a value `x`: a list of integers, a text or an integer. Functions are chains of steps;
+each step begins with the result of the previous one.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from functools import cache
 from random import Random
 from typing import Any
 
-# Kinds of the first value of a chain, and the words for `x`.
+# Kinds of the first value of a chain, and descriptions of `x`.
 KINDS = {"lists": "a list of integers", "texts": "a text", "numbers": "an integer"}
 _WORDS = (
     *("apple", "Banana", "cat", "Dog", "evening", "Forest", "green", "House", "island", "Jump"),
@@ -27,7 +27,7 @@ _CHOICES: dict[str, Sequence[Any]] = {
     "few": range(1, 5),
     "every": (2, 3, 4),
 }
-"""Values for {k} by name."""
+"""Values for {k}, by name."""
 
 # (takes, gives): lines of words | Python | name of the choices.
 _STEPS = {
@@ -143,7 +143,7 @@ class Step:
 
 @cache
 def steps_from(kind: str) -> list[list[Step]]:
-    """The steps that take a kind of value; those that differ only in {k} are a group."""
+    """The steps that take a kind of value; steps that differ only in {k} are a group."""
     found = []
     for (takes, gives), rows in _STEPS.items():
         for row in rows.strip().split("\n") if takes == kind else ():
@@ -154,7 +154,7 @@ def steps_from(kind: str) -> list[list[Step]]:
 
 
 def chain(random: Random, kind: str, length: int) -> list[Step]:
-    """So many steps that follow one on the other, beginning with a kind of value."""
+    """A chain of `length` steps that begins with a kind of value."""
     steps: list[Step] = []
     for _ in range(length):
         # Weights are between those of single steps and those of rows: a row of 30 numbers is not
@@ -166,7 +166,7 @@ def chain(random: Random, kind: str, length: int) -> list[Step]:
 
 
 def draw_input(random: Random, kind: str) -> Any:
-    """A value to begin with."""
+    """A random first value."""
     if kind == "lists":
         return [random.randint(-20, 20) for _ in range(random.randint(1, 9))]
     if kind == "texts":

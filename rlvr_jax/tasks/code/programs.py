@@ -1,4 +1,4 @@
-"""Programs: write a small Python function that takes some steps one after the other."""
+"""Programs: write a small Python function that performs some steps in order."""
 
 import itertools
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ def programs(
         Literal["strict", "fraction"], "the outcome: all eight values are correct, or the fraction"
     ] = "strict",
 ) -> Generated:
-    """Functions on lists, texts and numbers; `meta["level"]` is how many steps there are.
+    """Functions on lists, texts and numbers; `meta["level"]` is the number of steps.
 
     A response is a program in a block fenced as python. It runs in the sandbox with eight inputs.
     The prompt shows one of them, and another one is empty.
@@ -52,7 +52,7 @@ def programs(
 
 
 def _telling(steps: Sequence[Step], inputs: Sequence[Any]) -> bool:
-    """Whether the values are not all alike, and none of the steps can be left out unseen."""
+    """Whether the values differ, and leaving out any step changes one of them."""
     values = [value(steps, x) for x in inputs]
     shorter = [
         [*steps[:at], *steps[at + 1 :]] for at, step in enumerate(steps) if step.takes == step.gives

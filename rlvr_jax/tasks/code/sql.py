@@ -1,10 +1,10 @@
-"""SQL: questions about small generated databases, graded by the rows that a query gives.
+"""SQL: questions about small generated databases; the rows of a query are compared.
 
     kinds: filter, aggregate, group, join, top
 
-A prompt shows the tables without their rows. Its gold query and the answer are compared on three
-fillings of them (`verifiers.programs.sql_verifier`), so that a query that writes out a result earns
-nothing; a question is used only if it has rows, and they differ between the fillings.
+A prompt shows the tables without their rows. The gold query and the answer run on three fillings of
+the tables (`verifiers.programs.sql_verifier`), so a query that writes out one result is incorrect.
+A question is used only if it has rows that differ between the fillings.
 `meta["level"]` is 1 for one table, 2 for grouping, 3 for two tables.
 """
 
@@ -22,7 +22,7 @@ __all__ = ["sql"]
 
 INSTRUCTION = "Answer with one SQL query in a ```sql block."
 _FILLINGS = 3
-_SETS = 12  # of fillings for each theme, from which prompts take theirs
+_SETS = 12  # fillings per theme, of which prompts use some
 _LEVELS = {"filter": 1, "aggregate": 1, "top": 1, "group": 2, "join": 3}
 # Enough for any correct query on a dozen rows.
 _LIMITS = (1.0, 1000, 100_000)
@@ -34,7 +34,7 @@ def sql(
     engine: Annotated[Literal["sqlite", "duckdb"], "duckdb is a package"] = "sqlite",
     seed: Seed = 0,
 ) -> Generated:
-    """Questions about five kinds of database.
+    """Questions about databases of five themes.
 
     Raises:
       ModuleNotFoundError: DuckDB is not installed.
@@ -80,7 +80,7 @@ def sql(
 
 
 def _condition(theme: Theme, random: Random) -> tuple[str, str]:
-    """(in words, in SQL) a condition on a thing."""
+    """A condition on a thing: (in words, in SQL)."""
     if random.random() < 0.3:
         value = random.choice(theme.groups)
         return f"whose {theme.group} is {value}", f"{theme.group} = '{value}'"

@@ -1,4 +1,4 @@
-"""Databases of the questions: a table of things, a table of events of them, and their rows."""
+"""Databases of the questions: a table of things, a table of their events, and the rows."""
 
 from collections.abc import Sequence
 from random import Random
@@ -12,11 +12,11 @@ class Theme(NamedTuple):
 
     Fields:
       things, events: names of the tables; an event belongs to a thing by the column `link`.
-      names: of things, with blanks between, each used once.
+      names: names of things, separated by blanks, each used once.
       group, groups: a column of things and its values.
-      numbers: two columns of things, each with its least and largest value.
+      numbers: two columns of things, each with its smallest and largest value.
       label, labels: a column of events and its values.
-      amount: a column of events with its least and largest value.
+      amount: a column of events with its smallest and largest value.
     """
 
     things: str
@@ -89,7 +89,7 @@ def schema(theme: Theme) -> str:
 
 
 def filled(theme: Theme, random: Random) -> str:
-    """The statements that make both tables with rows; some things have no events."""
+    """The statements that fill both tables with rows; some things have no events."""
     count = random.randint(_FEWEST, _MOST)
     things = [
         (i, name, random.choice(theme.groups), *(random.randint(a, b) for _, a, b in theme.numbers))

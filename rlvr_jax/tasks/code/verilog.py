@@ -2,10 +2,10 @@
 
     kinds: expression, table, arithmetic, selection, bits
 
-A prompt names the ports; the answer must have them and be the same circuit
-(`verifiers.programs.verilog_verifier`), which Yosys proves or Icarus Verilog simulates in the
-sandbox. One of the two must be here: `pip install pyosys`. `meta["level"]` is the number of input
-bits, 4 of them a level.
+A prompt names the ports. The answer must have them and be the same circuit
+(`verifiers.programs.verilog_verifier`). Yosys proves this or Icarus Verilog simulates it, in the
+sandbox. One of the two must be installed: `pip install pyosys`. `meta["level"]` counts the input
+bits, four per level.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ _Design = tuple[str, Sequence[_Port], Sequence[_Port], str]
 
 @generated()
 def verilog() -> Generated:
-    """Modules of five kinds, as many of each.
+    """Modules of five kinds, the same number of each.
 
     Raises:
       ModuleNotFoundError: neither pyosys nor iverilog is installed.

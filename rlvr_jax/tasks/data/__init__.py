@@ -1,8 +1,8 @@
-"""Data: questions as users have them, in files or in Python, with nothing lost unsaid.
+"""Data: tasks from a user's questions, in files or in Python; every omission is reported.
 
-`paths`: which files a path means, and which of them are to evaluate.
-`tables`: the rows of a file: JSON, CSV, Parquet, Arrow.
-`columns`: which column is the question and which the answer; `cells`: the values of a column.
-`questions`: rows compared, counted and split.
-`files`: the tasks of it, `jsonl:` and its like, and `from_rows`.
+`paths` finds the files of a path, and which of them are test files.
+`tables` reads the rows of a file: JSON, CSV, Parquet, Arrow.
+`columns` finds the columns of question and answer. `cells` reads the values of a column.
+`questions` compares, counts and splits rows.
+`files` makes the tasks: `jsonl:` and the other kinds of files, and `from_rows`.
 """

@@ -1,7 +1,7 @@
 """Cells: the values of a column, as the text, the messages or the answers of a prompt.
 
-Values are those of JSON, of tables and of numpy. None, an empty text and NaN are nothing; a value
-of another kind than required is a `ValueError`, whose text names its kind.
+Values are those of JSON, of tables and of numpy. None, an empty text and NaN count as missing. A
+value of another kind than required raises `ValueError`, whose text is the plural of its kind.
 """
 
 import json
@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from rlvr_jax.verifiers.maths.extract import boxes
 
-# Beyond it a number stays as it is written, 1e999999.
+# A number beyond it remains in its notation, such as 1e999999.
 _MOST_ZEROS = 1000
 _ROLES = {"human": "user", "gpt": "assistant", "bot": "assistant", "function": "tool"}
-# Fields of a message that a chat template may show next to its content.
+# Further fields of a message that a chat template may show.
 _FURTHER = ("tool_calls", "tool_call_id", "name", "reasoning_content", "reasoning", "thinking")
 _READ = (*_FURTHER, "function_call", "role", "content", "from", "value")
 _MARK = "####"
@@ -24,7 +24,7 @@ _TAGGED = re.compile(r"<answer>((?:(?!<answer>).)*?)</answer>", re.IGNORECASE | 
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON has it: numpy's and decimals become numbers of Python, bytes text."""
+    """The value as JSON: numbers of numpy and decimals become Python's, bytes become text."""
     if hasattr(value, "tolist"):  # scalars and arrays of numpy
         value = value.tolist()
     if isinstance(value, Decimal):
@@ -39,7 +39,7 @@ def plain(value: Any) -> Any:
 
 
 def text(value: Any) -> str | None:
-    """A text or a number as text; None for nothing."""
+    """A text or a number as text; None if it is missing."""
     value = value.tolist() if hasattr(value, "tolist") else value
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
@@ -56,9 +56,9 @@ def text(value: Any) -> str | None:
 
 
 def answers(value: Any) -> str | list[str] | None:
-    """An answer, or several of which each is correct; None for nothing.
+    """An answer, or several of which each is correct; None if it is missing.
 
-    Several are a list, or a text that is a list of texts in JSON.
+    Several answers are a list, or a text that is a list of texts in JSON.
     """
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, str) and value.lstrip().startswith('["'):
@@ -72,11 +72,11 @@ def answers(value: Any) -> str | list[str] | None:
 def final_part(answer: str, mark: str | None = None) -> tuple[str | None, str]:
     r"""The answer at the end of a solution, and how it was found.
 
-    Behind the last `####` if there is one, else in the last <answer>…</answer>, and there or in all
-    of it in the last \boxed{…}, else all of it.
+    The text after the last `####`, else in the last <answer>…</answer>, else the whole text. If
+    that has a \boxed{…}, the answer is in its last one.
 
     Args:
-      mark: text before it, at its last occurrence; None if it is not there.
+      mark: text before the answer, at its last occurrence. The answer is None if it is missing.
     """
     marked = _MARK if mark is None else mark
     _, found, end = answer.rpartition(marked)
@@ -93,11 +93,11 @@ def final_part(answer: str, mark: str | None = None) -> tuple[str | None, str]:
 
 
 class Chat(NamedTuple):
-    """Messages, parted at the last one of a user.
+    """Messages, split at the user's last one.
 
     Fields:
       before: the messages before it.
-      question: its text; None: there is none.
+      question: its text; None if there is no message of a user.
       behind: the messages after it.
       unread: names of fields of messages that are not read.
     """
@@ -111,8 +111,8 @@ class Chat(NamedTuple):
 def messages(value: Any) -> Chat:
     """The messages of a chat. A text is a user's message, unless it is a list of messages in JSON.
 
-    Messages are {"role": …, "content": …} or {"from": …, "value": …}; contents are texts, or parts
-    that are texts. Calls of tools, names and reasoning stay as chat templates read them.
+    Messages are {"role": …, "content": …} or {"from": …, "value": …}; contents are texts, or lists
+    of text parts. Tool calls, names and reasoning stay in the form that chat templates read.
     """
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, str) and value.lstrip().startswith("[{"):
@@ -133,8 +133,8 @@ def messages(value: Any) -> Chat:
 
 
 def steps(value: Any) -> tuple[str, ...]:
-    """The steps of a solution: a list of texts, or the lines of a text with their ends; white space
-    only is part of them."""
+    """The steps of a solution: a list of texts, or the lines of a text with their ends. White space
+    alone is part of a step."""
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, (list, tuple)):
         texts = (part if isinstance(part, str) else text(part) for part in value)
@@ -143,7 +143,7 @@ def steps(value: Any) -> tuple[str, ...]:
 
 
 def level(value: Any) -> int | float | None:
-    """How difficult a question is: a number, or the one in a text such as "Level 5"."""
+    """The difficulty of a question: a number, or the number in a text such as "Level 5"."""
     shown = text(value)
     if shown is None:
         return None
@@ -173,7 +173,7 @@ def _turn(turn: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tool_call(call: Any) -> dict[str, Any]:
-    """A call with its arguments as an object, which some data sets write as JSON in a text."""
+    """A call with its arguments as an object; some data sets write them as JSON in a text."""
     function = call.get("function", call) if isinstance(call, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise ValueError("messages with tool_calls without a name")
@@ -194,7 +194,7 @@ def _parsed(value: str, kind: type) -> Any:
 
 
 def _number(value: int | float | Decimal) -> str:
-    """Digits without an exponent, as many as were written."""
+    """Digits without an exponent, as many as in the original notation."""
     if isinstance(value, int):
         return str(value)
     number = value if isinstance(value, Decimal) else Decimal(repr(value))

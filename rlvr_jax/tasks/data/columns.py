@@ -1,6 +1,6 @@
-"""Columns: which of a table's columns is the question and which the answer.
+"""Columns: which of a table's columns are the question and the answer.
 
-Columns are named by the user, or known from published data sets:
+Columns are named by the user, or recognised from published data sets:
 
     verl, DAPO-Math     prompt (messages), reward_model.ground_truth, data_source (the kind)
     ours                prompt, answer; kind and gold if they are there
@@ -9,7 +9,7 @@ Columns are named by the user, or known from published data sets:
     Open-R1, MATH-500   problem, answer
     MATH                problem, solution (the last box)
 
-A dot goes into a structure; names differ from these in case only, if at all.
+A dot goes into a structure. Names may differ from these only in case.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from rlvr_jax.tasks.data import cells
 from rlvr_jax.tasks.options import pairs_of
 
 FIELDS = ("prompt", "answer", "kind", "gold", "solution", "hints", "level")
-"""The roles of columns: see `Prompt`; the level goes to its meta."""
+"""The roles of columns: see `Prompt`; "level" goes to its meta."""
 
 _LATE = ("kind", "gold")
 _PROMPTS = ("prompt", "problem", "question", "query", "messages", "conversations")
 _CONVERSATIONS = ("messages", "conversations")
 _ANSWERS = ("reward_model.ground_truth", "answer", "final_answer", "ground_truth", "solution")
-_MARKED = "GSM8K"  # many tables have its columns; its answers follow ####
+_MARKED = "GSM8K"  # many tables have its columns; its answers are after ####
 _KNOWN = {
     ("prompt", "reward_model.ground_truth"): "verl",
     ("prompt", "solution"): "TRL",
@@ -46,7 +46,7 @@ def named_columns(columns: Mapping[str, str] | Iterable[str] | str | None) -> di
     """The user's names of columns: {"prompt": "question"}, or prompt=question as text.
 
     Raises:
-      ValueError: a name on the left that is not in `FIELDS`, or a part without =.
+      ValueError: a name on the left is not in `FIELDS`, or a part has no =.
     """
     if columns is None:
         return {}
@@ -66,11 +66,11 @@ class Columns:
     """How the rows of one table are read.
 
     Fields:
-      of: the column of each field that there is.
-      schema: of a known data set; "" for other names.
-      unread: columns that nothing is read from.
-      answer_after: the answer follows the last of this; None: where `cells.final_part` finds it.
-      needs_answer: a row without one is left out; else other columns go to the meta of the prompts.
+      of: the column of each field that the table has.
+      schema: name of a known data set with these columns; "" for other names.
+      unread: columns that are not read.
+      answer_after: mark before the answer; None: where `cells.final_part` finds the answer.
+      needs_answer: leave out rows without an answer; else other columns go to the prompts' meta.
       found: counts of how rows were read, for people.
     """
 
@@ -85,7 +85,7 @@ class Columns:
         """The prompt of a row.
 
         Raises:
-          ValueError: the row cannot be used; its message is the end of "N rows …".
+          ValueError: the row cannot be used; the message is the end of "N rows …".
         """
         chat = self._cell(row, "prompt", cells.messages)
         if chat.question is None:
@@ -110,8 +110,8 @@ class Columns:
         )
 
     def note(self) -> str:
-        """How the rows were read: the schema, the columns, and the counts; "" where our own columns
-        are all."""
+        """How the rows were read: schema, columns and counts; "" if the table has exactly our own
+        columns."""
         renamed = any(name != column for name, column in self.of.items())
         if not (self.schema or self.unread or self.found or renamed):
             return ""
@@ -123,13 +123,13 @@ class Columns:
         return f"columns are read{whose}: {named}{counts}{unread}"
 
     def add(self, other: Columns) -> None:
-        """Takes the counts of another table that is read alike."""
+        """Adds the counts of another table that is read in the same way."""
         self.found += other.found
         self.unread = tuple(dict.fromkeys((*self.unread, *other.unread)))
 
     def _turns(self, chat: cells.Chat) -> list[dict[str, Any]]:
-        """The messages of a prompt; of those after the user's last one, a prompt has all, and a
-        conversation none, as it ends with the answer."""
+        """The messages of a prompt. Those after the user's last message are part of a prompt, but
+        not of a conversation, which ends with the answer."""
         if chat.unread:
             self.found[f"have messages with {', '.join(chat.unread)}, which is not shown"] += 1
         if not chat.behind:
@@ -160,7 +160,7 @@ class Columns:
         return parts[0] if len(parts) == 1 else parts
 
     def _cell(self, row: Mapping[str, Any], name: str, read: Callable[[Any], Any]) -> Any:
-        # A column for these may come in a later row than those that were looked at.
+        # A column for these may first occur in a row after those that were inspected.
         late = name if name in _LATE and name not in self.of.values() else None
         column = self.of.get(name, late)
         try:
@@ -181,12 +181,12 @@ def recognised(
     """The columns of a table, from some of its rows.
 
     Args:
-      rows: the first ones.
+      rows: the first rows.
       given: columns that the user names.
-      where: names the table, for errors.
-      needs_answer: without it, a table without answers is read, and all other columns are stored.
+      where: name of the table, for errors.
+      needs_answer: False: read a table without answers, and store all other columns.
     Raises:
-      ValueError: a column that no row has, or none that can be the prompt or the answer.
+      ValueError: no row has a named column, or no column can be the prompt or the answer.
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
     of = {}
@@ -205,8 +205,8 @@ def recognised(
         found = next((c for column in free if (c := _present(rows, names, column))), None)
         if name not in of and found is None and (name == "prompt" or needs_answer):
             raise ValueError(
-                f"{where}: the table must have a column for the {name} ({', '.join(known)}; another"
-                f" is named by columns, as in --columns prompt=question,answer=solution), got"
+                f"{where}: the table must have a column for the {name} ({', '.join(known)}, or a"
+                f" column named with --columns prompt=question,answer=solution), got"
                 f" {', '.join(names) or 'none'}"
             )
         if found is not None:
@@ -231,7 +231,7 @@ def recognised(
 
 
 def _present(rows: Sequence[Mapping[str, Any]], names: Sequence[str], column: str) -> str | None:
-    """The column as the table writes it, None if it has none of this name."""
+    """The column in the table's spelling; None if the table does not have it."""
     if column in names:
         return column
     for name in names:
@@ -243,7 +243,7 @@ def _present(rows: Sequence[Mapping[str, Any]], names: Sequence[str], column: st
 
 
 def _look_up(row: Mapping[str, Any], column: str, missing: Any = None) -> Any:
-    """The value of a column; a dot goes into a structure, also into one that is written as JSON."""
+    """The value of a column; a dot goes into a structure, even into one that is written as JSON."""
     if column in row:
         return row[column]
     value: Any = row

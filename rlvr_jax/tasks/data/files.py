@@ -1,4 +1,4 @@
-"""Files: tasks from tables of questions, on the disk or in Python.
+"""Files: tasks from tables of questions, in files or in Python.
 
     load("jsonl:questions.jsonl")
     load("csv:part_*.csv.gz", columns={"prompt": "question", "answer": "result"})
@@ -10,10 +10,9 @@
     {"prompt": "Solve x^2 = 4.", "answer": "{-2, 2}", "kind": "algebra", "gold": "\\\\boxed{2, -2}"}
 
 `paths` finds the files of a path, `columns` the columns, and `mathematics` drops questions that
-cannot be graded. An answer is a text, a number, or a list of which each is correct.
-`kind` splits the curves. `gold` is a response that must earn full reward; without one it is made of
-the answer. Rows that cannot be used and questions that repeat others are left out, and warnings
-count them.
+cannot be graded. An answer is a text, a number, or a list of alternatives. Metrics are also
+reported by `kind`. `gold` is a response that must have full reward; without one it is made from
+the answer. Rows that cannot be used and repeated questions are left out; warnings count them.
 """
 
 import functools
@@ -42,7 +41,7 @@ from rlvr_jax.verifiers.maths.verifier import MathVerifier
 
 __all__ = ["arrow", "csv", "from_rows", "json", "jsonl", "parquet"]
 
-_LOOKED_AT = 100  # rows from which columns are recognised
+_LOOKED_AT = 100  # number of rows from which columns are recognised
 _SHARE = 0.1
 _BUDGET = 1024
 
@@ -63,19 +62,20 @@ def from_files(
     """The questions of files as a task that the mathematics verifier grades.
 
     Args:
-      kind: of the files: "jsonl", "json", "csv" (also tabs and semicolons), "parquet" or "arrow".
-      path: questions to learn from, and to evaluate if neither `test_path` nor the files' names
-        tell which those are.
-      test_path: further files, of questions to evaluate only; those that are in `path` as well are
-        left out of the train split, and a warning counts them.
-      columns: names of columns where they are not those of a known schema, {"prompt": "question",
-        "answer": "result"}; also kind, gold, solution (the steps of a worked one), hints and level.
-      held_out: without questions to evaluate. A question stays in its split when rows are added or
+      kind: kind of the files: "jsonl", "json", "csv" (also tabs and semicolons), "parquet",
+        "arrow".
+      path: training questions. It also has the test questions if neither `test_path` nor the files'
+        names separate them.
+      test_path: files of test questions. Those that are also in `path` are left out of the train
+        split, and a warning counts them.
+      columns: names of columns that are not those of a known schema: {"prompt": "question",
+        "answer": "result"}; also kind, gold, solution (its steps), hints and level.
+      held_out: used without test questions. A question stays in its split when rows are added or
         moved, or the instruction changes.
       **grading: options of `MathVerifier`.
     Raises:
-      ValueError: a fraction outside (0, 1); files that are missing, cannot be read or have no rows;
-        columns that are missing; contradictions; an incorrect gold; a split without questions.
+      ValueError: a fraction is outside (0, 1); files are missing, unreadable or empty; columns are
+        missing; questions contradict themselves; a gold is incorrect; a split is empty.
     """
     name, named = f"{kind}:{path}", named_columns(columns)
     reading = _Reading(kind, named, answer_after)
@@ -127,21 +127,21 @@ def from_rows(
     drop_contradictions: DropContradictions = False,
     **grading: Any,
 ) -> Task:
-    """The questions of dictionaries as a task: a data set of `datasets`, a list, a generator.
+    """The questions in dictionaries as a task: a data set of `datasets`, a list, a generator.
 
     Args:
-      rows: a dictionary for each question; or of such tables by split ("train", and "test" or
-        "validation"), as `datasets` loads them.
-      test_rows: questions to evaluate only; None: those of the split, or a fraction of `rows`.
-      name: of the task.
-      verify: grades in the place of the mathematics verifier, see `rewards`. An answer may then be
-        anything or missing, and `Prompt.meta` has all columns but the prompt. The rewards of
-        several functions (`from_trl`) are the task's.
-      instruction: added to each question; None: to put the answer in a box, nothing with `verify`.
+      rows: one dictionary per question. Or tables by split ("train", and "test" or "validation"),
+        as `datasets` loads them.
+      test_rows: test questions; None: those of the split, or a fraction of `rows`.
+      name: name of the task.
+      verify: replaces the mathematics verifier, see `rewards`. An answer may then be any value or
+        missing, and `Prompt.meta` has all columns except the prompt. If `from_trl` wraps several
+        functions, their rewards are the task's.
+      instruction: added to each question; None: a request for a box, or nothing with `verify`.
       columns, held_out, **grading: as for files.
     Raises:
-      ValueError: as for files; rows that are not dictionaries; options of the mathematics verifier
-        with another one.
+      ValueError: as for files; rows are not dictionaries; options of the mathematics verifier with
+        another `verify`.
     """
     unknown = sorted(set(grading) - set(known_options(from_rows)))
     if unknown:
@@ -152,8 +152,8 @@ def from_rows(
     if verify is not None and (grading or answer_after is not None):
         given = sorted([*grading, *["answer_after"] * (answer_after is not None)])
         raise ValueError(
-            f"from_rows: {', '.join(given)} must be left out with a verify of your own, which reads"
-            " answers itself"
+            f"from_rows: {', '.join(given)} must be left out with a custom verify, which reads the"
+            f" answers itself, got {', '.join(given)}"
         )
     if isinstance(rows, Mapping):
         splits = cast(Mapping[str, Iterable[Mapping[str, Any]]], rows)
@@ -200,7 +200,7 @@ def _equal(pairs: Sequence[tuple[Any, Any]]) -> list[bool]:
 
 @dataclass
 class _Reading:
-    """Reads tables; `notes` says how, once for all files that are read alike."""
+    """Reads tables; `notes` reports how, once for all files that are read in the same way."""
 
     kind: str
     columns: Mapping[str, str]
@@ -275,7 +275,7 @@ def _check_row(name: str, place: str, row: Any) -> None:
     if not isinstance(row, Mapping):
         hint = ""
         if isinstance(row, str):
-            hint = "; of a DataFrame give frame.to_dict('records')"
+            hint = ". For a DataFrame use frame.to_dict('records')"
         raise ValueError(
             f"{name}: {place}: rows must be dictionaries, got {type(row).__name__}{hint}"
         )

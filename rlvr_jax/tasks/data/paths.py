@@ -1,12 +1,12 @@
-"""Paths: which files a task's name means, and which of them are to evaluate.
+"""Paths: the files that a task's name means, and which of them are test files.
 
     questions.jsonl        a file; ~ is the home folder
     part_*.jsonl.gz        all files of a pattern, ** goes through folders
     a.jsonl,b.jsonl        several
     folder                 all files of the kind in it and below
 
-In a folder or a pattern the names tell the splits, as on the Hugging Face hub: where there are
-files of `train` and of `test` (or `validation`), `test` is to evaluate.
+In a folder or a pattern the names define the splits, as on the Hugging Face hub: if there are files
+of `train` and of `test` (or `validation`), `test` is the test split.
 """
 
 import difflib
@@ -36,9 +36,9 @@ class Files:
     """The files of a path.
 
     Fields:
-      train: all files, or those to learn from where the names tell splits.
-      test: files to evaluate, empty where the names do not tell.
-      notes: other files, which are not read.
+      train: all files, or only the train files if the names define splits.
+      test: the test files; empty if the names do not define splits.
+      notes: sentences about files that are not read.
     """
 
     train: tuple[Path, ...]
@@ -51,16 +51,16 @@ def find_files(kind: str, path: str) -> Files:
 
     Args:
       kind: one of `ENDINGS`.
-      path: as above.
+      path: a path in one of the forms above.
     Raises:
-      ValueError: no such file, or none of the kind in a folder.
+      ValueError: there is no such file, or a folder has no file of the kind.
     """
     files, folder = _expanded(kind, path)
     return Files(files) if folder is None else _by_split(files, folder)
 
 
 def _expanded(kind: str, path: str) -> tuple[tuple[Path, ...], Path | None]:
-    """All files that a path means, and the folder in which their names tell splits."""
+    """All files that a path means, and the folder in which their names define splits."""
     own = Path(path).expanduser()
     if own.is_dir():
         return _inside(kind, path, own), own
@@ -88,8 +88,8 @@ def listed(files: Sequence[Path], folder: Path | None = None, most: int = 3) -> 
     """Names of files for a sentence.
 
     Args:
-      folder: they are named as they lie in it.
-      most: that are named; the others are counted.
+      folder: names are relative to it.
+      most: largest number of names; the other files are counted.
     """
     inside = [file if folder is None else file.relative_to(folder) for file in files[:most]]
     names = ", ".join(file.name if folder is None else str(file) for file in inside)
@@ -153,5 +153,5 @@ def _missing(kind: str, path: str, own: Path) -> str:
     close = difflib.get_close_matches(own.name, names, n=1)
     hint = f"; closest: {own.parent / close[0]}" if close else ""
     if re.match(r"\w+://", path):
-        hint = "; it must lie on this machine"
+        hint = "; it must be on this machine"
     return f"{kind}: path must be a readable file or folder, got {path!r}, which is not there{hint}"

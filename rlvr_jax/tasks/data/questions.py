@@ -1,9 +1,9 @@
 """Questions: prompts with their places, compared, counted and split; each omission is reported.
 
-Two questions are the same if they have the same lines after the same messages. Blanks at the ends
-of lines and empty lines at the end do not count, nor do blanks before a question of one line. Space
-elsewhere has a meaning in programs and grids. A question with two answers that are not the same
-contradicts itself.
+Two questions are equal if they have the same lines after the same messages. Blanks at line ends,
+empty lines at the end, and blanks before a question of one line do not count. Space elsewhere has
+a meaning in programs and grids. A question with two answers that are not equal contradicts itself.
+
 """
 
 import hashlib
@@ -17,24 +17,24 @@ from typing import Any
 from rlvr_jax.tasks.base import Prompt
 
 Placed = tuple[str, Prompt]
-"""Where a prompt comes from, for people, and the prompt."""
+"""The place of a prompt, for people, and the prompt."""
 
 Same = Callable[[Sequence[tuple[Any, Any]]], Sequence[bool]]
-"""Tells of pairs of answers whether they are the same."""
+"""(pairs of answers) -> whether the answers of each pair are equal."""
 
 _LEVEL = 3
 """Approximate number of frames between a warning and its cause."""
 
 _NEIGHBOURS = 1e-9
-"""How far apart the places of two questions are whose words are the same."""
+"""Largest distance between the places of two questions with the same words."""
 
 _NAMED = 5
-"""Places and answers that a sentence names."""
+"""Number of places and answers that a sentence names."""
 
 
 @dataclass
 class _Count:
-    """How many rows, and the place of the first."""
+    """The number of rows, and the place of the first one."""
 
     number: int = 0
     first: str = ""
@@ -44,10 +44,10 @@ class _Count:
 
 
 class Collected:
-    """The questions of one split, as they are read: a row that repeats another is only counted.
+    """The questions of one split as they are read; a repeated row is only counted.
 
     Args:
-      name: of the task, for warnings.
+      name: name of the task, for warnings.
     """
 
     def __init__(self, name: str):
@@ -55,12 +55,12 @@ class Collected:
         self.rows: list[Placed] = []
         self.count: int = 0
         self._answers: dict[tuple, list[Any]] = {}
-        # Only numbers and first places: a data set may repeat each question a hundred times.
+        # Only counts and first places: a data set may repeat each question a hundred times.
         self._again = _Count()
         self._left_out: dict[str, _Count] = {}
 
     def add(self, place: str, prompt: Prompt) -> None:
-        """Takes a prompt, unless it is there with the same answer, letter for letter."""
+        """Adds a prompt, unless it is there with exactly the same answer."""
         self.count += 1
         known = self._answers.setdefault(_key(prompt), [])
         if known_answer(prompt) in known:
@@ -94,10 +94,10 @@ def consistent(
     """Each question once, at its first occurrence.
 
     Args:
-      same: of two answers to one question.
-      drop_contradictions: leave out questions with answers that are not the same, with a warning.
+      same: decides whether two answers to a question are equal.
+      drop_contradictions: leave out questions with unequal answers, with a warning.
     Raises:
-      ValueError: there are such questions, and they are not to be left out; counts and names them.
+      ValueError: there are such questions and they are not left out; counts and names them.
     """
     groups: dict[tuple, list[Placed]] = {}
     for row in rows:
@@ -123,7 +123,7 @@ def consistent(
         problem = f"{len(against)} questions have two answers: {'; '.join(named)}{more}"
         if not drop_contradictions:
             raise ValueError(
-                f"{name}: a question must have one answer, but {problem};"
+                f"{name}: a question must have one answer, but {problem}."
                 " drop_contradictions=true leaves these questions out"
             )
         warnings.warn(f"{name}: {problem}; they were left out", stacklevel=_LEVEL)
@@ -133,21 +133,21 @@ def consistent(
 def split_off(
     name: str, rows: Sequence[Placed], fraction: float
 ) -> tuple[list[Placed], list[Placed]]:
-    """Train and test: a question is held out by a hash of its words.
+    """The train and the test questions: a hash of its words decides for each question.
 
-    It stays in its split when rows are added or moved. Where chance would leave a split empty,
-    as in a file of two questions, the split gets one question.
+    A question stays in its split when rows are added or moved. If a split would be empty, as may
+    be in a file of two questions, it gets one question.
 
     Raises:
-      ValueError: fewer than two questions, or a fraction outside (0, 1).
+      ValueError: there are fewer than two questions, or the fraction is outside (0, 1).
     """
     if not 0 < fraction < 1:
         raise ValueError(f"{name}: held_out must be in (0, 1), got {fraction}")
     place = {text: _place(text) for text in (_lines(prompt.text) for _, prompt in rows)}
     if len(place) < 2:
         raise ValueError(
-            f"{name}: there must be two questions at least, one to learn from and one to evaluate,"
-            f" got {len(place)}; those to evaluate can come from elsewhere (test_path=…)"
+            f"{name}: there must be at least two questions, one for training and one for the test"
+            f" split, got {len(place)}. Test questions can come from other files (test_path=…)"
         )
     bound = min(max(fraction, math.nextafter(min(place.values()), 1)), max(place.values()))
     parts: tuple[list[Placed], list[Placed]] = ([], [])
@@ -163,7 +163,7 @@ def without(rows: Sequence[Placed], others: Iterable[Placed]) -> list[Placed]:
 
 
 def known_answer(prompt: Prompt) -> Any:
-    """The answer; of a prompt without one, that of its meta."""
+    """The answer; for a prompt without one, the answer in its meta."""
     return dict(prompt.meta) if prompt.answer is None else prompt.answer
 
 
@@ -182,8 +182,8 @@ def _key(prompt: Prompt) -> tuple:
 
 
 def _place(text: str) -> float:
-    """A number in [0, 1) that depends on the words, and hardly on the space between them: questions
-    that differ only in space are neighbours, and no version moves a question."""
+    """A number in [0, 1) that depends on the words, and hardly on the space between them. Questions
+    that differ only in space are neighbours, and none changes its split with another version."""
     return _hash(" ".join(text.split())) * (1 - _NEIGHBOURS) + _hash(text) * _NEIGHBOURS
 
 

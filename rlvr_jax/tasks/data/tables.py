@@ -1,7 +1,7 @@
-"""Tables: the rows of a file as dictionaries, each with its place; one reader a kind of file.
+"""Tables: the rows of a file as dictionaries with their places; one reader per kind of file.
 
-Text files are UTF-8 (with or without a byte order mark) or, with one, UTF-16; files that are
-compressed by gzip are read under any name. Rows are read one after the other.
+Text files are UTF-8, with or without a byte order mark, or UTF-16 with one. Files compressed by
+gzip are read under any name. Rows are read one after the other.
 """
 
 import contextlib
@@ -29,10 +29,10 @@ def rows_of(kind: str, path: Path, columns: Sequence[str] | None = None) -> Iter
 
     Args:
       kind: one of `READERS`, or "parquet".
-      columns: the required ones, for kinds of files that can be read in part; None: all.
+      columns: required columns, for kinds of files that can be read in part; None: all columns.
     Raises:
-      ValueError: a file that cannot be read as this kind; names the file, and the line where there
-        are lines.
+      ValueError: the file cannot be read as this kind; names the file, and the line if there are
+        lines.
     """
     try:
         with path.open("rb") as file:
@@ -59,17 +59,17 @@ def _object(kind: str, place: str, line: str) -> Row:
     try:
         row = _loads(line)
     except (ValueError, RecursionError) as error:
-        whole = "; a file that is one array is read by json:" if line.lstrip()[:1] == "[" else ""
+        whole = ". Read a file that is one array with json:" if line.lstrip()[:1] == "[" else ""
         raise ValueError(f"{kind}: {place}: must be a JSON object, got {error}{whole}") from None
     if not isinstance(row, dict):
-        whole = "; a file that is one array is read by json:" if isinstance(row, list) else ""
+        whole = ". Read a file that is one array with json:" if isinstance(row, list) else ""
         raise ValueError(f"{kind}: {place}: must be a JSON object, got {type(row).__name__}{whole}")
     return place, row
 
 
 def _json(path: Path) -> Iterator[Row]:
-    """An array of objects, an object with one such array, or with a list for each column; and, as
-    many files are named so, one object a line."""
+    """An array of objects, an object with one such array, an object with a list per column, or one
+    object per line, as many files with this ending have."""
     with _text(path, "json") as file:
         text = file.read()
     try:
@@ -100,7 +100,7 @@ def _json(path: Path) -> Iterator[Row]:
 
 
 def _csv(path: Path) -> Iterator[Row]:
-    """The first line names the columns, and shows whether commas, semicolons or tabs part them."""
+    """The first line names the columns; commas, semicolons or tabs separate them."""
     limit = csv.field_size_limit(_LARGEST_FIELD)
     try:
         with _text(path, "csv", newline="") as file:
@@ -111,7 +111,7 @@ def _csv(path: Path) -> Iterator[Row]:
             again = [name for name in names if names.count(name) > 1]
             if again:
                 raise ValueError(
-                    f"csv: {path}: columns must have names of their own, got {again[0]!r} twice"
+                    f"csv: {path}: columns must have different names, got {again[0]!r} twice"
                 )
             for cells in rows:
                 place = f"{path}, line {rows.line_num}"
@@ -144,7 +144,7 @@ def _parquet_by_arrow(path: Path, columns: Sequence[str] | None) -> Iterator[dic
     try:
         with ParquetFile(path) as file:
             names = file.schema_arrow.names
-            # A dot in a name would be read as a way into a structure.
+            # A dot in a name would be read as a path into a structure.
             if columns is not None and not any("." in name for name in names):
                 columns = [name for name in names if name in columns]
             else:

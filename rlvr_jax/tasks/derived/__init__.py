@@ -1,1 +1,1 @@
-"""Prompts made of other prompts: with hints, critiques, verdicts, in dialogues, from traces."""
+"""Prompts made from other prompts: with hints, critiques, verdicts, dialogues, traces."""

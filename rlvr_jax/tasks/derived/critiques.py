@@ -1,4 +1,4 @@
-"""Critiques of candidate solutions: conclusions, selection, and prompts made of them.
+"""Critiques of candidate solutions: conclusions, selection, and prompts with them.
 
 prompt     the problem, a candidate solution, and the request to criticise it
 solution   the critique, which ends with "Conclusion: right [END]" or "Conclusion: wrong [END]"
@@ -20,14 +20,14 @@ CANDIDATE = "\n\nA solution:\n"
 
 
 def conclusion(text: str) -> bool | None:
-    """The conclusion of a critique, "right" or "wrong" in its last words; None for another end,
-    truncated or malformed."""
+    """The conclusion of a critique, "right" or "wrong" in its last words. None if it has another
+    end, is truncated or malformed."""
     found = END.search(text)
     return None if found is None else found[1].lower() == "right"
 
 
 def keep_critiques(texts: Sequence[str], outcomes: Sequence[float]) -> list[bool]:
-    """Critiques whose conclusion agrees with the verifier: "right" if the outcome is 1."""
+    """Which critiques have the verifier's conclusion: "right" if the outcome is 1."""
     return [
         conclusion(text) is not None and conclusion(text) == (outcome == 1)
         for text, outcome in zip(texts, outcomes, strict=True)
@@ -42,13 +42,13 @@ def critique_prompts(
     candidate: str = CANDIDATE,
     request: str = REQUEST,
 ) -> list[Prompt]:
-    """Prompts that ask for a critique of each candidate, with the critiques as their solutions.
+    """Prompts for a critique of each candidate, with the critiques as their solutions.
 
-    Those whose critique does not agree with the verifier are left out.
+    A prompt is left out if its critique disagrees with the verifier.
 
     Args:
-      problem: that the candidates answer.
-      outcomes, critiques: of the candidates.
+      problem: the problem that the candidates answer.
+      outcomes, critiques: outcome and critique of each candidate.
       candidate, request: texts before and after a candidate.
     """
     agrees = keep_critiques(critiques, outcomes)

@@ -13,10 +13,10 @@ class Dialogue:
     """One imagined dialogue.
 
     Fields:
-      persona: its number.
+      persona: number of the persona.
       turns: ("agent" or "human", text) in order.
-      outcome: of a verifier that looks at the end, in [0, 1], from the persona's recorded facts and
-        not from the writer's description of it.
+      outcome: in [0, 1], by a verifier that inspects the end. It uses the persona's recorded facts
+        and not the writer's description.
     """
 
     persona: int
@@ -31,11 +31,11 @@ Generator = Callable[[str, int, int], Sequence[tuple[Sequence[tuple[str, str]], 
 def imagine(
     generator: Generator, description: str, personas: int, dialogues: int
 ) -> list[Dialogue]:
-    """Dialogues of so many personas, so many of each.
+    """Dialogues of `personas` personas, `dialogues` of each.
 
     Args:
-      generator: any callable; a model or a script.
-      description: of the task: who talks, the agent's aim.
+      generator: a model or a script, any callable.
+      description: the task: who talks, the agent's aim.
     Raises:
       ValueError: a turn of a third speaker, or an outcome outside [0, 1].
     """

@@ -1,4 +1,4 @@
-"""Hints as texts: whether one gives an answer away, and prompts made longer by one."""
+"""Hints as texts: whether one reveals the answer, and prompts with a hint."""
 
 import re
 
@@ -7,13 +7,13 @@ from rlvr_jax.tasks.base import Prompt
 __all__ = ["answer_texts", "augment", "gives_away", "hint_ok", "leaks"]
 
 LEAST_HINT = 10
-"""Characters; a shorter beginning of a solution is not a hint."""
+"""Smallest number of characters of a hint, which is the beginning of a solution."""
 
 THOUGHT = "</think>"
 
 
 def hint_ok(hint: str, answer: str) -> bool:
-    """Whether a hint does not say the answer: not as a whole word, case and white space aside.
+    """Whether a hint does not have the answer as a whole word, ignoring case and white space.
 
     A whole word has no letter or digit directly before or after it.
     """
@@ -22,8 +22,8 @@ def hint_ok(hint: str, answer: str) -> bool:
 
 
 def answer_texts(prompt: Prompt) -> list[str]:
-    """The texts that state the answer of a prompt, the shortest form first: the answer, where
-    that is a text, a number, or several texts of which each is correct; and the gold response."""
+    """The texts that state the answer of a prompt, the shortest form first: the answer or answers
+    if they are texts or numbers, and the gold response."""
     answer = prompt.answer
     several = list(answer) if isinstance(answer, list | tuple) else [answer]
     if isinstance(answer, list | tuple) and not all(isinstance(one, str) for one in several):
@@ -43,7 +43,7 @@ def gives_away(text: str, prompt: Prompt) -> bool:
 
 
 def leaks(guidance: str, solution: str, words: int = 8) -> bool:
-    """Whether so many consecutive words of a solution are in a text, case and white space aside.
+    """Whether a text has `words` consecutive words of a solution, ignoring case and white space.
 
     A solution of fewer words leaks as a whole.
     """
@@ -57,11 +57,11 @@ def leaks(guidance: str, solution: str, words: int = 8) -> bool:
 
 
 def augment(problem: str, generation: str, answer: str, fraction: float) -> str | None:
-    """The problem with the first part of a solution as its hint; None for one that is of no use.
+    """The problem with the first part of a solution as its hint; None if it is unsuitable.
 
-    The solution is the text after the last `</think>`, all of the generation if there is none;
-    of use is one in which the answer occurs, but not in the hint (`hint_ok`). The hint is its first
-    int(fraction · length) characters, no hint if these are fewer than 10.
+    The solution is the text after the last `</think>`, or the whole generation without one. It is
+    suitable if the answer occurs in it, but not in the hint (`hint_ok`). The hint is the first
+    int(fraction · length) characters; there is no hint if these are fewer than 10.
 
     Args:
       fraction: in [0, 1].

@@ -1,8 +1,8 @@
 """Other forms of one question with the same answer: choices, a gap to fill, the question itself.
 
-`Prompt.meta["variants"]` holds them by name. One with "options" is a choice: its first option is
-the correct one; they are shown in another order each time, and the answer is the letter. Any
-other has a "text", and an "answer" where that is not the prompt's.
+`Prompt.meta["variants"]` holds them by name. A variant with "options" is a choice. Its first option
+is the correct one. Options are shown in a random order, and the answer is the letter. Any other
+variant has a "text", and an "answer" if that is not the prompt's.
 """
 
 import re
@@ -23,12 +23,12 @@ MOST_BEHIND = 10
 def shuffled_choice(
     text: str, options: Sequence[str], random: np.random.Generator
 ) -> tuple[str, str]:
-    """The question with its options in a random order, and the letter of the first given one.
+    """The question with its options in a random order, and the letter of the correct option.
 
     Args:
       options: the correct one first, 2 to 10.
     Raises:
-      ValueError: fewer or more options, or two that are equal.
+      ValueError: there are fewer or more options, or two are equal.
     """
     if not 2 <= len(options) <= len(LETTERS) or len({*options}) < len(options):
         raise ValueError(
@@ -41,12 +41,12 @@ def shuffled_choice(
 
 
 def reformulated(prompt: Prompt, name: str, random: np.random.Generator) -> Prompt:
-    """The prompt in the form of that name; it has no worked solution and no hints.
+    """The prompt in the form of that name, without worked solution and hints.
 
     Args:
-      random: of the order of options.
+      random: generator for the order of options.
     Raises:
-      ValueError: a prompt without that variant.
+      ValueError: the prompt does not have that variant.
     """
     variants = prompt.meta.get("variants", {})
     if name not in variants:

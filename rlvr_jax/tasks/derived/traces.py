@@ -2,10 +2,10 @@
 
     traces:teacher.jsonl
 
-Each row of the file names the task that it belongs to (`task`), a prompt of it (`prompt`, `answer`,
-`kind`), and correct answers: `solution`, as steps, and `solutions`, all of them. `python -m
-experiments.traces` writes such files. Prompts without a trace are left out; the held-out
-prompts and the verifier are the task's.
+Each row of the file has the name of the task (`task`), a prompt of it (`prompt`, `answer`, `kind`),
+and correct answers: `solution`, as steps, and `solutions`, all of them. `python -m
+experiments.traces` writes such files. Prompts without a trace are left out. The held-out prompts
+and the verifier are those of the task.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,8 +32,8 @@ def trace_row(name: str, task: Task, prompt: Prompt, texts: Sequence[str]) -> di
     """The row of a prompt with correct answers.
 
     Args:
-      name: of the task, as it is loaded.
-      texts: at least one, the one to be shown first.
+      name: name of the task for `load`.
+      texts: at least one; the first one is shown first.
     """
     solutions = [steps_of(task, prompt, text) for text in texts]
     fields = {"task": name, "prompt": prompt.text, "answer": prompt.answer, "kind": prompt.kind}
@@ -44,12 +44,12 @@ def traces(path: str, response_tokens: int = 0) -> Task:
     """The task.
 
     Args:
-      path: of the file.
-      response_tokens: budget of a response; 0: that of the task whose traces they are.
+      path: path of the file.
+      response_tokens: budget of a response; 0: that of the task of the traces.
     Raises:
-      ValueError: no such file, no rows, rows of several tasks, a prompt that the task does not
-        have, a field of another kind, or a solution, of all there are, that its verifier does not
-        grade as correct.
+      ValueError: there is no such file, or it has no rows or rows of several tasks; the task does
+        not have a prompt; a field is of another kind; the task's verifier does not grade one of
+        the solutions as correct.
     """
     file = Path(path)
     rows = read_lines(file)
@@ -97,7 +97,7 @@ def traces(path: str, response_tokens: int = 0) -> Task:
 
 
 def _solutions(row: Mapping[str, Any], place: int, path: Path) -> list[list[str]]:
-    """All solutions of a row, each as its steps; the one to be shown first."""
+    """All solutions of a row, each as its steps; the first one is shown first."""
     steps = wanted_list(row, "solution", place, path, str)
     others = wanted_list({"solutions": [], **row}, "solutions", place, path, list)
     others = [wanted_list({"solutions": each}, "solutions", place, path, str) for each in others]

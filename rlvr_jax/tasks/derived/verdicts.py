@@ -1,6 +1,6 @@
 r"""Verdicts on solutions as additional prompts of a task: is this solution correct?
 
-The answer is the label, true or false, and a response gives it in its last \conclusion{…}
+The answer is the label, true or false. A response has it in its last \conclusion{…}
 (`rlvr_jax.verifiers.texts.critique_rl`).
 """
 
@@ -44,14 +44,14 @@ def with_verdicts(
 ) -> Task:
     """The task with prompts that request a verdict on a solution, of kind "verdict".
 
-    The test prompts stay. Labels should be balanced, or a constant verdict pays.
+    The test prompts do not change. Labels should be balanced, or a constant verdict has a reward.
 
     Args:
-      labelled: solutions, one prompt each; those to one problem are different prompts.
-      fraction: fraction of a batch, in (0, 1); the task's kinds divide the rest as before.
-      request: shows {problem} and {solution}.
+      labelled: solutions, one prompt each; several solutions of one problem are several prompts.
+      share: fraction of a batch, in (0, 1); the task's kinds divide the rest as before.
+      ask: template of the prompt, with {problem} and {solution}.
     Raises:
-      ValueError: a fraction out of range, no solutions, or labels that are all equal.
+      ValueError: the fraction is out of range, there are no solutions, or all labels are equal.
     """
     if not 0 < fraction < 1:
         raise ValueError(f"with_verdicts: fraction must be in (0, 1), got {fraction}")

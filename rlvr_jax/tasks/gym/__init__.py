@@ -1,1 +1,1 @@
-"""Tasks of the package reasoning-gym, with scorers that can be trusted."""
+"""Tasks of the package reasoning-gym, with reliable scorers."""

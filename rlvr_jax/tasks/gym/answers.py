@@ -1,7 +1,7 @@
-"""Equal answers to questions of reasoning-gym whose own scorers pay incorrect ones or run text.
+"""Equal answers to reasoning-gym questions whose scorers reward incorrect answers or run text.
 
-Each function decides whether an answer is the gold in another spelling. Both are text without white
-space around it, and nothing but the answer is allowed: it could be a second answer.
+Each function decides whether an answer is the gold in another spelling. Both are texts without
+white space around them. The text must be nothing but the answer: more could be a second answer.
 """
 
 import json
@@ -13,9 +13,9 @@ from typing import Any
 
 
 def is_padded(answer: str, gold: str) -> bool:
-    """Whether an answer has all words and numbers of the gold, side by side, and more of them.
+    """Whether an answer has all words and numbers of the gold, in a row, and further ones.
 
-    More is a second answer, or talk. The zeros of 7.0 are neither.
+    Further words are a second answer or talk. The zeros of 7.0 do not count.
     """
     found, wanted = (re.findall(r"\w+", text.casefold()) for text in (answer, gold))
     if not wanted or len(found) <= len(wanted):
@@ -36,7 +36,7 @@ _FRACTION = re.compile(
 
 
 def _whole(text: str) -> tuple[bool, str] | None:
-    """Sign and digits; not as an int, which Python refuses to make of very many digits."""
+    """Sign and digits; not an int, as Python refuses to read very many digits."""
     match = _WHOLE.fullmatch(text)
     if match is None:
         return None
@@ -59,7 +59,7 @@ def _numbers(text: str) -> list[float] | None:
 
 
 def _decimal(text: str) -> Fraction | None:
-    """The number, of which commas may part groups of three digits."""
+    """The number; commas may separate groups of three digits."""
     if not _DECIMAL.fullmatch(text):
         return None
     return Fraction(text.replace(",", ""))
@@ -102,7 +102,7 @@ def _alike(read: Callable[[str], Any]) -> Callable[[str, str], bool]:
 
 
 EQUAL: Mapping[str, Callable[[str, str], bool]] = {
-    # Rows of numbers, on lines of their own or as lists in a list.
+    # Rows of numbers, on separate lines or as lists in a list.
     **dict.fromkeys(("binary_matrix", "pool_matrix", "spiral_matrix"), _alike(_rows)),
     # 8.0 + 3.0i, 3i + 8, 8; the package pays nan.
     "complex_arithmetic": _alike(_complex),

@@ -1,23 +1,23 @@
-"""Reasoning-gym: any generator of the package of this name, with scorers that can be trusted.
+"""Reasoning-gym: any generator of the package of this name, with reliable scorers.
 
     load("reasoning_gym:chain_sum", size=1000, max_terms=2)
 
 The package makes the questions (https://github.com/open-thought/reasoning-gym, 0.1.25); the grade
-is ours. An answer that equals the gold, white space around it aside, scores 1.
-Where the data set allows several spellings, `answers` compares. Where several answers
-are correct, `scorers` decides, or the data set's own scorer if that is neither unsafe
-nor too lenient, in a process that is killed at a time limit. Below 1.0 its score counts as 0, as
-the package rewards half-correct answers; so does the gold with more text around it. `REFUSED`
-names the data sets that cannot be trained on, and why.
+is ours. An answer that equals the gold, except for white space around it, has the grade 1. If the
+data set allows several spellings, `answers` compares. If several answers are correct, `scorers`
+decides. Otherwise the data set's scorer decides if it is safe and strict, in a process that is
+killed at a time limit. Its scores below 1.0 count as 0, because the package rewards half-correct
+answers. The gold with more text around it also counts as 0. `REFUSED` lists the data sets that
+cannot be trained on, with reasons.
 
-The answer is the text between the last `</answer>` and the `<answer>` before it (or the start,
-if a chat template has opened the tag). A response without tags is an answer as a whole if it ended
-by itself, so that small models can earn a reward without the form. Where the correct answer is
-empty text (`ab`), the tags are needed to give it.
+The answer is the text between the last `</answer>` and the `<answer>` before it (or the start, if a
+chat template has opened the tag). A response without tags is an answer as a whole if it ended by
+itself, so small models can get a reward before they learn the form. If the correct answer is the
+empty text (`ab`), the tags are required.
 
-Questions of chain_sum, decimal_chain_sum, products, gcd, lcm, prime_factorization, spell_backward,
-letter_counting, count_bits and number_sorting have a worked solution (`solution`), made by the task
-itself, whose last step is the answer in its tags.
+These data sets have a worked solution (`solution`), made by the task: chain_sum, decimal_chain_sum,
+products, gcd, lcm, prime_factorization, spell_backward, letter_counting, count_bits and
+number_sorting. Its last step is the answer in its tags.
 """
 
 import difflib
@@ -50,15 +50,15 @@ REFUSED: Mapping[str, str] = {
     "composite": "it mixes other data sets; load them one by one",
     "propositional_logic": "its scorer gives 1.0 to (P ∧ P) for most questions",
 }
-# One correct answer in the form that the question gives; their scorers want tuples, which JSON has
-# not, overpay by rounding, or read "5 days" in "5 years".
+# One correct answer in the form that the question shows. Their scorers require tuples, which JSON
+# does not have, accept rounding, or read "5 days" in "5 years".
 _EXACT = frozenset(
     {"ab", "arc_agi", "rearc", "spell_backward", "string_insertion", "time_intervals"}
 )
-# A gold that the package could not work out.
+# A gold that the package could not compute.
 _NO_GOLD = "Integral("
 
-# They iterate over sets of strings or symbols: another process makes other questions.
+# They iterate over sets of strings or symbols, so another process makes other questions.
 _UNORDERED = frozenset(
     {
         *("codeio", "isomorphic_strings", "knight_swap", "list_functions"),
@@ -68,12 +68,12 @@ _UNORDERED = frozenset(
 
 # Item i of a data set depends only on seed + i, so the splits use distant ranges of seeds.
 _TEST_SEED = 2**30
-# Items per requested question before a data set counts as exhausted; in a row without a new one, if
-# the number of questions is not set.
+# Items per requested question before a data set counts as exhausted. If the number of questions is
+# not set: items in a row without a new question.
 _DRAWS = 10
 _IN_VAIN = 200
-# Of number_sequence: the package draws another rule when a term overflows, and refuses terms above
-# 1000 later; without this bound rules that square and square again keep it busy for minutes.
+# For number_sequence: the package tries another rule if a term overflows, and later refuses terms
+# above 1000. Without this bound, rules that square repeatedly take minutes.
 _LARGEST_TERM = 10**100
 # A longer answer is incorrect without a call of the scorer.
 _MAX_CHARACTERS = 4096
@@ -92,19 +92,18 @@ def reasoning_gym(
 ) -> Task:
     """A task with questions of one data set; no question is in both splits or twice in one.
 
-    Most data sets make a thousand questions in a second; knight_swap, futoshiki, sokoban and
+    Most data sets make a thousand questions per second; knight_swap, futoshiki, sokoban and
     zebra_puzzles need minutes.
 
     Args:
-      name: data set, as registered in the package.
-      size, test_size: None is 1,000 and 100, or as many as there are, in that proportion and with a
+      name: name of the data set in the package.
+      size, test_size: None: 1,000 and 100, or as many as there are, in that proportion and with a
         warning.
-      seed: train has seeds from `seed` on, test from 2^30 + seed on.
-      **config: options of the data set, e.g. `max_terms`; the package's defaults otherwise.
-    Metrics: scorer_error (1 where the scorer raises).
+      seed: train questions have seeds from `seed` on, test questions from 2^30 + seed on.
+      **config: options of the data set, for example `max_terms`; default: those of the package.
     Raises:
-      ValueError: unknown or refused data set, unknown or bad option, fewer distinct questions than
-        requested, a data set that changes with an open PYTHONHASHSEED.
+      ValueError: the data set is unknown or refused, an option is unknown or invalid, there are too
+        few distinct questions, or the questions depend on a PYTHONHASHSEED that is not set.
     """
     import reasoning_gym as package
     from reasoning_gym.dataset import ProceduralDataset
@@ -141,7 +140,7 @@ def reasoning_gym(
         equal = operator.eq
 
     def prompts(first_seed: int, count: int, taken: set[str]) -> list[Prompt]:
-        """As many new questions, or as are found."""
+        """As many new questions as requested, or as are found."""
         draws = _DRAWS * count
         try:
             items = package.create_dataset(name, seed=first_seed, size=draws, **config)
@@ -201,7 +200,7 @@ def gsm_symbolic(
     seed: Seed = 0,
     response_tokens: ResponseTokens = 256,
 ) -> Task:
-    """Word problems of grade-school mathematics: `reasoning_gym:gsm_symbolic` by another name."""
+    """Word problems of grade-school mathematics: another name for `reasoning_gym:gsm_symbolic`."""
     made = reasoning_gym("gsm_symbolic", size, test_size, seed, response_tokens=response_tokens)
     return replace(made, name="gsm_symbolic")
 
@@ -220,10 +219,10 @@ def data_sets() -> list[str]:
 def _shared(
     name: str, train: list[Prompt], test: list[Prompt], given: tuple[int | None, int | None]
 ) -> tuple[list[Prompt], list[Prompt]]:
-    """The questions of a small data set, dealt out as the splits would have been.
+    """The questions of a small data set, divided in the proportion of the splits.
 
     Raises:
-      ValueError: sizes that the user set, or fewer than two questions.
+      ValueError: the user set the sizes, or there are fewer than two questions.
     """
     total = len(train) + len(test)
     if given != (None, None) or total < 2:
@@ -260,7 +259,7 @@ def _bound_terms() -> None:
 
 
 def extract_answer(response: Response) -> str | None:
-    """The answer of a response without white space around it, None if it gives none."""
+    """The answer of a response, without white space around it; None without one."""
     head, closed, _ = response.text.rpartition("</answer>")
     if closed:
         return head.rpartition("<answer>")[2].strip()
@@ -273,7 +272,7 @@ def extract_answer(response: Response) -> str | None:
 def _verify_equal(equal: Callable[[str, str], bool], prompt: Prompt, response: Response) -> Grade:
     answer, gold = extract_answer(response), prompt.answer.strip()
     same = answer == gold
-    if not gold:  # no text at all is an answer only in tags
+    if not gold:  # the empty text is an answer only in tags
         same = same and "</answer>" in response.text
     elif not same and answer is not None and len(answer) <= _MAX_CHARACTERS:
         same = equal(answer, gold)
@@ -322,7 +321,7 @@ def _from_result(result: Result) -> Grade:
 
 
 def score(job: Mapping[str, Any]) -> float:
-    """Runs in the worker: the score of an answer, ours where there is one, else the package's."""
+    """Runs in the worker: the score of an answer by our scorer, if there is one, or the package."""
     if job["name"] in SCORERS:
         return float(SCORERS[job["name"]](job["answer"], job["entry"]))
     dataset = _dataset(job["name"], json.dumps(job["config"], sort_keys=True))
@@ -343,7 +342,7 @@ def _dataset(name: str, config: str) -> Any:
 
 
 def _as_json(value: Any) -> Any:
-    """The value as JSON gives it back: numpy's numbers become Python's, other objects text."""
+    """The value after a conversion to JSON: Python's numbers for numpy's, text for objects."""
     return json.loads(
         json.dumps(value, default=lambda x: x.item() if hasattr(x, "item") else str(x))
     )

@@ -1,8 +1,8 @@
-"""Our scorers for data sets of reasoning-gym whose own execute the model's text, or overpay.
+"""Our scorers for reasoning-gym data sets whose scorers execute text or are too lenient.
 
-Each takes an answer without white space around it and the item as JSON gives it, and tests whether
-the answer is correct. Nothing is executed: an expression is read by a grammar, a board row by row.
-They run where the package's scorers would, in a worker that is killed at a time limit.
+Each takes an answer without white space around it and the item as JSON, and decides whether the
+answer is correct. Nothing is executed: a grammar reads expressions, boards are read row by row.
+They run like the package's scorers, in a worker that is killed at a time limit.
 """
 
 import re
@@ -42,8 +42,8 @@ _RENAMED = (
 
 
 def _expression(answer: str, item: Item) -> bool:
-    """An expression of + - * / that uses the numbers, each once, and is worth the target, 24 where
-    the item has none."""
+    """An expression of + - * / that uses each number once and has the target's value; 24 if the
+    item has no target."""
     numbers, target = item["metadata"]["numbers"], item["metadata"].get("target", 24)
     if not _ARITHMETIC.fullmatch(answer) or _FORBIDDEN.search(answer):
         return False
@@ -54,7 +54,7 @@ def _expression(answer: str, item: Item) -> bool:
 
 
 def _n_queens(answer: str, item: Item) -> bool:
-    """All queens of the puzzle and as many as there are rows, none of which attacks another."""
+    """All queens of the puzzle, as many as rows, none of which attacks another."""
     puzzle = item["metadata"]["puzzle"]
     board = [line.split() for line in answer.splitlines()]
     if [len(row) for row in board] != [len(row) for row in puzzle]:
@@ -83,7 +83,7 @@ def _coin_flip(answer: str, item: Item) -> bool:
 
 
 def _polynomial(answer: str, item: Item) -> bool:
-    """The polynomial, multiplied out and with every power once."""
+    """The expanded polynomial, with every power once."""
     found = _coefficients(answer)
     return found is not None and found == _coefficients(item["answer"])
 

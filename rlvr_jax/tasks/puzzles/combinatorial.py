@@ -1,7 +1,7 @@
 r"""Combinatorial: longest increasing subsequences and activity schedules with one optimum each.
 
-A response gives the size as \answer{…} and the optimum as \ids{…}; both have to be correct.
-The info of a grade has their rewards as `answer`, `exact` and `prefix`.
+A response has the size as \answer{…} and the optimum as \ids{…}; both must be correct. `info` of a
+grade has their rewards as `answer`, `exact` and `prefix`.
 """
 
 import itertools

@@ -10,7 +10,7 @@ from rlvr_jax.tasks.generated import Generated, generated
 from rlvr_jax.verifiers.puzzles.countdown import generate
 
 _MODULE = "rlvr_jax.verifiers.puzzles.countdown"
-# More numbers make an expression longer than the check reads.
+# The check does not read longer expressions, which more numbers would need.
 _Numbers = Annotated[int, Range(2, 12), "numbers of a prompt, each count equally often"]
 
 
@@ -21,7 +21,7 @@ def countdown(
     max_value: Annotated[int, Range(2), "largest number"] = 50,
     max_target: Annotated[int, Range(2), "largest target"] = 200,
 ) -> Generated:
-    """Every prompt can be solved; `meta["level"]` is how many numbers there are, less 1."""
+    """Every prompt has a solution; `meta["level"]` is the number of numbers minus 1."""
 
     def draw(random: Random, count: int) -> tuple[str, Prompt]:
         instance = generate(random, count, max_value, max_target)

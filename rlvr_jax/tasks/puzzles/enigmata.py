@@ -3,8 +3,8 @@
     load("enigmata:maze")
     load("enigmata")
 
-The rules, the generators and the checks are in `rlvr_jax.verifiers.puzzles`, a file per puzzle.
-Sudoku is a task of its own.
+The rules, the generators and the checks are in `rlvr_jax.verifiers.puzzles`, one file per puzzle.
+Sudoku is a separate task.
 
 Source: https://github.com/BytedTsinghua-SIA/Enigmata; mixed evenly over puzzles and levels, which
 is our choice.

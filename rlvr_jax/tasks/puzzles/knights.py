@@ -1,4 +1,4 @@
-"""Knights and knaves: find out who always tells the truth and who always lies."""
+"""Knights and knaves: find out who makes true statements and who makes false ones."""
 
 from random import Random
 from typing import Annotated
@@ -10,16 +10,16 @@ from rlvr_jax.tasks.generated import Generated, generated
 from rlvr_jax.verifiers.puzzles.knights import NAMES, generate
 
 _MODULE = "rlvr_jax.verifiers.puzzles.knights"
-# With two, a person does not have two others to speak about.
+# With two people, a person does not have two others to speak about.
 _LEAST = 3
 _People = Annotated[int, Range(_LEAST, len(NAMES)), "people of a puzzle, each count equally often"]
 
 
 @generated()
 def knights(min_people: _People = 3, max_people: _People = 5) -> Generated:
-    """Every puzzle has one solution; `meta["level"]` is how many people there are, less 2.
+    """Every puzzle has one solution; `meta["level"]` is the number of people minus 2.
 
-    Puzzles that differ only in names are the same, so that none is in both splits.
+    Puzzles that differ only in names count as equal, so that none is in both splits.
     """
 
     def draw(random: Random, people: int) -> tuple[str, Prompt]:

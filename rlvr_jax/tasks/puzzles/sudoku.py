@@ -15,7 +15,7 @@ _KINDS = ("easy", "middle", "hard")
 
 @generated()
 def sudoku(side: Literal[4, 9] = 4) -> Generated:
-    """Easy, middle and hard puzzles, levels 1 to 3: 6, 8 and 10 open cells, or 30, 38 and 45."""
+    """Easy, middle and hard puzzles (levels 1 to 3): 6, 8, 10 open cells, or 30, 38, 45."""
 
     def draw(random: Random, level: int) -> Prompt:
         return puzzle_prompt(generate(random, level, _BOXES[side]), _KINDS[level - 1], level)

@@ -4,13 +4,13 @@
     What is 9 + 5?          kind "sum"
     What is 51 + 99?        kind "two_digit_sum" (hard questions only)
 
-A response is correct if its last number is the answer, anywhere and also if the budget truncates
-the response after it: small models first learn the form, then sharpen the recall.
-The questions are few on purpose (64 products, 361 sums); a fifth of the unordered pairs is held
-out, so 7 times 8 and 8 times 7 are in the same split.
+A response is correct if its last number is the answer. The answer may be anywhere, even if the
+budget truncates the response after it: small models first learn the form, then the facts. The
+questions are few on purpose (64 products, 361 sums). A fifth of the unordered pairs is held out, so
+7 times 8 and 8 times 7 are in the same split.
 
-`meta["level"]` of a prompt is how many digits its two numbers have, less one: 1 to 3. `solution`
-has two steps, the question repeated and the answer.
+`meta["level"]` is the number of digits of both numbers together, minus one: 1 to 3. `solution` has
+two steps, the repeated question and the answer.
 """
 
 import itertools
@@ -34,7 +34,7 @@ TWO_DIGITS = (10, 99)
 _NUMBER = re.compile(
     r"(?:(?<![\w)])[-−])?(?:[0-9]+(?:,[0-9]{3}(?![0-9]))*(?:\.[0-9]+)?|\.[0-9]+)", re.ASCII
 )
-# Python refuses to read longer numbers; no answer of this task is as long.
+# Python refuses to read longer numbers; no answer of this task is that long.
 _MAX_DIGITS = 100
 
 
@@ -47,7 +47,7 @@ def arithmetic(
     seed: SplitSeed = 0,
     response_tokens: ResponseTokens = 20,
 ) -> Task:
-    """Two kinds of questions, half and half.
+    """Two kinds of questions, half of each.
 
     "easy" are products and sums of small numbers; "hard" are sums of small numbers and sums of
     two-digit numbers (10..99, not both small).
@@ -85,7 +85,7 @@ def arithmetic(
 
 
 def last_number(text: str) -> Fraction | None:
-    """The last decimal number in a text (`1,234` is one number), None if there is none."""
+    """The last decimal number in a text (`1,234` is one number); None if there is none."""
     found = _NUMBER.findall(text)
     if not found or len(found[-1]) > _MAX_DIGITS:
         return None
@@ -93,7 +93,7 @@ def last_number(text: str) -> Fraction | None:
 
 
 def grade_found(prompt: Prompt, found: Fraction | str | None, **info: float) -> Grade:
-    """Correct if the answer that was found is that of the prompt."""
+    """A grade that is correct if the extracted answer is that of the prompt."""
     answer = None if found is None else str(found)
     return Grade(float(found == prompt.answer), info=info, answer=answer)
 

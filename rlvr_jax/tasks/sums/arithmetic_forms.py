@@ -4,7 +4,7 @@
     51 + 99 is __.                           "fill_in"
     What is 51 + 99? A 149 B 150 C 160 …     "four_choice", "ten_choice" (a line for each option)
 
-`meta["variants"]` holds the forms, each with its own answer: the letter of a choice. A letter is
+`meta["variants"]` holds the forms, each with its answer: for a choice, a letter. A letter is
 correct if it is the last separate letter of the response, a number if it is the last number.
 `format` of a grade is 1 for exactly one `\\boxed{…}` with at most 10 characters after it.
 """

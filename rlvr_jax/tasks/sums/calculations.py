@@ -4,16 +4,16 @@
     response  [37*46]1702;1702.
     response  1702.
 
-One token per character. The calculator (`environment`) gets the text between brackets and writes up
-to the `;`; the answer is the text after the last `;`, or the whole response. A run
-without turns has no calculator: the policy itself writes on after the bracket.
+There is one token per character. The calculator (`environment`) gets the text between brackets, and
+its reply ends with `;`. The answer is the text after the last `;`, or the whole response. In a run
+without turns there is no calculator: the policy continues after the bracket.
 
-A note (`show_hint`) comes before the question, with a `;` between them; the base model has seen no
-notes, and errs after one.
+A note (`show_hint`) comes before the question, followed by `;`. The base model has seen no notes,
+and makes mistakes after one.
 
-The task is a small model of when to use a tool: the shipped base model adds two-digit numbers in
-its head and cannot multiply them. For any question it calls the tool one time in ten. A call
-costs `call_cost` of the reward, so it pays only if the policy would be incorrect.
+The task is a small model of tool use. The shipped base model adds two-digit numbers without a tool
+and cannot multiply them. For any question it calls the tool in one of ten responses. A call costs
+`call_cost` of the reward, so it is useful only if the policy would be incorrect.
 """
 
 import itertools
@@ -32,13 +32,13 @@ from rlvr_jax.verifiers.grade import Grade
 __all__ = ["BASE_MODEL", "UNKNOWN", "VOCABULARY", "calculations", "calculator_calls"]
 
 UNKNOWN = "?"
-"""Replaces every other character, such as those of an error of the calculator."""
+"""Replaces every other character, such as those of a calculator's error."""
 PADDING = "<pad>"
 VOCABULARY = (*"0123456789+*=[];.", UNKNOWN, PADDING)
 BASE_MODEL = str(Path(__file__).parents[1] / "base_models" / "calculations")
 NUMBERS = range(10, 100)
 KINDS = {"sum": "+", "product": "*"}
-# A call, its reply and an answer with its end, of the largest product, and one call more.
+# For the largest product: a call, its reply, an answer with its end, and one more call.
 MAX_TOKENS = 32
 
 
@@ -54,11 +54,8 @@ def calculations(
     call_cost: Annotated[NonNegative, "taken from the reward (not the outcome) per call"] = 0.1,
     response_tokens: ResponseTokens = MAX_TOKENS,
 ) -> Task:
-    """The task; prompts are split 6:1:1 by the pair of numbers, which is the same for sums and
-    products and for both orders. Replies of the calculator count as tokens of the response.
-
-    Metrics: calls (calls of the calculator in a response).
-    """
+    """The task; prompts are split 6:1:1 by the pair of numbers, for sums, products and both orders
+    alike. Replies of the calculator count as tokens of the response."""
     pairs = list(itertools.combinations_with_replacement(NUMBERS, 2))
     train, test = (
         tuple(

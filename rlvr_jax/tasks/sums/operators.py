@@ -1,18 +1,18 @@
-"""Operators: three numbers in order, + - *, from left to right without brackets, hit the target.
+"""Operators: reach a target with three numbers in order and + - *, from left to right.
 
     prompt    3 9 4 15 >
     response  3 + 9 = 12 - 4 = 8 ; 3 * 9 = 27 - 4 = 23 .
 
 The words are those of `brackets` (one token per number 0..99 and per sign, separated by single
-spaces), so that a tokenizer and a model of the one serve the other. Grammar:
+spaces), so tokenizers and models of the two tasks are interchangeable. Grammar:
 
     response = attempt [" ; " attempt]            (then the stop token `.`)
     attempt  = a op b = x op c = r
 
-with a, b, c the numbers of the prompt in their order, x = a op b, r = x op c, every value in 0..99.
-Only the last attempt counts, and it must reach the target; an earlier one is not checked. One
-common skill solves every prompt, so the task shows the collapse of entropy, and not the gain of a
-method that explores.
+with a, b, c the numbers of the prompt in their order, x = a op b, r = x op c, and values in 0..99.
+Only the last attempt counts, and it must reach the target; an earlier one is not checked. One skill
+solves every prompt. So the task shows the collapse of entropy, but not the gain of a method that
+explores.
 """
 
 import functools
@@ -37,7 +37,7 @@ MAX_TOKENS = 20
 
 @functools.cache
 def legal_attempts(a: int, b: int, c: int) -> dict[str, int]:
-    """The value each legal attempt on three numbers reaches, by the text of the attempt."""
+    """The value of each legal attempt on three numbers, by the text of the attempt."""
     return {
         attempt.text.replace("( ", "").replace(" )", ""): attempt.value
         for attempt in brackets.legal_attempts(a, b, c)

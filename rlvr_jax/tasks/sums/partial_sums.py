@@ -1,11 +1,11 @@
-"""Partial sums: a worked trace of a few additions, with prefixes in which one error is planted.
+"""Partial sums: a worked trace of a few additions, and prefixes with one planted error.
 
     prompt    4 + 5 + 6 + 7 =
     response  4 + 5 = 9 ; 9 + 6 = 15 ; 15 + 7 = 22
 
 A response is correct if its last number is the sum. `meta["flawed"]` has a prefix for each kind of
-error, up to the line that it is in: "calculation", a result that is off; "reasoning", a line that
-adds the next number instead of its own. `meta["level"]` is the number of lines.
+error, up to its line: "calculation", an incorrect result; "reasoning", a line that adds the next
+number instead of the correct one. `meta["level"]` is the number of lines.
 """
 
 import itertools
@@ -32,8 +32,8 @@ def flawed_sum(numbers: Sequence[int], position: int, kind: str, delta: int = 0)
 
     Args:
       position: the line of the error, from 0; for "reasoning" not the last line.
-      kind: "calculation", its result is off by `delta`; "reasoning", its term is left out, and the
-        line adds the next number.
+      kind: "calculation": the result differs by `delta`. "reasoning": the line adds the next number
+        instead of its term.
     """
     totals = list(itertools.accumulate(numbers))
     lines = [_line(totals[k], numbers[k + 1], totals[k + 1]) for k in range(position)]
@@ -54,7 +54,7 @@ def partial_sums(
     terms: Annotated[int, Range(LEAST_TERMS), "terms of a sum"] = 4,
     largest: Annotated[Count, "largest term"] = 9,
 ) -> Generated:
-    """Sums with their traces; the seed is that of prompts and errors."""
+    """Sums with their traces; the seed determines prompts and errors."""
 
     def draw(random: Random, kind: str) -> Prompt:
         numbers = [random.randint(1, largest) for _ in range(terms)]

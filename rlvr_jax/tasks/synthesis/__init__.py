@@ -1,9 +1,9 @@
-"""Making data: functions of texts and arrays that clean, filter and synthesise prompts.
+"""Synthesis of data: functions that clean, filter and generate prompts.
 
     deepmath      contamination by a benchmark, difficulty, agreement of independent answers
-    synthrl       rewrites that are harder and keep their answer
+    synthrl       rewrites that are harder and have the same answer
     rstar_coder   labels of inputs by programs that agree
-    concepts      concepts that go together in a new problem, and budgets of kinds (sws)
+    concepts      concepts that fit together in a new problem, and budgets of kinds (sws)
     coverage      responses of most new n-grams (dr_sci)
     worked        worked solutions of ten data sets of reasoning-gym
 

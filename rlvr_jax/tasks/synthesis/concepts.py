@@ -1,4 +1,4 @@
-"""Subjects of new problems: budgets of kinds, and concepts that go together."""
+"""Subjects of new problems: budgets of kinds, and concepts that fit together."""
 
 from collections.abc import Sequence
 
@@ -6,10 +6,10 @@ import numpy as np
 
 
 def slopes(accuracy: np.ndarray) -> np.ndarray:
-    """Least-squares slope of each row's accuracies against 0, 1, …; 0 of fewer than two; [P].
+    """Least-squares slope of each row's accuracies against 0, 1, …; 0 for fewer than two; [P].
 
     Args:
-      accuracy: [P, T], of each epoch.
+      accuracy: [P, T], accuracy of each prompt in each epoch.
     """
     epochs = accuracy.shape[1]
     if epochs < 2:
@@ -21,13 +21,13 @@ def slopes(accuracy: np.ndarray) -> np.ndarray:
 def failed(
     accuracy: np.ndarray, threshold: float, most_slope: float = 0.0, included: bool = False
 ) -> np.ndarray:
-    """Prompts that were never solved often, and less and less; bool [P].
+    """Prompts that were never solved often, and less often over time; bool [P].
 
     Args:
-      accuracy: [P, T], of each epoch; with one epoch the slope is not used.
-      threshold: that the highest accuracy must be below.
-      most_slope: that the slope must be below.
-      included: a slope at the bound counts, as one of 0 of a prompt that was never solved.
+      accuracy: [P, T], accuracy of each prompt in each epoch; with one epoch there is no slope.
+      threshold: the highest accuracy must be below it.
+      most_slope: the slope must be below it.
+      included: a slope at the bound also counts, such as 0 for a prompt that was never solved.
     """
     slope = slopes(accuracy)
     falls = slope <= most_slope if included else slope < most_slope
@@ -36,12 +36,12 @@ def failed(
 
 
 def budgets(fail: np.ndarray, kind: np.ndarray, kinds: int, total: float) -> np.ndarray:
-    """How many new problems each kind gets: in proportion to its fraction of failed prompts; [K].
+    """Number of new problems of each kind, in proportion to its fraction of failed prompts; [K].
 
     Args:
       fail: bool [P].
       kind: int [P], in 0 .. kinds - 1.
-      total: of all; split evenly where nothing failed.
+      total: number of all new problems; split evenly if no prompt failed.
     """
     number = np.bincount(kind, minlength=kinds)
     rate = np.bincount(kind, weights=fail, minlength=kinds) / np.maximum(number, 1)
@@ -51,12 +51,12 @@ def budgets(fail: np.ndarray, kind: np.ndarray, kinds: int, total: float) -> np.
 def concept_scores(
     chosen: Sequence[int], together: np.ndarray, embeddings: np.ndarray
 ) -> np.ndarray:
-    """Σ of how often each concept occurs with the chosen ones, and the cosine of its embedding to
-    their mean; [C].
+    """The number of common problems of each concept with the chosen ones, plus the cosine of its
+    embedding to their mean; [C].
 
     Args:
       chosen: at least one.
-      together: [C, C], in how many problems two concepts occur.
+      together: [C, C], number of problems in which two concepts occur.
       embeddings: [C, D].
     Source: SwS, https://github.com/MasterVito/SwS, whose released sampler pairs the cosines with
       other concepts.

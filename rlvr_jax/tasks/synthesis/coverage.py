@@ -10,10 +10,10 @@ def ngrams(text: str, size: int) -> set[tuple[str, ...]]:
 
 
 def most_new_ngrams(texts: Sequence[str], number: int, size: int = 4) -> list[int]:
-    """Places of texts, in the order in which each adds the most n-grams that none before it has.
+    """Positions of texts, in the order in which each adds the most n-grams to the previous ones.
 
     Args:
-      number: texts at most; it ends where none adds anything. Of equal ones the first.
+      number: largest number of texts; it stops if no text adds any. Ties go to the first text.
     Source: Dr.SCI, exploration-expanding selection.
     """
     left = {place: ngrams(text, size) for place, text in enumerate(texts)}

@@ -1,14 +1,14 @@
-"""DeepMath's gates over a file of questions: contamination, difficulty, agreement of answers.
+"""DeepMath's filters over a file of questions: contamination, difficulty, agreement of answers.
 
     python -m rlvr_jax.tasks.synthesis.deepmath raw.jsonl kept.jsonl --tests benchmarks.jsonl
 
-Rows have `question`, `answers` (of independent solutions, null where one gives none), and where
-they are known `answer` (the source's) and `ratings` (1 to 10). Test rows have `question` and, if
-they like, `benchmark`. A row is stored if it passes every gate, in this order: not like a test
-question, rated 5 or more (by ratings of at least 1; others say nothing), answers that agree. Stored
-rows have `answer`, `difficulty` (null: not rated) and `names_answer` (the question states it: look
-at those). Dropped rows are counted by gate. Embeddings and judge are ours: n-grams of
-characters, and of words.
+Rows have `question` and `answers` (of independent solutions, null without an answer). Optional are
+`answer` (the source's) and `ratings` (1 to 10). Test rows have `question` and optionally
+`benchmark`. A row is stored if it passes every filter, in this order: not similar to a test
+question; rated 5 or more (ratings below 1 are ignored); answers that agree. Stored rows have
+`answer`, `difficulty` (null: not rated) and `names_answer` (the question states the answer, so a
+person should inspect it). Dropped rows are counted by filter. Embeddings and judge are ours:
+n-grams of characters, and of words.
 """
 
 import re
@@ -41,7 +41,7 @@ ALIKE = 0.5
 
 
 class Contamination(NamedTuple):
-    """Which questions stay, bool [n], and for each the test questions that it was dropped for."""
+    """Which questions stay, bool [n], and the test questions for which each one is dropped."""
 
     keep: np.ndarray
     hits: list[list[int]]
@@ -59,7 +59,7 @@ def hashed_ngrams(texts: Sequence[str]) -> np.ndarray:
 
 
 def same_words(one: str, two: str) -> bool:
-    """Whether two questions have half of their runs of three words in common, any numbers equal."""
+    """Whether half of the runs of three words of two questions are common, for any numbers."""
     first, second = (_runs(text) for text in (one, two))
     return len(first & second) >= ALIKE * len(first | second)
 
@@ -77,19 +77,19 @@ def decontaminate(
     k: int = 5,
     benchmarks: Sequence[str] | None = None,
 ) -> Contamination:
-    """Drops questions that a judge holds for a test question, or for a paraphrase of one.
+    """Drops questions that a judge considers a test question, or a paraphrase of one.
 
-    Only the k nearest test questions of each, by the cosine of their embeddings, are shown to the
-    judge, in both orders; one yes is enough.
+    The judge only sees the k nearest test questions of each question, by the cosine of their
+    embeddings. It sees both orders; one yes is enough.
 
     Args:
       embed: (texts) -> rows of length 1.
-      judge: (text, text) -> whether they are the same question, changed numbers included.
-      k: neighbours.
-      benchmarks: of each test question; k neighbours of each are compared then, so that a large one
-        does not fill all places. None: k of all.
+      judge: (text, text) -> whether they are the same question, even with other numbers.
+      k: number of neighbours.
+      benchmarks: benchmark of each test question. Then k neighbours in each benchmark are compared,
+        so that a large benchmark does not fill all places. None: k in total.
     Raises:
-      ValueError: k below 1, or another number of benchmarks.
+      ValueError: k is below 1, or there is not one benchmark per test question.
     Source: DeepMath-103K; the "or" of both orders is ours.
     """
     if k < 1:
@@ -113,8 +113,8 @@ def decontaminate(
     return Contamination(np.array([not found for found in hits], bool), hits)
 
 
-def contaminated_fraction(found: Contamination, tests: int) -> float:
-    """Share of the test questions that some question was dropped for, each counted once."""
+def contaminated_share(found: Contamination, tests: int) -> float:
+    """Fraction of the test questions for which some question was dropped."""
     return len({test for hits in found.hits for test in hits}) / tests
 
 
@@ -129,12 +129,12 @@ def equal_answers(one: str, two: str) -> bool:
 def agreement(
     answers: Sequence[str | None], source: str | None = None, equal: Equal = equal_answers
 ) -> tuple[bool, str | None]:
-    """Whether all answers are there and equal in pairs, the source's among them, and the answer.
+    """Whether all answers, the source's included, exist and are equal in pairs; and the answer.
 
     Args:
-      answers: of independent solutions, None where one gives none.
-      source: the answer that came with the question, if there is one; it is the one that is taken.
-      equal: (answer, answer) -> whether they are the same.
+      answers: answers of independent solutions; None for a solution without one.
+      source: the answer that came with the question, if there is one; it is the result.
+      equal: (answer, answer) -> whether they are equal.
     Returns:
       (keep, answer); the answer of a dropped row is None.
     Source: DeepMath-103K.
@@ -159,16 +159,16 @@ def difficulty(ratings: Sequence[float], least: float = 5.0) -> tuple[float, boo
 
 
 def names_answer(question: str, answer: str) -> bool:
-    """Whether a question states its answer, white space and case aside: to be looked at."""
+    """Whether a question states its answer, ignoring white space and case."""
     question, answer = (" ".join(text.lower().split()) for text in (question, answer))
     return bool(re.search(rf"(?<![\w.]){re.escape(answer)}(?![\w.]*\w)", question))
 
 
 def passed(row: dict[str, Any], place: int, path: Path, least: float) -> tuple[str, dict[str, Any]]:
-    """The gate at which a row is dropped, "" if at none, and the row as it is stored."""
+    """The filter that drops a row ("" if none does), and the row in its stored form."""
     mean = None
     ratings = wanted_list(row, "ratings", place, path, (int, float)) if row.get("ratings") else []
-    # Below the scale a rating has no meaning: the question need not be easy.
+    # A rating below the scale has no meaning: the question need not be easy.
     if known := [rating for rating in ratings if rating >= 1]:
         mean, hard = difficulty(known, least)
         if not hard:
@@ -184,7 +184,7 @@ def passed(row: dict[str, Any], place: int, path: Path, least: float) -> tuple[s
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Reads, filters, writes; prints the number of rows at each gate."""
+    """Reads, filters, writes; prints the number of rows at each filter."""
     parser = command("deepmath", __doc__, "questions")
     parser.add_argument("--tests", type=Path, help="questions of benchmarks")
     parser.add_argument("--neighbours", type=int, default=5, help="of each benchmark")

@@ -20,14 +20,14 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     """The rows of a file.
 
     Raises:
-      ValueError: no such file, or a line that is not a JSON object; names it.
+      ValueError: there is no such file, or a line is not a JSON object; names it.
     """
     if not Path(path).is_file():
         raise ValueError(f"read_lines: path must be a file of JSON lines, got {path}")
     content = Path(path).read_bytes()
     text = (gzip.decompress(content) if Path(path).suffix == ".gz" else content).decode("utf-8")
     rows = []
-    # Texts may have other signs that end a line, which JSON need not escape.
+    # Texts may contain other line separators, which JSON need not escape.
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
@@ -65,9 +65,9 @@ def wanted(
     """A field of a row, or of an object in it.
 
     Args:
-      kind: that its value must have; a bool is not a number.
+      kind: required type of the value; a bool is not a number.
     Raises:
-      ValueError: it is not there, or of another kind; names the row.
+      ValueError: the field is missing or of another type; names the row.
     """
     if not isinstance(row, Mapping) or name not in row:
         got = sorted(row) if isinstance(row, Mapping) else row
@@ -83,7 +83,7 @@ def wanted(
 def wanted_list(
     row: Any, name: str, place: int, path: Path, kind: type | tuple[type, ...]
 ) -> list[Any]:
-    """A field of a row that is a list, all of whose parts are of a kind.
+    """A field of a row that is a list, all of whose entries are of a type.
 
     Raises:
       ValueError: as `wanted`.
@@ -95,7 +95,7 @@ def wanted_list(
 
 
 def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Writes rows, a line each."""
+    """Writes rows, one per line."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps(row, ensure_ascii=False) for row in rows]
     Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
@@ -105,9 +105,9 @@ def command(name: str, page: str | None, read: str) -> argparse.ArgumentParser:
     """The parser of a command that reads one file and writes another.
 
     Args:
-      name: of its module.
+      name: name of its module.
       page: docstring of the module.
-      read: name of the first argument; the second is `out`.
+      read: name of the first argument; the second one is `out`.
     """
     parser = argparse.ArgumentParser(
         prog=f"python -m rlvr_jax.tasks.synthesis.{name}",
@@ -120,7 +120,7 @@ def command(name: str, page: str | None, read: str) -> argparse.ArgumentParser:
 
 
 def run_command(main: Callable[[Sequence[str]], None]) -> None:
-    """Runs a command on the process's arguments; a fault in them ends in a sentence."""
+    """Runs a command on the arguments of the process; a user error ends in a sentence."""
     try:
         main(sys.argv[1:])
     except ValueError as error:

@@ -2,12 +2,12 @@
 
     python -m rlvr_jax.tasks.synthesis.rstar_coder problems.jsonl labelled.jsonl --theta 0.6
 
-Rows have `programs` (Python that reads standard input) and `inputs` (texts), and where the
-statement gives some `examples`, pairs of [input, output], which are run first. Programs run in the
-sandbox, each input twice; an error, the time limit, or two runs that differ give no output. Rows
-whose programs agree are written with `inputs`, `labels`, `fraction`, `theta` and `solutions`, the
-programs of the largest class, which are verified only against their own labels. Two seconds of CPU
-time are the limit of a run: it is part of the label's meaning.
+Rows have `programs` (Python that reads standard input), `inputs` (texts), and optionally the
+statement's `examples`, pairs of [input, output], which are run first. Programs run in the sandbox,
+each input twice. An error, the time limit, or two runs that differ have no output. Rows whose
+programs agree are written with `inputs`, `labels`, `share`, `theta` and `solutions`: the programs
+of the largest class, which are verified only against their own labels. The limit of a run is two
+seconds of CPU time; it is part of the label's meaning.
 """
 
 import math
@@ -30,8 +30,8 @@ class Agreement(NamedTuple):
     """The agreement of programs.
 
     Fields:
-      accepted: whether the labels are to be used.
-      fraction: fraction of the programs that are in the largest class.
+      accepted: whether the labels may be used.
+      share: fraction of the programs in the largest class.
       labels: outputs of that class on the inputs; none if not accepted.
       members: the programs of that class; none if not accepted.
       reason: why it was not accepted: "fraction", "tie", "constant", "examples", or "".
@@ -52,18 +52,18 @@ def mutual_verify(
 ) -> Agreement:
     """Labels inputs by the largest class of programs whose outputs are all equal.
 
-    An output of None (an error, a time-out, a long one, or two runs that differ) equals nothing:
-    its program is in no class, and counts. Labels of ⌈θ N⌉ programs are accepted, unless two
-    classes are the largest, all labels are equal though the statement's examples are not, or they
-    contradict an example.
+    An output of None (an error, a time-out, a long output, or two runs that differ) equals nothing:
+    its program is in no class, but counts in N. Labels of ⌈θ N⌉ programs are accepted with three
+    exceptions: two classes are the largest; all labels are equal and the statement's examples are
+    not; the labels contradict an example.
 
     Args:
-      outputs: of each program on each input, hashable.
+      outputs: output of each program on each input, hashable.
       theta: fraction of all programs, in (0, 1].
-      examples: outputs that the statement gives, by the number of the input.
-      constant_examples: the statement's examples all have one output.
+      examples: outputs in the statement, by the number of the input.
+      constant_examples: whether the statement's examples all have one output.
     Raises:
-      ValueError: no programs or inputs, rows of other lengths, theta outside (0, 1].
+      ValueError: no programs or inputs, rows of different lengths, theta outside (0, 1].
     Source: rStar-Coder; the treatment of ties, constants and examples is ours.
     """
     if not outputs or not outputs[0] or len({len(row) for row in outputs}) != 1:
@@ -117,7 +117,7 @@ def labelled(row: dict[str, Any], place: int, path: Path, theta: float) -> Agree
 
 
 def _normal(text: str) -> str:
-    """An output as it is compared: lines of tokens, without empty lines at the end."""
+    """An output in the form that is compared: lines of tokens, without empty lines at the end."""
     return "\n".join(" ".join(line.split()) for line in text.strip().splitlines())
 
 

@@ -1,12 +1,12 @@
-"""SynthRL's rule over a file of rewrites: harder, with the answer of the seed still in reach.
+"""SynthRL's rule over a file of rewrites: harder questions with the same answer.
 
     python -m rlvr_jax.tasks.synthesis.synthrl attempts.jsonl accepted.jsonl --low 4
 
-Rows have `question`, `answer`, `seed_count` (correct answers of a policy to the question) and
-`attempts` in their order, each with `question`, `count` (correct answers to it, by the same answer)
-and `score` (of a judge, of 10). The command writes the seeds with at least `--seed-threshold`
-correct answers, and for each the accepted rewrite of the lowest count, if there is one, as
-{"question", "answer", "count", "of"}; `of` is the seed's question.
+Rows have `question`, `answer`, `seed_count` (number of a policy's correct answers to the question)
+and `attempts` in order. An attempt has `question`, `count` (correct answers to it, by the same
+answer) and `score` (of a judge, up to 10). The command writes the seeds with at least
+`--seed-threshold` correct answers. For each seed it also writes the accepted rewrite of the lowest
+count, if any, as {"question", "answer", "count", "of"}; `of` is the seed's question.
 """
 
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ from rlvr_jax.tasks.synthesis.lines import command, read_lines, run_command, wan
 
 
 class Evolution(NamedTuple):
-    """For attempts 1, 2, …: the last accepted one before each (0: the seed), the accepted ones,
-    and the accepted one of the lowest count, the earliest of equals (0: none)."""
+    """For attempts 1, 2, …: the last accepted attempt before each (0: the seed); the accepted ones;
+    and the first accepted one of the lowest count (0: none)."""
 
     parent: list[int]
     accepted: list[int]
@@ -32,22 +32,22 @@ def evolve(
     gap: int = 1,
     least_score: float = 8.0,
 ) -> Evolution:
-    """Which attempts at rewriting are accepted: a good score, and low ≤ count < seed count - gap.
+    """Accepts attempts at rewriting that have a good score and low ≤ count < seed count - gap.
 
     Args:
       counts: correct answers of a fixed policy to each attempt, by the answer of the seed.
-      scores: of a judge.
-      seed_count: correct answers to the seed, in every test.
-      low: count from which on someone can still reach the answer.
-      gap: by which a rewrite must be harder.
-      least_score: that is good.
+      scores: scores of a judge.
+      seed_count: correct answers to the seed, used in every test.
+      low: smallest count, so that the answer is still reachable.
+      gap: smallest difference of counts by which a rewrite must be harder.
+      least_score: smallest good score.
     Raises:
-      ValueError: other numbers of counts and scores.
+      ValueError: there is not one score per count.
     Source: SynthRL, https://github.com/NUS-TRAIL/SynthRL.
     """
     if len(counts) != len(scores):
         raise ValueError(
-            f"evolve: counts and scores must be as many, got {len(counts)} and {len(scores)}"
+            f"evolve: counts and scores must be equally many, got {len(counts)} and {len(scores)}"
         )
     parent, accepted, last = [], [], 0
     for attempt, (count, score) in enumerate(zip(counts, scores, strict=True), start=1):

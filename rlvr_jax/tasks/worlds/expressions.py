@@ -6,9 +6,9 @@
     new out x + 1 ; 3 | x * 2 ; 5 >        x - 1 ; 4    another program and input
     new def x + 1 ; 1 2 | x * 2 ; 3 4 >    x - 1 ; 4 7  another program and inputs
 
-A program has x, at most 9 words, and brackets where they are needed; its inputs and everything on
-the way are 0 to 99, else it is not allowed. The shipped base model answers and proposes so, often
-wrongly. `train` and `test` are questions of all three kinds from random programs.
+A program has x, at most 9 words, and brackets only where needed. Its inputs and all intermediate
+values are 0 to 99, else it is not allowed. The shipped base model answers and proposes in this
+form, often incorrectly. `train` and `test` have questions of all three kinds from random programs.
 """
 
 from collections.abc import Sequence
@@ -34,13 +34,13 @@ VOCABULARY = (
     *(*MARKS.values(), "new", PADDING),
 )
 BASE_MODEL = str(Path(__file__).parents[1] / "base_models" / "expressions")
-# Of random programs: n is a number, s a sign.
+# Forms of random programs: n is a number, s a sign.
 SHAPES = ("x s n", "n s x", "x s n s n", "( x s n ) s n", "n s ( x s n )", "x s x", "x s x s n")
 
 
 def value_of(words: Sequence[str], x: int) -> int | None:
-    """The value of an expression at x; None if it is invalid, has more than 9 words, or leaves 0
-    .. 99 on the way."""
+    """The value of an expression at x; None if it is invalid, has more than 9 words, or has a value
+    outside 0 .. 99 on the way."""
     if len(words) > MOST_WORDS:
         return None
     try:
@@ -155,7 +155,7 @@ EXPRESSIONS = World(
 
 
 def random_program(random: Random, inputs: int) -> Triplet:
-    """A random program with so many different inputs that it is allowed for."""
+    """A random program with `inputs` different inputs for which it is allowed."""
     while True:
         words = [
             str(random.randint(1, 9)) if w == "n" else random.choice(list(SIGNS)) if w == "s" else w
@@ -169,8 +169,8 @@ def random_program(random: Random, inputs: int) -> Triplet:
 
 @generated(response_tokens=16, size=600, test_size=150)
 def expressions() -> Generated:
-    """Prompts of the three kinds, as many of each; `absolute_zero` makes its own prompts and does
-    not use those of `train`."""
+    """Prompts of the three kinds, equally many of each; `absolute_zero` makes other prompts instead
+    of those of `train`."""
 
     def draw(random: Random, kind: str) -> Prompt:
         triplet = random_program(random, 4 if kind == "induction" else 1)

@@ -1,8 +1,8 @@
-"""Python functions of one argument as a world to make up questions in; they run in the sandbox.
+"""A world of Python functions of one argument, which run in the sandbox.
 
-Programs are in ```python fences and define `f`; inputs and outputs are JSON values, the answer of
-a deduction or abduction in an ```output or ```input fence, inputs of a proposal in ```input fences,
-one for each. Values are compared as JSON values, types included: 1 is not 1.0 and not true.
+Programs are in ```python fences and define `f`; inputs and outputs are JSON values. The answer of a
+deduction or abduction is in an ```output or ```input fence. A proposal has one ```input fence per
+input. Values are compared as JSON values with their types: 1 is neither 1.0 nor true.
 """
 
 import json
@@ -19,7 +19,7 @@ from rlvr_jax.verifiers.programs.python.outputs import same_value
 __all__ = ["PYTHON_FUNCTIONS", "python_functions"]
 
 MOST_INPUTS = 10
-# Held-out questions, from the simplest to some lines; a run of self-play uses none of them.
+# Held-out questions, from simple ones to functions of some lines; self-play uses none of them.
 PROGRAMS: dict[str, list[Any]] = {
     "def f(x):\n    return x": [3, "a", [1, 2], {"a": 1}],
     "def f(x):\n    return x * 2 + 1": [3, 10, -4, 0],
@@ -110,10 +110,10 @@ PYTHON_FUNCTIONS = World(
 
 @task
 def python_functions(response_tokens: ResponseTokens = 512) -> Task:
-    """The task: a few held-out functions, of which the last two are only evaluated.
+    """The task: a few functions, of which the last two are only evaluated.
 
     Raises:
-      ValueError: a machine without a sandbox for programs.
+      ValueError: the machine has no sandbox for programs.
     """
     results = run_functions(list(PROGRAMS.items()))
     runs = [outputs for outputs in results if outputs is not None]

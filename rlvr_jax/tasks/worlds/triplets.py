@@ -1,7 +1,7 @@
 """Worlds of programs, their prompts, and the grades of answers and proposals.
 
-Values are compared as values, never as text, and nothing that a policy wrote is evaluated here: a
-world reads and runs it as it must.
+Values are compared as values, never as text. Nothing that a policy wrote is evaluated here: each
+world reads and runs it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
 
 KINDS = ("deduction", "abduction", "induction")
 LEAST_INPUTS = 2
-"""Inputs of an induction: one to be shown, one to be hidden."""
+"""Number of inputs of an induction: shown ones and hidden ones."""
 
 
 class Triplet(NamedTuple):
@@ -44,7 +44,7 @@ class Triplet(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Triplet:
-        """The triplet in `text`."""
+        """The triplet that a text holds as JSON."""
         program, inputs, outputs = json.loads(text)
         return cls(program, tuple(inputs), tuple(outputs))
 
@@ -53,17 +53,17 @@ class World(NamedTuple):
     """The programs and the values of a world.
 
     Fields:
-      name: of the world.
-      first: the triplet that a run begins with.
-      run: (pairs of a program and its inputs) -> for each the outputs, None where any run fails, is
-        not allowed, or differs from a second one.
+      name: name of the world.
+      first: the triplet with which a run begins.
+      run: (pairs of a program and its inputs) -> for each the outputs. None if any run fails, is
+        not allowed, or differs from a second run.
       same: (value, value) -> whether they are equal.
-      read_value: (text) -> the value that an answer names, None if none.
-      read_program: (text) -> the program of an answer, None if none.
-      read_proposal: (kind, text) -> (program, inputs) of a proposal, None if it is none.
-      show: (kind, triplet) -> the text that requests the missing part; of an induction the triplet
-        has the pairs that are shown.
-      request: (kind, references) -> the text that requests another program and inputs.
+      read_value: (text) -> the value in an answer; None without one.
+      read_program: (text) -> the program in an answer; None without one.
+      read_proposal: (kind, text) -> (program, inputs) of a proposal; None without one.
+      show: (kind, triplet) -> the text that requests the missing part. For an induction the triplet
+        has the shown pairs.
+      ask: (kind, references) -> the text that requests another program and inputs.
     """
 
     name: str
@@ -78,8 +78,8 @@ class World(NamedTuple):
 
 
 def split(kind: str, triplet: Triplet) -> tuple[Triplet, Triplet]:
-    """The shown part of a triplet and the part to find: of an induction the first half of the
-    pairs and the others, else the first pair both times."""
+    """The shown part of a triplet and the part to find. In an induction these are the first and the
+    second half of the pairs, else both are the first pair."""
     half = -(-len(triplet.inputs) // 2) if kind == "induction" else 1
     shown = Triplet(triplet.program, triplet.inputs[:half], triplet.outputs[:half])
     if kind != "induction":
@@ -95,7 +95,7 @@ def solve_prompt(world: World, kind: str, triplet: Triplet) -> Prompt:
 
 
 def propose_prompt(world: World, kind: str, references: Sequence[Triplet]) -> Prompt:
-    """The question for another program with inputs than those that are shown."""
+    """The request for a program with inputs that differs from the shown ones."""
     known = [reference.text() for reference in references]
     answer = {"role": "propose", "kind": kind, "references": known}
     return Prompt(world.request(kind, references), answer=answer, kind=f"propose_{kind}")
@@ -109,9 +109,9 @@ def is_proposal(prompt: Prompt) -> bool:
 def proposal_in(
     world: World, prompts: Sequence[Prompt], texts: Sequence[str]
 ) -> list[Triplet | None]:
-    """The triplets that are proposed, None for a text that proposes none.
+    """The proposed triplets; None for a text without a valid proposal.
 
-    A proposal can be read, runs twice with equal results, and is not a reference.
+    A valid proposal can be read, runs twice with equal results, and is not a reference.
     """
     read = [world.read_proposal(p.answer["kind"], t) for p, t in zip(prompts, texts, strict=True)]
     runs = iter(world.run([proposal for proposal in read if proposal is not None]))
@@ -129,8 +129,8 @@ def proposal_in(
 
 
 def graded_proposal(prompt: Prompt, grade: Grade) -> Triplet | None:
-    """The triplet that a response proposes, as its verifier found it; None for one that proposes
-    none, or answers something."""
+    """The triplet that a response proposes, as its verifier found it. None if it proposes none or
+    answers a question."""
     text = grade.answer if is_proposal(prompt) and grade.outcome else None
     return None if text is None else Triplet.of(text)
 
@@ -138,10 +138,8 @@ def graded_proposal(prompt: Prompt, grade: Grade) -> Triplet | None:
 def verify_in(world: World) -> Verify:
     """Grades answers and proposals.
 
-    The answer of a valid proposal is its triplet, with the outputs as they were found: it does
-    not run again, and every process knows the same ones.
-
-    Metrics: readable (1 for a text that can be read).
+    The answer of a valid proposal is its triplet with the outputs that were found. So it does not
+    run again, and all processes have the same outputs.
     """
 
     def verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
@@ -185,7 +183,7 @@ def verify_in(world: World) -> Verify:
 
 
 def _graded(right: bool, found: Any) -> Grade:
-    """The grade of the parsed answer, None if it could not be parsed."""
+    """The grade of the parsed answer; None if it could not be parsed."""
     there = found is not None
     answer = str(found) if there else None
     return Grade(float(right), info={"readable": float(there)}, answer=answer)

@@ -1,12 +1,13 @@
-"""Mathematical answers: read, compared, decided exactly.
+"""Mathematical answers: they are read as values and compared exactly.
 
-`verifier`: one response (`verify_math`), batches and options (`MathVerifier`), `check`.
-`extract`: from a response to its final answer. `notation` writes that in one way (tables in
-  `signs`); `parsing` reads it, with `numerals`, `units`, `words`, `prose`, `qualifiers`, `lists`,
-  `grouped`, `equations`, `regions`, to `values`.
-`comparison`: when two are equal, with `quantities`, `relations`, `qualifiers`, `constants`,
-  `renaming`; `gradable`: which golds can be graded.
-`formulas`: reads and compares formulas; `algebra` compares them in a worker.
+`verifier` has the functions for users: `verify_math`, `MathVerifier`, `check`.
+`extract` finds the final answer of a response. `notation` writes it in one form (tables in
+`signs`). `parsing` reads that form as one of `values`. It uses `numerals`, `units`, `words`,
+`prose`,
+  `qualifiers`, `lists`, `grouped`, `equations`, `regions`.
+`comparison` decides whether two values are equal. It uses `quantities`, `relations`, `qualifiers`,
+  `constants`, `renaming`. `gradable` decides which golds can be graded.
+`formulas` reads and compares formulas. `algebra` compares them in a worker.
 """
 
 from rlvr_jax.verifiers.maths.extract import final_answer

@@ -1,9 +1,8 @@
 """Comparisons in the workers of the mathematics verifier, to as many digits as are needed.
 
-Two formulas are compared as in `identity`, with numbers of mpmath: they are equal if at least 50
-digits agree that no cancellation has touched. Derivatives, integrals, limits and endless sums are
-worked out by sympy first. Both packages are trusted with the trees that `formula` reads, never with
-a text.
+Two formulas are compared as in `identity`, with numbers of mpmath. They are equal if at least 50
+digits agree that cancellation has not affected. sympy first computes derivatives, integrals, limits
+and infinite sums. Both packages only get the trees that `formula` reads, never a text.
 """
 
 import functools
@@ -25,9 +24,9 @@ _STEPS = 10**5
 def equal_expressions(job: list[str]) -> bool:
     """Compares [gold, answer]; a single [gold] is True if it has a value.
 
-    [gold, answer, kind] compares otherwise: "=" and "<" test whether the formulas are proportional
-    ("<": with a positive factor), "/" whether their numerators are, and a fraction "1/200" whether
-    they are as near as that.
+    [gold, answer, kind] compares otherwise. "=" tests whether the formulas are proportional, "<"
+    whether their factor is also positive, "/" whether their numerators are proportional. A fraction
+    such as "1/200" tests whether they differ by at most that.
     """
     try:
         nodes = [_simplified(read_formula(text)) for text in job[:2]]
@@ -49,7 +48,7 @@ def equal_expressions(job: list[str]) -> bool:
 
 
 class _Digits:
-    """Numbers of mpmath with so many digits."""
+    """Numbers of mpmath with a given number of digits."""
 
     def __init__(self, digits: int):
         import mpmath
@@ -74,7 +73,7 @@ class _Digits:
         return self.mp.mpc(value).real
 
     def imaginary(self, value: Any) -> Any:
-        """0 as well where only rounding has left something."""
+        """The imaginary part; 0 also if only a rounding error remains."""
         value = self.mp.mpc(value)
         rounding = abs(value.real) * self.mp.mpf(10) ** (10 - self.mp.dps)
         return value.imag if abs(value.imag) > rounding else self.mp.mpf(0)
@@ -95,7 +94,7 @@ class _MoreDigits(Exception):
 
 
 def _confirmed(compare, gold: Node, answer: Node, **options: Any) -> bool | None:
-    """Compares with more digits until none of the 50 that count can have cancelled."""
+    """Compares with more and more digits until cancellation cannot affect the 50 that count."""
     digits = 2 * _SAME
     while True:
         arithmetic = _Digits(digits)
@@ -117,14 +116,14 @@ def _agree(
         return first == second
     lost = max(one.largest, other.largest, 0) - min(one.smallest, other.smallest, 0)
     needed = _SAME + 20 + int(lost * 0.30103)
-    if needed > _MAX_DIGITS:  # of a point where the values are beyond all measure
+    if needed > _MAX_DIGITS:  # at a point where the values are too large
         raise Undefined
     if needed > arithmetic.mp.dps:
         raise _MoreDigits(needed)
     first, second = one.inexact(first), other.inexact(second)
     scale = max(abs(first), abs(second))
     same = _SAME - int(min(one.smallest, other.smallest, 0) * 0.30103)
-    # Both may be 0 where one is the rest of a cancellation.
+    # Both may be 0 where one is a rest of a cancellation.
     most = max(one.largest, other.largest, 0)
     rounding = arithmetic.mp.ldexp(1, most) * arithmetic.mp.mpf(10) ** (20 - arithmetic.mp.dps)
     return bool(abs(first - second) <= max(scale * arithmetic.mp.mpf(10) ** -same, rounding))
@@ -138,7 +137,7 @@ def _near(gold: Node, answer: Node, near: Fraction) -> bool:
 
 
 def _simplified(node: Node | None) -> Node:
-    """Without calculus: sympy's result as a tree of numbers, if there is any."""
+    """The formula without calculus: sympy's result as a tree of numbers, if it has one."""
     if node is None:
         raise Undefined
     if any(calculus.is_calculus(part) for part in parts(node)):

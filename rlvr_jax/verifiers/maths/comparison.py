@@ -1,8 +1,8 @@
-"""When two values are equal: decided exactly, by a worker only where digits have to confirm it.
+"""Equality of two values, decided exactly; a worker only confirms digits.
 
-Equality has three values here, as a worker's answer may still be missing. A single value and a
-container of values are never equal, also where the container has one entry. An equation that
-names a value ("x = 5") counts as the value, where the other side is not an equation.
+Equality has three values, because a worker's result may still be missing. A single value and a
+container of values are never equal, even if the container has one entry. An equation that names a
+value ("x = 5") counts as the value if the other side is not an equation.
 """
 
 import re
@@ -45,7 +45,7 @@ from rlvr_jax.verifiers.maths.values import (
     to_tex,
 )
 
-_MAX_ITEMS = 64  # of an unordered container, where every pair is compared
+_MAX_ITEMS = 64  # of an unordered container, whose entries are compared in pairs
 # As written this is the set of the numbers between, where x = 0, y = 1 is a point.
 _UNIT_INTERVAL = Number(Fraction(0)), Number(Fraction(1))
 _READ_AS_SIGNS = (Text, Expression, Unread)
@@ -61,8 +61,8 @@ class Rules(NumberRules):
 
     choice: bool = False
 
-    def equal(self, gold: Value, answer: Value, query: Query) -> bool | None:
-        """Compares; None while an answer of `query` is missing."""
+    def equal(self, gold: Value, answer: Value, ask: Ask) -> bool | None:
+        """Compares two values; None while a result of `ask` is missing."""
         if isinstance(gold, Number) and gold.based and isinstance(answer, _READ_AS_SIGNS):
             text = answer.tex if isinstance(answer, Expression) else answer.text
             # 1A, which is not a number by itself; the digits of the gold have no zeros before them.
@@ -147,8 +147,8 @@ class Rules(NumberRules):
             verdict = query(tuple(again)) if verdict is None else verdict
         return verdict
 
-    def _equal_chain(self, gold: Value, answer: Chain, query: Query) -> bool | None:
-        """Each side has to be correct, or the rounded one is the decimal that is the gold."""
+    def _equal_chain(self, gold: Value, answer: Chain, ask: Ask) -> bool | None:
+        """Each side has to be correct, or the rounded side is the decimal that is the gold."""
         decimal = answer.rounded
         if decimal and isinstance(gold, Number) and gold.last_digit == decimal.last_digit > 0:
             exact = replace(gold, last_digit=Fraction(0))
@@ -188,8 +188,8 @@ class Rules(NumberRules):
             return False
         return all_of([self.equal(g, a, query) for g, a in zip(gold, answer, strict=True)])
 
-    def _in_any_order(self, gold: Container, answer: Container, query: Query) -> bool | None:
-        repeats = "set" not in (gold.kind, answer.kind)  # the count of an entry also matters
+    def _in_any_order(self, gold: Container, answer: Container, ask: Ask) -> bool | None:
+        repeats = "set" not in (gold.kind, answer.kind)  # the number of equal entries also counts
         if repeats and len(gold.items) != len(answer.items):
             return False
         if max(len(gold.items), len(answer.items)) > _MAX_ITEMS:
@@ -242,7 +242,7 @@ class Rules(NumberRules):
 
 
 def _paired(rows: Sequence[Sequence[bool | None]]) -> bool:
-    """True if each row has a True in a column of its own; equal rows make the choice free."""
+    """Whether each row can have a separate column with True; equal rows make the choice free."""
     free = list(range(len(rows)))
     for row in rows:
         column = next((column for column in free if row[column]), None)
@@ -258,7 +258,7 @@ def _interval(piece: Piece) -> Container:
 
 
 def _folded(value: Value) -> str:
-    """A word of three letters or more, in lower case; "" for anything else."""
+    """A word of three letters or more, in lower case; "" for any other value."""
     text = value.text if isinstance(value, Text) else getattr(value, "tex", "")
     return text.casefold() if re.fullmatch(r"[A-Za-z]{3,}", text) else ""
 

@@ -1,9 +1,9 @@
 r"""Arbitrary constants: the C of x^2 + C and of Ce^{2x}, which may have any name.
 
-A constant is written once, and the formula is linear in it: by itself as a term, or as a
-coefficient of an exponential, or of waves if there are several; C_1, C_2 of any function of the
-variable, as C in y = Cx. Names of physics and parameters are none: the c of mc^2, of ax^2 + bx + c,
-of hc/λ.
+A constant occurs once, and the formula is linear in it: as a separate term, as a coefficient of an
+exponential, or as a coefficient of sine or cosine terms if there are several. C_1 and C_2 may be
+coefficients of any function of the variable, as may the C of y = Cx. Names of physics and
+parameters do not count: the c of mc^2, of ax^2 + bx + c, of hc/λ.
 """
 
 import itertools
@@ -16,9 +16,9 @@ from rlvr_jax.verifiers.maths.renaming import names_in, renamed
 from rlvr_jax.verifiers.maths.values import Equation, Expression, Value
 
 _NAME = re.compile(r"[CcK](?:_\{\w+\})?|[ABD]")
-_MOST = 3  # whose orders are tried
+_MOST = 3  # constants whose orders are tried
 _VARIABLES = frozenset("xyztuswr")
-_PARAMETERS = frozenset("bm")  # next to which a c is also one
+_PARAMETERS = frozenset("bm")  # next to which a c is also a parameter
 _WAVES = ("sin", "cos", "sinh", "cosh")
 
 
@@ -50,7 +50,7 @@ def _sides(value: Value) -> tuple[str, ...]:
 
 
 def _arbitrary(value: Value, names: tuple[str, ...] | list[str]) -> bool:
-    r"""Whether all of \Xi_{0}, \Xi_{1}, …, by these names before, are arbitrary constants."""
+    r"""Whether \Xi_{0}, \Xi_{1}, … (the new names of `names`) are all arbitrary constants."""
     sides = [read_formula(tex) for tex in _sides(value)]
     if None in sides or not any(_varies(side) and side.kind != "symbol" for side in sides):
         return False
@@ -65,7 +65,7 @@ def _arbitrary(value: Value, names: tuple[str, ...] | list[str]) -> bool:
 
 
 def _is_free(name: str, beside: tuple[Node, ...], num_names: int, solution: bool) -> bool:
-    """Whether a name by these factors may be an arbitrary constant.
+    """Whether a name with these factors may be an arbitrary constant.
 
     Args:
       solution: y is given as a function of one variable and this constant.
@@ -81,7 +81,7 @@ def _is_free(name: str, beside: tuple[Node, ...], num_names: int, solution: bool
 
 
 def _places(node: Node, beside: tuple[Node, ...] | None) -> Iterator[tuple[str, tuple | None]]:
-    """The names of a formula with the factors next to them; None where it is not linear in them."""
+    """The names of a formula with the factors next to them; None if it is not linear in them."""
     if node.kind == "symbol":
         yield node.value, beside
     for place, item in enumerate(node.items):

@@ -1,13 +1,13 @@
 r"""Equations, chains and inequalities: the value of an answer like "x = 5" or "0 ≤ x < 1".
 
-The value of an equation is its right side where the left side is a name for it: a name, a value of
-a function, a formula of at least two symbols ("a + b = 5"). Of 2x = 18 the value has still to be
-worked out: both sides would have to be 18. That is the rule of any chain without such a left side:
-10/2 = 5 and 5 = 5 = 5 are correct for 5, 6 + 6 = 11 is never correct.
+The value of an equation is its right side if the left side names it: by a name, a value of a
+function, or a formula of at least two symbols ("a + b = 5"). The value of 2x = 18 is not worked
+out, so both sides would have to be 18. This is the rule of every chain without a name on the left:
+10/2 = 5 and 5 = 5 = 5 are correct for 5, and 6 + 6 = 11 is never correct.
 
-≈ may occur once: the text before it is the answer, and the decimal after it has to be true to its
-last digit, rounded or truncated. A sum or a power (x² + y² = 4) means more than its right side:
-where it is the gold, the value is not enough.
+≈ may occur once. The text before it is the answer, and the decimal after it must be true to its
+last digit, rounded or truncated. For a sum or a power (x² + y² = 4) as the gold, the value of the
+right side is not enough.
 """
 
 import re
@@ -50,7 +50,7 @@ _NAME = re.compile(
 _DENIED = re.compile(r"\b(?:not|no|never|if|unless|when|except|without|isn't)\b", re.IGNORECASE)
 # The argument follows, in brackets.
 _VALUE = re.compile(r"(\\?)([A-Za-z]+)(?:_\{?\w+\}?)?'*(?:\^\{-1\})?\s*(?=[(\[])")
-# Any other command may join two statements (19 \implies x = 18).
+# Any other command may connect two statements (19 \implies x = 18).
 _FUNCTIONS, _FUNCTIONALS, _GREEK, _COMMANDS = (
     frozenset(names.split())
     for names in (
@@ -115,7 +115,7 @@ def _chain(text: str, sides: list[str], rounded: str | None, parse: Parse) -> Va
 
 
 def _is_true(exact: Value, decimal: Number) -> bool:
-    """Whether a decimal is the value to its last digit, rounded or truncated there."""
+    """Whether a decimal equals the value to its last digit, rounded or truncated there."""
     value = approximate(exact)
     if value is None or decimal.pi or decimal.unit not in ("", getattr(exact, "unit", "")):
         return False
@@ -200,7 +200,7 @@ def _is_size(side: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """A name without signs that do not matter."""
+    """A name without signs that have no meaning."""
     name = re.sub(r"\\(?:angle|triangle)(?![A-Za-z])\s*|\s+", "", name)
     return re.sub(r"_\{(\w)\}", r"_\1", name)
 

@@ -1,9 +1,9 @@
-r"""From a response to the few characters that are its answer. Never raises on text.
+r"""Finds the final answer of a response. Never raises on text.
 
 The answer is in \boxed{…} after the thinking; without a box, the options decide. A response may
-write its answer in several boxes and spellings: `spellings` returns all of them, each of which has
-to be correct, and `final_answer` the last one if they are plainly equal. Patterns are
-linear in the text.
+have several boxes and spellings. `spellings` returns all of them, and each must be correct.
+`final_answer` returns the last one if all are equal without a worker. Patterns are linear in the
+text.
 """
 
 import re
@@ -18,10 +18,10 @@ from rlvr_jax.verifiers.nesting import closing
 Boxes = Literal["each", "joined", "last"]
 BOXES = get_args(Boxes)
 
-_MAX_SPELLINGS = 4  # a response with more of them has not chosen, and each costs a comparison
+_MAX_SPELLINGS = 4  # a response with more has not decided, and each costs a comparison
 _MAX_JOINED = 16
 _DIGITS = r"(?:\d[\d,]*(?:\.\d+)?|\.\d+)"
-_SIGN = r"[-−–‐‑]?"  # all that `normalise` reads as minus, but the long dash
+_SIGN = r"[-−–‐‑]?"  # all that `normalise` reads as minus, except the long dash
 _BOX = re.compile(
     r"\\(?:boxed|fbox|framebox(?:\s*\[[^]\n]{0,40}\]){0,2})(?:\s*(?P<brace>\{)"
     rf"|\s*(?P<bare>{_SIGN}(?:{_DIGITS}|(?P<command>\\(?:[dt]?frac|sqrt|pi|text(?:bf|rm)?|mathrm)"
@@ -74,7 +74,7 @@ def boxes(text: str) -> list[str] | None:
 
 
 def _after_arguments(text: str, position: int, command: str) -> int:
-    """Where the arguments of a command end; -1 if one is not closed."""
+    """Where the arguments of a command end; -1 if one of them is not closed."""
     for _ in range(_ARGUMENTS.get(command, 1)):
         argument = re.compile(r"\s*(\{|\w|\\[A-Za-z]+)").match(text, position)
         if argument is None:
@@ -98,18 +98,18 @@ def spellings(
 ) -> list[str]:
     r"""Returns the answer of a response, each spelling once; empty if it has none.
 
-    Reads the text after the last </think>. Thinking that does not end has no answer, nor has an
-    unclosed box. Empty boxes are an instruction repeated. Without a box the options decide.
+    Reads the text after the last </think>. There is no answer if the thinking does not end or a box
+    is not closed. Empty boxes only repeat the instruction. Without a box, the options decide.
 
     Args:
-      boxes: of several, "each" has to be correct, or the "last", or all are one list ("joined")
-        if they are not all correct by themselves (`joined`).
+      boxes: how several boxes count. "each": each must be correct. "last": only the last one.
+        "joined": they are one list, unless each by itself is correct.
       choice: take the letters of the last phrase like "the answer is (A)", also after boxes that
         hold no letters.
-      answer_line: take the rest of the last line that starts with "Answer:", the line that follows
-        if it is empty, or of the last sentence like "the answer is 5"; without one, the only
-        formula of the last line.
-      last_number: take the last number; anything with a number in it then counts as an answer.
+      answer_line: take the rest of the last line that starts with "Answer:" (the next line if it is
+        empty), or of the last sentence like "the answer is 5". Without one, take the only formula
+        of the last line.
+      last_number: take the last number; any text with a number then has an answer.
       require_think: a response without </think> has no answer.
     """
     _, think, answer = response.rpartition("</think>")
@@ -153,13 +153,13 @@ def _answer_line(answer: str) -> str:
 def final_answer(response: str, **options: bool | str) -> str | None:
     """Returns the answer of a response, with the options of `spellings`; None if it has none.
 
-    Several boxes have to agree, as a response that lists two answers has not chosen.
+    Several boxes must agree, as a response that lists two answers has not decided.
     """
     return agreed(spellings(response, **options))
 
 
 def agreed(found: list[str]) -> str | None:
-    """Returns the last of the spellings if all are equal, as far as no worker is needed."""
+    """Returns the last spelling if all are equal, as far as no worker is needed."""
     if not found:
         return None
     values = [parse_answer(spelling, choice=False, grouped=True) for spelling in found]

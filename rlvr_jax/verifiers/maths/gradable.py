@@ -1,4 +1,4 @@
-"""Whether a gold can be graded: whether it is read and has a value."""
+"""Decides whether a gold can be graded: whether it can be read and has a value."""
 
 from rlvr_jax.verifiers.maths.formulas import calculus, identity
 from rlvr_jax.verifiers.maths.formulas.reading import read_formula
@@ -20,8 +20,8 @@ from rlvr_jax.verifiers.maths.values import (
 )
 
 
-def is_gradable(gold: Value, query: Query) -> bool | None:
-    """Whether all of a gold can be read; None while an answer of `query` is missing."""
+def is_gradable(gold: Value, ask: Ask) -> bool | None:
+    """Whether all of a gold can be read; None while a result of `ask` is missing."""
     if isinstance(gold, Unread):
         return False
     if isinstance(gold, Qualified):

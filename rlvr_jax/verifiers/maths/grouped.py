@@ -1,7 +1,7 @@
 r"""Brackets: (a, b), [a, b), {a, b}, {x | …}, matrices, lines.
 
-A vector is a tuple, however it is written. Two entries may be an interval, so that the brackets
-count; more are a tuple in any brackets.
+A vector in any notation is a tuple. Two entries may be an interval, so their brackets count; three
+or more entries are a tuple in any brackets.
 """
 
 import re
@@ -82,7 +82,7 @@ def read_grouped(text: str, parse: Parse) -> Value | None:
 
 
 def _in_a_row(lines: list[str]) -> str:
-    """Lines as entries; one that begins with a sign of equality goes on with the line before."""
+    """Lines as entries; a line that begins with a sign of equality continues the line before."""
     text = ", ".join(line.strip() for line in lines if line.strip())
     return re.sub(r",\s*(?==|\\approx(?![A-Za-z]))", " ", text)
 

@@ -1,8 +1,8 @@
 r"""Several answers: "a, b", "a and b", "a or b", unions, ±, systems.
 
-A comma followed by a space separates; without one it does not between groups of three digits. "or"
-binds less than a comma where equations are on its sides. Inequalities of one variable with a comma
-are their intersection, or their union if that is empty.
+A comma with a space after it separates. A comma without one does not, between groups of three
+digits. "or" binds less than a comma if equations are on its sides. Inequalities of one variable
+with a comma between them mean their intersection, or their union if the intersection is empty.
 """
 
 import itertools
@@ -33,14 +33,14 @@ from rlvr_jax.verifiers.maths.values import (
 )
 from rlvr_jax.verifiers.nesting import split
 
-_MAX_SIGNS = 4  # of ± in one answer
+_MAX_SIGNS = 4  # largest number of ± in one answer
 _OR = r"\bor\b"
 _AND = r"\band\b"
 _LOOSE = r",(?=\s)|,(?!\d{3}(?!\d))|(?<!\d),"
 
 
 def read_list(text: str, parse: Parse) -> Value | None:
-    """Reads several things as one; None if there is one only."""
+    """Reads several values as one; None if there is only one."""
     for read in (_difference, _union, _several, _plus_minus):
         if (value := read(text, parse)) is not None:
             return value
@@ -153,7 +153,7 @@ def _listed(values: list[Value]) -> Value:
 
 
 def flattened(values: Iterable[Value]) -> Iterator[Value]:
-    """The values, and in place of a list its entries: ±1, ±2."""
+    """The values, with each list replaced by its entries: ±1, ±2."""
     for value in values:
         inner = isinstance(value, Container) and value.kind == "list"
         yield from value.items if inner else [value]

@@ -1,9 +1,9 @@
 r"""One notation for answers: plain TeX. Never raises on text.
 
-`normalise` removes sizes, spacing commands, text macros, decoration and Unicode operators, and
-leaves one name per symbol (`signs` holds the tables). Dollar signs of formulas go; one before a
-number stays as the currency it is. Patterns are linear in the text; Unicode's NFKC is not, so
-callers give it no more than MAX_CHARACTERS.
+`normalise` removes sizes, spacing commands, text macros, decoration and Unicode operators, and uses
+one name per symbol (`signs` holds the tables). Dollar signs of formulas are removed; a dollar sign
+before a number remains as the currency. Patterns are linear in the text. Unicode's NFKC is not
+linear, so callers pass at most MAX_CHARACTERS.
 """
 
 import functools
@@ -14,7 +14,7 @@ from rlvr_jax.verifiers.maths.formulas.names import ACCENTS, PREFIXES, TOTALS
 from rlvr_jax.verifiers.maths.signs import CHARACTERS, REWRITES, SIGNS, SUPERSCRIPT
 from rlvr_jax.verifiers.nesting import closing
 
-MAX_CHARACTERS = 512  # of an answer; a longer one is compared as written, and is never correct
+MAX_CHARACTERS = 512  # of an answer; a longer one is compared as text, and is never correct
 
 
 @functools.lru_cache(maxsize=16384)
@@ -74,7 +74,7 @@ def _raised(match: re.Match) -> str:
 
 
 def _stripped(text: str) -> str:
-    r"""Takes white space off the ends; of a TeX space, "\ ", that leaves a backslash."""
+    r"""Removes white space at the ends; of a TeX space, "\ ", a backslash would remain."""
     text = text.strip()
     while (len(text) - len(text.rstrip("\\"))) % 2:
         text = text[:-1].rstrip()
@@ -82,7 +82,7 @@ def _stripped(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Takes the emphasis of Markdown and the tag of an answer off the whole: **5**, `5`, "5"."""
+    """Removes Markdown emphasis and the tag of an answer around the whole text: **5**, `5`, "5"."""
     for mark in ("<answer>", "**", "__", "`", '"', "*", "“", "'"):
         end = {"“": "”", "<answer>": "</answer>"}.get(mark, mark)
         inside = text[len(mark) : -len(end)]
@@ -201,7 +201,7 @@ _CHOOSE = re.compile(r"(?<!\w)(\w+)\s+choose\s+(\w+)(?!\w)")
 def _selections(text: str) -> str:
     r"""Writes {}^6C_2, _6P_2, C_6^2 and 6 choose 2 as \binom{n}{k} or a quotient of factorials.
 
-    A selection takes no more than there is, so that C_1^2 remains a square. `formulas.symbols`
+    A selection takes at most as many as there are, so C_1^2 remains a square. `formulas.symbols`
     reads C(6,2).
     """
     if not re.search(r"[CPA]|choose", text):

@@ -1,8 +1,8 @@
 """Numbers as people write them, read exactly: fractions, powers, repeating decimals, π, bases,
 ordinals.
 
-Takes a text of `notation.normalise`. A decimal has the worth of its last digit, which is its
-precision, and a number of another base its digits.
+Takes a text of `notation.normalise`. A decimal stores the value of its last digit, which is its
+precision. A number in another base stores its digits.
 """
 
 import re
@@ -13,7 +13,7 @@ from rlvr_jax.verifiers.maths.units import MONEY, factor, money, split_unit, uni
 from rlvr_jax.verifiers.maths.values import Number
 from rlvr_jax.verifiers.maths.words import NUMBER_WORDS, SCALES
 
-_MAX_EXPONENT = 10**4  # of a power that is worked out here
+_MAX_EXPONENT = 10**4  # of a power that is computed here
 _MAX_DIGITS = 10**4
 
 _DECIMAL = r"(?:[1-9]\d{0,2}(?:(?:,\d{3})+|(?: \d{3})+)(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)"
@@ -97,9 +97,9 @@ def read_number(text: str) -> Number | None:
 def _compound(text: str) -> tuple[Fraction, str] | None:
     """12° 30' 15'' or 2 hours 30 minutes in the largest unit, and that unit.
 
-    The units go from large to small, and of a smaller one there is less than one of the larger: 75
-    minutes never add to hours. A comma or "and" joins only times and angles: "5 m, 30 cm" are two
-    lengths.
+    The units go from large to small, and each smaller number is less than one larger unit: 75
+    minutes are not added to hours. A comma or "and" connects only times and angles: "5 m, 30 cm"
+    are two lengths.
     """
     amounts = _AMOUNT.findall(text) if _AMOUNT.sub("", text) == "" else []
     if not 2 <= len(amounts) <= 4 or any("." in number for number, _ in amounts[:-1]):
@@ -178,7 +178,7 @@ def _endless(text: str) -> Number | None:
 
 
 def _written(digits: str, scale: Fraction = Fraction(1)) -> Number:
-    """A number without a fraction bar; after a point, its last digit has a worth."""
+    """A number without a fraction bar; if it has a point, with the value of its last digit."""
     behind = digits.partition(".")[2]
     last = scale / 10 ** len(behind) if behind else Fraction(0)
     return Number(_exact(digits) * scale, last_digit=last)

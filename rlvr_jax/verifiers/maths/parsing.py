@@ -1,8 +1,8 @@
-"""From the text of an answer to its value: numbers exactly, brackets by kind, the rest as formulas.
+"""Reads an answer as a value: numbers exactly, brackets by kind, other texts as formulas.
 
-Takes a text of `notation.normalise`, up to MAX_CHARACTERS: regular expressions, one level of
-brackets at a time, each part read once; numbers that take long to work out are refused. `lists`
-reads several values, `grouped` those in brackets.
+The text is one of `notation.normalise`, of up to MAX_CHARACTERS. Regular expressions read one level
+of brackets at a time, each part once. Numbers that take long to compute are refused. `lists` reads
+several values, `grouped` those in brackets.
 """
 
 import functools
@@ -40,11 +40,11 @@ _MAX_ARGUMENT = 10**4  # of an exponent or a factorial
 
 @functools.lru_cache(maxsize=65536)
 def parse_answer(text: str, choice: bool, grouped: bool = False) -> Value | None:
-    """Parses an answer; None if it is empty or too large to look at.
+    """Parses an answer; None if it is empty or too large.
 
     Args:
-      choice: letters are options.
-      grouped: braces around one thing only group it, as TeX reads {3}; else they make it a set.
+      choice: whether letters are options.
+      grouped: whether braces around one value only group it, as in TeX; else they make a set.
     """
     if len(text) > MAX_CHARACTERS:
         return None
@@ -103,12 +103,12 @@ def _is_group(text: str) -> bool:
 
 # Letters are unknowns, and one after them is a factor: the h of πr²h are not hours.
 _NUMERIC = re.compile(r"(?:\\[A-Za-z]+|[^A-Za-z\\])*(?:[\d)}\]!]|\\pi)")
-# Numbers next to each other, an index of a number, and dots: compared letter by letter.
+# Numbers next to each other, an index of a number, and dots: compared as text.
 _NOT_READ = re.compile(r"\d\s+\d|\d\s*\{\s*\d|[\d)]\}*\s*_|\\dots(?![A-Za-z])")
 
 
-# A text is read in several ways with parts in common: without the memory, each level of brackets
-# would double the time.
+# A text is read in several ways that have parts in common. Without the cache, each level of
+# brackets would double the time.
 @functools.lru_cache(maxsize=4096)
 def _parse(text: str) -> Value:
     text = text.strip()

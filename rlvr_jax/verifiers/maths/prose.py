@@ -19,7 +19,7 @@ _PROSE = re.compile(r"[^\W_][\w\s.,'!?:;()/&%°-]*")
 
 
 def read_time(text: str) -> Text | None:
-    """A time of day, equal letter for letter but for the dots of p.m."""
+    """A time of day, compared as text except for the dots of p.m."""
     if not (_TIME.fullmatch(text) or _HOUR.fullmatch(text)):
         return None
     return Text(re.sub(r"[.\s]", "", text).lower())

@@ -1,8 +1,8 @@
 r"""Formulas with a domain: "f(x) = 2x for all real x", "a_n = 2n + 1, n ≥ 1", "kπ, k ∈ ℤ".
 
-The domain of an argument or an index, and that of an integer that runs through a family, may be
-missing on one side; where both are given they agree. A letter that runs may have any name. A
-condition that restricts it ("y = 2x, x > 0") is not a domain: it is read as a statement.
+One side may lack the domain of an argument or an index, or of an integer that runs through a
+family. If both sides have it, they must agree. A running letter may have any name. A condition that
+restricts it ("y = 2x, x > 0") is not a domain: it is read as a statement.
 """
 
 import re
@@ -73,7 +73,7 @@ def read_qualified(text: str, parse: Parse) -> Value | None:
 
 
 def _halves(text: str) -> Iterator[tuple[str, str]]:
-    """Ways to part a text into a formula and a condition."""
+    """Ways to split a text into a formula and a condition."""
     if match := _BRACKETED.fullmatch(text):
         yield match[1], match[2]
     for pattern in (_INTRODUCED, _SPACED):
@@ -131,7 +131,7 @@ def _of_kind(words: list[str]) -> frozenset[str]:
 
 
 def plain_pair(gold: Value, answer: Value) -> tuple[Value, Value] | None:
-    """The formulas of two values without their domains, named alike; None if these differ."""
+    """The formulas of two values without domains, with equal names; None if the domains differ."""
     if not isinstance(gold, Qualified):
         added = isinstance(answer, Qualified) and (
             answer.domains & _TOTAL or (answer.inside and answer.domains & (_from(0) | _from(1)))
@@ -149,7 +149,7 @@ def plain_pair(gold: Value, answer: Value) -> tuple[Value, Value] | None:
 
 
 def _named_as(gold: Qualified, answer: Value) -> Value:
-    """An answer without a domain, whose one other letter may run as that of the gold."""
+    """An answer without a domain; its one other letter gets the name of the gold's letter."""
     own = _letters(answer) - _letters(gold.value)
     if gold.inside or len(gold.names) > 1 or len(own) != 1 or not own <= _WHOLE:
         return answer

@@ -1,4 +1,4 @@
-"""Numbers with units: when two are equal, exactly or as near as a decimal gold is written."""
+"""Numbers with units: equal exactly, or as precisely as a decimal gold is written."""
 
 import math
 from dataclasses import dataclass, replace
@@ -15,9 +15,9 @@ class NumberRules:
     """How numbers are compared.
 
     Fields:
-      percent_is_number: 50 % equals 50 as well.
-      tolerance: |answer - gold| / |gold| where the gold is a decimal; None is 10^-6, but at most
-        half of the last digit that the gold has.
+      percent_is_number: 50 % also equals 50.
+      tolerance: bound of |answer - gold| / |gold| for a decimal gold. None: 10^-6, and at most half
+        of the gold's last digit.
     """
 
     percent_is_number: bool = False
@@ -46,7 +46,7 @@ class NumberRules:
         return {gold.unit, answer.unit} == {"°", ""} and self._close(*turned)
 
     def near(self, gold: Number) -> Fraction:
-        """How far an answer may lie from a decimal."""
+        """Largest difference between an answer and a decimal."""
         if not gold.last_digit:
             return Fraction(0)
         if self.tolerance is None:
@@ -57,7 +57,7 @@ class NumberRules:
         near = self.near(gold)
         if gold.pi == answer.pi:
             return abs(gold.value - answer.value) <= near
-        # π is irrational: an exact gold can only agree at 0. Fractions, as floats overflow.
+        # π is irrational: an exact gold can only agree at 0. Fractions, because floats overflow.
         first, second = (n.value * (Fraction(math.pi) if n.pi else 1) for n in (gold, answer))
         return first == second == 0 or (bool(near) and abs(first - second) <= near)
 

@@ -1,7 +1,7 @@
 """Sets of real numbers: unions, intersections and differences of intervals.
 
-Ends are in order by their size in double precision; if ends are not numbers, the intervals stay
-as they were written.
+Ends are ordered by their size in double precision. If ends are not numbers, the intervals stay as
+written.
 """
 
 import itertools

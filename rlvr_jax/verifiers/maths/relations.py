@@ -1,4 +1,4 @@
-"""Equations, inequalities and ratios as wholes: a factor makes no difference."""
+"""Equations, inequalities and ratios compared as wholes: a common factor has no effect."""
 
 import math
 from collections.abc import Iterator
@@ -52,8 +52,8 @@ def equal_ratios(gold: Value, answer: Value, query: Query) -> bool | None:
     return False if any(nothing) else all_of(verdicts)
 
 
-def equal_relations(gold: Relation | Equation | Region, answer: Value, query: Query) -> bool | None:
-    """As wholes: the differences of both sides are proportional."""
+def equal_relations(gold: Relation | Equation | Region, answer: Value, ask: Ask) -> bool | None:
+    """Whether two relations are equal: the differences of their sides are proportional."""
     region = as_region(answer) if isinstance(gold, Relation) else None
     if region is not None and (found := _is_solution(gold, region)) is not None:
         return found
@@ -80,8 +80,8 @@ def equal_relations(gold: Relation | Equation | Region, answer: Value, query: Qu
 def equal_statements(gold: Value, answer: Value) -> bool:
     """Whether two statements about numbers have the same sides, in either direction.
 
-    The order of terms and factors does not matter. Both statements are true if the values are, so
-    that 2 + 2 = 4 and 3 + 3 = 6 would be equal by value.
+    The order of terms and factors has no effect. The sides are compared and not the values, because
+    2 + 2 = 4 and 3 + 3 = 6 are both true.
     """
     sides = [
         [_as_written(item) for item in (value.items if isinstance(value, Chain) else (value,))]
@@ -122,9 +122,9 @@ def has_symbols(value: Value) -> bool:
 def _is_solution(relation: Relation, region: Region) -> bool | None:
     """Whether a region solves an inequality of one variable; None if that cannot be tried.
 
-    Tried, not solved: the inequality has to hold inside every interval and to fail outside, as far
-    as a few hundred places tell: next to the ends on both sides, at the ends themselves, between
-    them, at whole numbers and their halves, and far out.
+    The region is tested, not solved: the inequality must hold inside every interval and fail
+    outside. A few hundred places are tested: next to the ends, at the ends, between them, at whole
+    numbers and their halves, and far out.
     """
     left, right = read_formula(relation.left), read_formula(relation.right)
     if left is None or right is None:
@@ -164,7 +164,7 @@ def _places(ends: list[float]) -> Iterator[float]:
 def _holds(
     left: Node, right: Node, sign: str, name: str, place: Fraction, at_end: bool
 ) -> bool | None:
-    """Whether the inequality holds at a place; None where rounding hides it."""
+    """Whether the inequality holds at a place; None if rounding errors hide it."""
     evaluation = identity.in_floats({name: place}, frozenset())
     try:
         low, high = evaluation.value(left), evaluation.value(right)

@@ -1,9 +1,9 @@
 """Units after a number: the names of each, and the factor between two.
 
-`split_unit` takes the unit or the counted things off an answer: names of the table with powers and
-"square" or "cubic", products and quotients of them ("m s^{-2}", "miles per hour"), signs of money,
-and other words (`words` has those that may not be dropped). `factor` compares two units: SI
-prefixes of one unit, units of time and cents of a dollar are the only conversions.
+`split_unit` removes the unit or the counted things at the end of an answer. It knows names of the
+table with powers and "square" or "cubic", products and quotients of them ("m s^{-2}", "miles per
+hour"), currency signs, and other words (`words` has those that must stay). `factor` compares two
+units. It only converts SI prefixes of one unit, units of time, and cents of a dollar.
 """
 
 import functools
@@ -84,7 +84,7 @@ _CANONICAL = {name: line.split()[0] for line in _TABLE.splitlines() for name in 
 _CANONICAL |= {name: name for name in ("mmHg", "dB", "rpm", "amu")}
 for _name in ("acre", "ton", "tonne", "cup", "day", "month", "unit", "erg", "bar", "bit", "byte"):
     _CANONICAL |= {_name: _name, _name + "s": _name}
-# Canonical name -> the unit that it is converted to, and how much of it.
+# Canonical name -> the unit that it is converted to, and the amount of that unit.
 _SCALE: dict[str, tuple[str, Fraction]] = {
     "min": ("s", Fraction(60)),
     "h": ("s", Fraction(3600)),
@@ -102,7 +102,7 @@ for _line in filter(None, _METRIC.splitlines()):
             if len(_name) > 2:
                 _CANONICAL.setdefault(_name + "s", _short + _symbol)
 _CANONICAL |= {"l": "L", "ml": "mL", "cl": "cL", "dl": "dL", "kgs": "kg", "kms": "km", "cms": "cm"}
-# Single letters that are not units: 5 A, 5 C, 5 F and 5 T are rather products.
+# Single letters that are not units: 5 A, 5 C, 5 F and 5 T are more often products.
 _NOT_ALONE = frozenset(["A", "C", "F", "T"])
 
 MONEY = ("US$", "USD", "$", "€", "£", "¥", "₹", "Rs", "EUR", "GBP", "RMB", "CNY", "元")
@@ -133,9 +133,9 @@ _SQUARE = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 
 @functools.lru_cache(maxsize=16384)
 def split_unit(text: str) -> tuple[str, str]:
-    """Returns an answer without the unit at its end, and the unit's one name; "" without a unit.
+    """Splits an answer into its text and the unit's canonical name, which is "" without a unit.
 
-    A name that touches the number has two letters or more: 5cm is a length, 5t a product.
+    A unit directly after the number has two letters or more: 5cm is a length, 5t a product.
     """
     if text[-1:].isdigit():  # no unit ends with a digit, and most answers do
         return text, ""
@@ -211,9 +211,9 @@ def _powers(pieces: list[re.Match]) -> dict[str, int] | None:
 
 
 def factor(gold: str, answer: str) -> Fraction | None:
-    """The factor from a number in the answer's unit to one in the gold's; None: they differ.
+    """The factor from a number in the answer's unit to the gold's unit; None if they differ.
 
-    A unit may be missing on one side, but for a percentage, which is a part of the number.
+    One side may lack a unit, except for a percentage, which is a part of the number.
     """
     if gold == answer:
         return Fraction(1)

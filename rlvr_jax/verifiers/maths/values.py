@@ -1,6 +1,6 @@
 """Values of answers: numbers, words, formulas, chains, equations, sets of numbers, containers.
 
-`parsing` makes these from a text, `comparison` decides when two are equal.
+`parsing` makes them from a text, and `comparison` decides when two are equal.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Number:
     """value · π^pi, as it was written: with a unit, as a decimal, in a base.
 
     Fields:
-      last_digit: worth of the last written digit of a decimal, 0.01 of 2.50; 0 of anything else.
-      based: digits and base of a number that is written in one.
-      modulus: of 7 (mod 12); 0 without.
+      last_digit: value of the last written digit of a decimal, 0.01 for 2.50; 0 for other numbers.
+      based: digits and base of a number that is written in another base.
+      modulus: 12 in 7 (mod 12); 0 without one.
       tex: the number with its unit, as written.
     """
 
@@ -60,7 +60,7 @@ class Unread:
 
 @dataclass(frozen=True)
 class Expression:
-    """A formula; the unit at its end apart."""
+    """A formula, and separately the unit at its end."""
 
     tex: str
     unit: str = ""
@@ -75,7 +75,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Chain:
-    """The sides of 2 + 3 = 5 ≈ 5.0: a value equal to the chain has to be equal to each.
+    """The sides of 2 + 3 = 5 ≈ 5.0; a value equal to the chain must be equal to each side.
 
     Fields:
       items: the exact sides.
@@ -92,10 +92,10 @@ class Equation:
 
     Fields:
       tex: first and second side of the equation, for a comparison as a whole.
-      left: its name.
+      left: the name of the value.
       right: the value.
-      whole: the equation means its value only, as in x = 5, unlike x² + y² = 4.
-      solved: it gives a number to a name.
+      whole: the equation means only its value, as in x = 5, unlike x² + y² = 4.
+      solved: it assigns a number to a name.
     """
 
     tex: tuple[str, str]
@@ -107,7 +107,7 @@ class Equation:
 
 @dataclass(frozen=True)
 class Relation:
-    """left < right, left ≤ right, left ≠ right or left = right that gives no value.
+    """left < right, left ≤ right, left ≠ right, or left = right without a value.
 
     Fields:
       sign: "<", "\\le", "\\ne" or "=".
@@ -120,7 +120,7 @@ class Relation:
 
 @dataclass(frozen=True)
 class Piece:
-    """The real numbers between two ends, with them or without."""
+    """The real numbers between two ends, which may belong to it."""
 
     low: Value
     low_closed: bool
@@ -130,7 +130,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Region:
-    """A set of real numbers, its intervals in order and apart.
+    """A set of real numbers: its intervals in order, without contact.
 
     Fields:
       name: of the variable in x < 3; "" where none is named.
@@ -146,12 +146,12 @@ class Region:
 
 @dataclass(frozen=True)
 class Container:
-    """Entries in order or not.
+    """Entries, ordered or not.
 
     Fields:
-      kind: the two brackets of a tuple or an interval; "set", "list", "system" (of equations with
-        different names, or of relations); "choice", one of such entries; rows×columns of a matrix.
-      mixed: of the list "2 and 1/2" the mixed number that it may be as well.
+      kind: the two brackets of a tuple or an interval; "set"; "list"; "system" (equations with
+        different names, or relations). "choice" means one of such entries; rows×columns a matrix.
+      mixed: for the list "2 and 1/2", the mixed number that it may also be.
     """
 
     kind: str
@@ -163,10 +163,10 @@ class Container:
         return self.kind not in ("set", "list", "system", "choice")
 
     def assigned(self, order: Sequence[str] | None = None) -> tuple[Value, ...]:
-        """The values of a system x = 2, y = 3 by name; () if one names none, or a name has two.
+        """The values of a system x = 2, y = 3 by name; () if a name is missing or has two values.
 
         Args:
-          order: the names, of which all are given and no other; None is alphabetic order.
+          order: all names of the system; None: alphabetical order.
         """
         found = {e.left: e.right for e in self.items if isinstance(e, Equation) and e.solved}
         if len(found) < len(self.items) or (order is not None and sorted(found) != sorted(order)):
@@ -226,7 +226,7 @@ def to_tex(value: Value) -> str | None:
 
 
 def approximate(value: Value) -> float | None:
-    """A value in double precision; None if it is not known to be real here."""
+    """A value in double precision; None if it is not known to be real."""
     if isinstance(value, Infinity):
         return -math.inf if value.negative else math.inf
     if isinstance(value, Number):

@@ -1,31 +1,30 @@
-r"""Mathematical answers: whether a response has the value of a gold.
+r"""Mathematical answers: whether the answer of a response equals a gold.
 
-Four stages, none of which raises on text: skip to </think>, extract the content of \boxed{…}
-(`extract.spellings`), normalise (`notation`), compare. Numbers of any spelling, option letters,
-words, rational formulas, sets of real numbers, and tuples, sets, lists and matrices of them are
-compared exactly in this process, in microseconds (`parsing`, `comparison`, `formulas`); other
-formulas are refuted here and confirmed to 50 digits and more in a worker (`algebra`).
+There are four stages, none of which raises on text: skip to </think>, extract the content of
+\boxed{…} (`extract.spellings`), normalise (`notation`), compare. Most comparisons are exact and
+take microseconds in this process: numbers of any spelling, option letters, words, rational
+formulas, sets of real numbers, and containers of them (`parsing`, `comparison`, `formulas`). Other
+formulas are refuted here, and confirmed to 50 digits or more in a worker (`algebra`).
 
 The rules:
-- Case counts in every symbol; words are compared without case and in the singular. Letters side by
-  side commute if they are two and in lower case. Primes, stars and accents are part of a name.
-- A decimal answer equals only a decimal gold (1/3 is not 0.3333), to 10^-6 of it and half of its
-  last digit. 50 % is 0.5 and not 50, without `percent_is_number`.
-- Every side of a chain "2 + 3 = 5 = 5.0" has to be correct; ≈ may occur once and has to be true.
-  Where the gold gives a value or a range of one variable, "x + 3 = 5" is not solved; elsewhere
-  equations are equal up to a factor. Statements about numbers ("2 + 2 = 4") agree side by side.
-- Formulas are equal on the domain of the gold: y is (√y)². "For all real x", "n ≥ 1" and "k ∈ ℤ"
-  may be missing on one side, and k have another name (`qualifiers`), as may arbitrary constants
-  (`constants`).
-- (1, 4) is neither {1, 4} nor "1 and 4"; 5 is neither {5} nor [5, 5] nor the list "5, 5"; the list
-  "1, 4" is unordered. (0, 1) as a point and as an open interval are the same. x = 2, y = 3 and
-  (2, 3) are the same in the order of the names; but (0, 1) is an interval there.
-- Units, and words for the counted things, may be missing on one side and not differ; nothing is
-  converted but SI prefixes, time and cents (`units`, `words`). A gold in a base requires that base.
-- 12:30 is a time of day, equal letter for letter; any other colon makes a ratio.
+- Case counts in every symbol. Words are compared without case and in the singular. Two lower-case
+  letters next to each other commute. Primes, stars and accents are part of a name.
+- A decimal answer equals only a decimal gold (1/3 is not 0.3333). The tolerance is 10^-6, and at
+  most half of the gold's last digit. 50 % is 0.5, and 50 only with `percent_is_number`.
+- Every side of a chain "2 + 3 = 5 = 5.0" must be correct. ≈ may occur once and must be true. If the
+  gold is a value or a range of one variable, "x + 3 = 5" is not solved; otherwise equations are
+  equal up to a factor. Statements about numbers ("2 + 2 = 4") are compared side by side.
+- Formulas are equal on the domain of the gold: y is (√y)². One side may lack "for all real x",
+  "n ≥ 1" and "k ∈ ℤ". k (`qualifiers`) and arbitrary constants (`constants`) may have other names.
+- (1, 4) is neither {1, 4} nor "1 and 4". 5 is neither {5} nor [5, 5] nor the list "5, 5". The list
+  "1, 4" is unordered. (0, 1) as a point equals the open interval. x = 2, y = 3 equals (2, 3) in the
+  order of the names, but there (0, 1) is an interval.
+- One side may lack units and words for counted things, but they must not differ. Only SI prefixes,
+  time and cents are converted (`units`, `words`). A gold in another base requires that base.
+- 12:30 is a time of day, compared as text; any other colon makes a ratio.
 - Words are compared as text, so a synonym is incorrect.
-- Each of several boxes has to be correct, unless `boxes` differs. A gold that cannot be parsed is
-  ungraded, so that the prompt is dropped and the policy not punished.
+- Each of several boxes must be correct, unless `boxes` differs. A gold that cannot be parsed is
+  ungraded, so that the prompt is dropped and the policy is not punished.
 """
 
 from __future__ import annotations
@@ -44,21 +43,21 @@ from rlvr_jax.verifiers.maths.parsing import parse_answer
 from rlvr_jax.verifiers.maths.values import Query
 from rlvr_jax.verifiers.pool import WorkerPool
 
-_MAX_WORKERS = 8  # by default
+_MAX_WORKERS = 8  # default
 
 
 class MathVerifier:
     """Grades batches of responses. Workers start when the first expression needs them.
 
     Args:
-      workers: processes for comparisons not decided here; None is half of the machine's cores, at
-        least 1 and at most 8.
-      wall_seconds: limit of one comparison.
+      workers: processes for comparisons that are not decided here. None: half of the machine's
+        cores, at least 1 and at most 8.
+      wall_seconds: time limit of one comparison.
       boxes: how several boxes are read, see `extract.spellings`.
       choice: golds are option letters, in any order; "the answer is (A)" counts without a box.
-      percent_is_number: 50 % equals 50 as well.
-      relative_tolerance: |answer - gold| / |gold| where the gold is written as a decimal; None is
-        10^-6, but at most half of the last digit that the gold has.
+      percent_is_number: 50 % also equals 50.
+      relative_tolerance: bound of |answer - gold| / |gold| for a gold that is written as a decimal.
+        None: 10^-6, and at most half of the gold's last digit.
       answer_line, last_number, require_think: see `extract.spellings`.
     Raises:
       ValueError: relative_tolerance is negative; boxes is unknown.
@@ -106,27 +105,27 @@ class MathVerifier:
         )
 
     def grade(self, golds: Sequence[str | Sequence[str]], responses: Sequence[str]) -> list[Grade]:
-        """Grades responses[i] against golds[i]; a list of golds names alternatives.
+        """Grades responses[i] against golds[i]; a list of golds means alternatives.
 
-        An answer is given as it is written, none where a response has several. The stage is "gold"
-        (it cannot be graded), "no answer", "exact" (decided in this process), "digits" (in a
-        worker), "timed out", or "lost": another attempt may succeed. A gold that could not be read
-        in time is ungraded.
+        `answer` is the answer as written, or None for several. `stage` is one of: "gold" (it cannot
+        be graded), "no answer", "exact" (decided in this process), "digits" (in a worker), "timed
+        out", "lost" (another attempt may succeed). If the gold is not read in time, the response is
+        ungraded.
 
         Raises:
           ValueError: the numbers of golds and responses differ.
         """
         if len(golds) != len(responses):
             raise ValueError(
-                f"MathVerifier.grade: golds and responses must be of one length, got {len(golds)}"
-                f" and {len(responses)}"
+                "MathVerifier.grade: golds and responses must have equal lengths, got"
+                f" {len(golds)} and {len(responses)}"
             )
         choices = [[gold] if isinstance(gold, str) else list(gold) for gold in golds]
         answers = [self._extract(response) for response in responses]
         known: dict[tuple[str, ...], bool] = {}
         late: set[tuple[str, ...]] = set()
         lost: set[tuple[str, ...]] = set()
-        # Comparisons that are open after the exact ones go to the workers, for all responses.
+        # Comparisons that the exact stage leaves open go to the workers, for all responses at once.
         while True:
             wanted: dict[tuple[str, ...], None] = {}
             grades = []
@@ -160,7 +159,7 @@ class MathVerifier:
                 if result.timed_out:
                     late.add(key)
                 elif result.lost or (result.error is not None and len(key) == 1):
-                    lost.add(key)  # an answer may break a worker; a gold shows nothing
+                    lost.add(key)  # an answer may break a worker; for a gold it proves nothing
 
     def close(self) -> None:
         """Ends the workers."""
@@ -202,7 +201,7 @@ def check(
     """Compares an answer (`extract.final_answer`) in this process, for a `Check` in a pool.
 
     Args:
-      gold: one, or alternatives.
+      gold: one gold, or alternatives.
       choice, percent_is_number, relative_tolerance: as in `MathVerifier`.
     """
     asked = []

@@ -1,8 +1,8 @@
 """Words after a number: those that name the counted things, and those that change the number.
 
-A number keeps its value before "apples" or "cups of sugar". It does not before another number or
-scale (million, half), an operator (squared, times), a comparison (more, at least), a hedge (about,
-or so), a time of day, or a word that joins it to something else (or, if, not).
+"apples" or "cups of sugar" after a number do not change its value. These words do: another number
+or scale (million, half), an operator (squared, times), a comparison (more, at least), a hedge
+(about, or so), a time of day. So does a word that connects it to something else (or, if, not).
 """
 
 import re
@@ -54,7 +54,7 @@ _IRREGULAR = dict(pair.split("/") for pair in _PLURALS.split())
 
 
 def singular(word: str) -> str:
-    """A noun without its plural, well enough to tell dogs from gods."""
+    """A noun without its plural ending, precise enough to separate dogs from gods."""
     word = word if len(word) < 3 and not word.isascii() else word.lower()
     if word in _IRREGULAR:
         return _IRREGULAR[word]
@@ -66,7 +66,7 @@ def singular(word: str) -> str:
 
 
 def counted(pieces: list[str], units: Mapping[str, str]) -> str:
-    """The name of the counted things, "~" before it; "" if the words may change the number.
+    """The name of the counted things, after "~"; "" if the words may change the number.
 
     Args:
       pieces: words and signs, as written.
@@ -80,7 +80,7 @@ def counted(pieces: list[str], units: Mapping[str, str]) -> str:
         return ""
     if re.search(r"\b[ap] m\b", " ".join(lowered)):
         return ""
-    # A single letter is a name, but for an article and a unit; two letters need a longer word.
+    # A single letter is a name, except an article and a unit. Two letters require a longer word.
     long = [word for word in words if len(word) > 2 or not word.isascii()]
     short = [word for word in words if len(word) == 1 and word.isascii() and word not in "a/"]
     if not long or any(word not in units for word in short):

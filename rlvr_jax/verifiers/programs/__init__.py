@@ -1,14 +1,13 @@
-"""Answers that are programs: engines with limits, and readers of our own.
+"""Answers that are programs or formal texts: engines with limits, and our own readers.
 
-`python`: Python programs against tests.
-`sql_verifier`: rows of a query against those of the gold query (`sqlite_engine`, `duckdb_engine`,
-  `result_tables`).
-`sirl_solver`: a linear program, solved (`linear_program` and `lp_text` read it).
-`lean_verifier`: a proof, checked by Lean (`lean_guard` before and after; `prelude.lean`).
-`verilog_verifier`: a module against the gold module (`verilog_text`, `verilog_yosys`,
-  `verilog_simulation`).
-`symbolic_regression`: an equation, fitted; `geometry_formal`: a construction, with `plane`. Both
-  are read by `expressions`.
-`swe_rl`: edits of files, compared as texts.
-`tools`: engines in the sandbox.
+`python` runs Python programs against tests.
+`sql_verifier` compares the rows of a query with those of the gold query. It uses `sqlite_engine`,
+  `duckdb_engine` and `result_tables`.
+`sirl_solver` solves a linear program, which `linear_program` and `lp_text` read.
+`lean_verifier` checks a proof by Lean; `lean_guard` checks its text before, and the output after.
+`verilog_verifier` compares a module with the gold module. It uses `verilog_text`, `verilog_yosys`
+  and `verilog_simulation`.
+`symbolic_regression` fits an equation; `geometry_formal` executes a construction in the `plane`.
+  `expressions` reads both.
+`swe_rl` compares edits of files as texts. `tools` runs engines in the sandbox.
 """

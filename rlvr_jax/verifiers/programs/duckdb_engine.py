@@ -1,14 +1,15 @@
 """One query on a database that the query cannot change, in DuckDB (the package `duckdb`).
 
-The layers: a database in memory of its own; no access to files, network and extensions, and the
-settings locked; one statement, which must be a SELECT; memory and threads bounded; an interrupt at
-a deadline, from a second thread; rows and bytes of the result bounded.
+The layers of protection:
+- a separate database in memory, without access to files, network and extensions; locked settings;
+- one statement, which must be a SELECT;
+- bounds on memory, threads, and rows and bytes of the result; an interrupt at a deadline.
 
-Where it differs from sqlite: `/` of integers gives a fraction (sqlite: 3/2 = 1); a column keeps its
-type, and comparing a text with a number casts or fails (sqlite: they differ); a column outside of
-GROUP BY fails (sqlite: takes some row); LIKE minds case (sqlite: not for ASCII); '3x' is not an
-integer (sqlite: reads 3); dates have other functions; PRINTF works (ours of sqlite refuses it). The
-same query may match on one and fail on the other.
+One query may match on DuckDB and fail on sqlite. In DuckDB `/` of integers is a fraction (sqlite:
+3/2 = 1). A column has a type, and a comparison of a text with a number casts or fails (sqlite: they
+differ). A column outside of GROUP BY fails (sqlite: takes some row). LIKE is case-sensitive
+(sqlite: not for ASCII). '3x' is not an integer (sqlite: reads 3). Dates have other functions.
+PRINTF works (our sqlite refuses it).
 """
 
 import itertools
@@ -17,11 +18,11 @@ import threading
 from rlvr_jax.verifiers.programs.result_tables import Table, fetched
 
 _MEMORY = "256MB"
-_FETCHED = 256  # rows at a time
+_FETCHED = 256  # rows per fetch
 
 
 def failures() -> tuple[type[BaseException], ...]:
-    """Errors of `run_duckdb` for a query; imports the package."""
+    """Errors that `run_duckdb` raises for a query; imports the package."""
     import duckdb
 
     return (duckdb.Error, ValueError, OverflowError, MemoryError, RuntimeError)
@@ -30,11 +31,11 @@ def failures() -> tuple[type[BaseException], ...]:
 def run_duckdb(
     sql: str, setup: str, file: str, seconds: float, max_rows: int, max_bytes: int
 ) -> Table:
-    """The rows of one query; arguments as in `run_sqlite`, files are DuckDB's.
+    """The rows of one query; arguments as in `run_sqlite`, for files of DuckDB.
 
     Raises:
       ModuleNotFoundError: `pip install duckdb`.
-      One of `failures`: the query is refused, fails, or passes a limit.
+      One of `failures`: the query is refused, fails, or exceeds a limit.
     """
     import duckdb
 

@@ -1,11 +1,11 @@
-"""Expressions of formal texts, read into postfix form: nothing is executed, no tree is built.
+"""Expressions of formal texts as postfix instructions: nothing is executed, no tree is built.
 
     expr = term {± term}        term = factor {× or ÷ factor}
     factor = − factor | atom [^ factor]
     atom = number | name | name(expr, …) | (expr)
 
-`postfix` gives the program of a stack machine, such as [2, "x1", "*"] in instructions; the caller
-gives names and calls their meaning. Reading is linear in the text and its depth is bounded.
+`postfix` returns the program of a stack machine as instructions, such as [2, "x1", "*"]. The caller
+defines names and calls. Reading is linear in the text, and its depth is bounded.
 """
 
 import functools
@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-_MAX_DEPTH = 50  # brackets and signs inside each other; people write a handful
+_MAX_DEPTH = 50  # nested brackets and signs; people write a handful
 NUMBER = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
@@ -53,7 +53,7 @@ def postfix(text: str) -> list[Instruction]:
     """Reads a whole text as one expression; `**` is `^`.
 
     Raises:
-      Unreadable: another text, nested too deeply, or a number beyond the range of float64.
+      Unreadable: the text is not an expression, too deep, or has a number beyond float64.
     """
     tokens = scan(text.translate(_SPELLINGS).replace("**", "^"), _TOKEN, "expression")
     tokens = [(found if kind == "sign" else kind, found) for kind, found in tokens]

@@ -16,8 +16,8 @@ and `answer` in the last line. Values are numbers, pi, names, + - * / ^ and brac
     distance(P, Q or l)  angle(P, Q, R) at Q in degrees  area(P, Q, R, …)
 
 The answer must be a number that depends on a construction. Degenerate, undefined or unknown values
-are errors. The language is ours: the paper ("Bridging Formal Language with Chain-of-Thought
-Reasoning to Geometry Problem Solving", GF-Reasoner) has published neither its own nor code.
+are errors. The language is ours: GF-Reasoner ("Bridging Formal Language with Chain-of-Thought
+Reasoning to Geometry Problem Solving") has published neither its language nor its code.
 """
 
 import math
@@ -43,11 +43,8 @@ def extract(response: str) -> str | None:
 
 
 def check(program: str, gold: Any) -> Grade:
-    """1 if the program's number is the gold within 1e-3, else 0; its stage marks an error. With
-    a gold that is not a number the answer is ungraded.
-
-    Metrics: program_error (1 for a program without a value).
-    """
+    """1 if the program's number is the gold within 1e-3, else 0; its stage marks an error. If the
+    gold is not a number, the answer is ungraded."""
     if isinstance(gold, bool) or not isinstance(gold, int | float) or not math.isfinite(gold):
         return Grade(None, stage="gold")
     try:
@@ -62,9 +59,9 @@ def evaluate(program: str) -> float:
     """The number that a program constructs.
 
     Raises:
-      Unreadable: a line that is none, a name twice, no answer or not in the last line, an answer
-        that is not a number or does not come from a construction.
-      Degenerate, ArithmeticError: a construction or an operation that gives nothing.
+      Unreadable: a line is not a definition, a name occurs twice, the answer is missing or not in
+        the last line, or the answer is not a number that comes from a construction.
+      Degenerate, ArithmeticError: a construction or an operation has no result.
     """
     lines = [line.partition("#")[0].strip() for line in program.splitlines()]
     lines = [line for line in lines if line]
@@ -75,13 +72,13 @@ def evaluate(program: str) -> float:
         match = _LINE.fullmatch(line)
         name = match[1] if match else ""
         if not match or name in known or name in _RESERVED:
-            raise Unreadable(f"program: a line must give one more name a value, got {line!r}")
+            raise Unreadable(f"program: a line must define a new name, got {line!r}")
         if (name == "answer") != (number == len(lines)):
             raise Unreadable("program: the last line, and no other, must be the answer")
         known[name] = _value(match[2], known)
     found = known["answer"]
     if not isinstance(found.value, float) or not found.constructed:
-        raise Unreadable("program: the answer must be a number that a construction gives")
+        raise Unreadable("program: the answer must be a number that comes from a construction")
     return found.value
 
 

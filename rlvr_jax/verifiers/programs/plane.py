@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 # Relative to the lengths that meet: far above float error, far below differences in problems.
 _TOUCHING = 1e-9
-_SAME_X = 9  # digits after which two abscissas are the same
+_SAME_X = 9  # digits after which two abscissas are equal
 
 
 class Degenerate(ValueError):
-    """A construction that gives nothing, or arguments of another kind."""
+    """A construction has no result, or arguments are of another kind."""
 
 
 class Point(NamedTuple):
@@ -21,7 +21,7 @@ class Point(NamedTuple):
 
 
 class Line(NamedTuple):
-    """Through two different points."""
+    """A line through two different points."""
 
     p: Point
     q: Point

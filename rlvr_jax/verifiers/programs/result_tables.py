@@ -1,7 +1,7 @@
 """Results of two queries, compared by value: rows as a multiset, or as a sequence.
 
-A number that is whole is an integer, other numbers are equal within 6 significant digits or a
-relative 1e-6; a number and a text are never equal, nor NULL and ''. Names of columns do not count.
+Whole numbers are integers. Other numbers are equal within 6 significant digits or a relative 1e-6.
+A number never equals a text, and NULL never equals ''. Names of columns do not count.
 """
 
 import math
@@ -17,7 +17,7 @@ _MOST_LEFT = 300  # rows without an equal key that are matched one by one
 
 
 class Table(NamedTuple):
-    """Rows as they came, and the number of columns, which an empty result also has."""
+    """Rows of a result, and the number of columns, which an empty result also has."""
 
     columns: int
     rows: Sequence[Sequence[Any]]
@@ -26,7 +26,7 @@ class Table(NamedTuple):
 def cell(value: Any) -> Any:
     """A value of a database as None, int, float or text; bytes as ("bytes", hex), lists as tuples.
 
-    Truth is 1 or 0, dates and times are their ISO texts, as sqlite has no types for them.
+    Booleans are 1 or 0, dates and times are ISO texts, because sqlite has no types for them.
     """
     if value is None or isinstance(value, int | str):
         return int(value) if isinstance(value, bool) else value
@@ -52,7 +52,7 @@ def cell(value: Any) -> Any:
 def fetched(
     engine: str, columns: int, rows: Iterable[Sequence[Any]], max_rows: int, max_bytes: int
 ) -> Table:
-    """A result as `cell`s; raises ValueError for one that is larger than allowed."""
+    """A result as `cell`s; raises ValueError if it is larger than allowed."""
     found: list[Sequence[Any]] = []
     size = 0
     for row in rows:
@@ -64,7 +64,7 @@ def fetched(
 
 
 def equal(gold: Table, found: Table, ordered: bool) -> bool:
-    """Whether two results of `cell`s are equal; `ordered`: also in the order of their rows."""
+    """Whether two results of `cell`s are equal; with `ordered` also in the order of rows."""
     if gold.columns != found.columns or len(gold.rows) != len(found.rows):
         return False
     if ordered:
@@ -74,7 +74,7 @@ def equal(gold: Table, found: Table, ordered: bool) -> bool:
         return True
     if len(left[0]) > _MOST_LEFT:
         return False
-    # Rounding has a border between some values that differ by less than the tolerance.
+    # Rounding separates some values that differ by less than the tolerance.
     for row in left[0]:
         place = next((i for i, other in enumerate(left[1]) if _same_row(row, other)), None)
         if place is None:

@@ -2,18 +2,18 @@
 
     correct = |v − v̂| / (|v| + 1) < 1e-6,   or both infeasible, or both unbounded
 
-The answer is the last ```lp fence after the thinking, read by our own parser (`linear_program`);
-no code of the model runs, where the paper runs its Python. A text without variables is not a
-model, also if it has a number. If the solver stops at its limit, the answer is ungraded. Needs the
-package `highspy`; without it the answer is also ungraded.
+The answer is the last ```lp fence after the thinking, read by our own parser (`linear_program`). No
+code of the model runs; in the paper its Python runs. A text without variables is not a model, even
+if it has a number. The answer is ungraded if the solver stops at its limit, or without the package
+`highspy`.
 
-Optima have ties, so values of variables do not decide: where the gold lists them, `values_hit` in
-the info is the fraction of them in the solution (sorted, 3 digits), the paper's h. Its stage 1
-is answer + ½ format + executes, its stage 2 answer + executes + answer · h; `executes` is in the
-info.
+Optima have ties, so values of variables do not decide. If the gold lists them, `values_hit` in
+`info` is the fraction of them in the solution (sorted, 3 digits): the paper's h. The reward of the
+paper's stage 1 is answer + ½ format + executes, that of stage 2 is answer + executes + answer · h;
+`executes` is in `info`.
 
 Source: SIRL, https://github.com/Cardinal-Operations/SIRL. There a correct objective of 0 never
-counts and 1e-5 is read as 1; here not.
+counts and 1e-5 is read as 1; not here.
 """
 
 import math
@@ -41,8 +41,8 @@ def check(model: str, gold: Mapping[str, Any], *, seconds: float = 1.0) -> Grade
 
     Args:
       model: a linear program as a text.
-      gold: "objective": a number, "infeasible" or "unbounded"; "values": those of the variables of
-        an optimum, if they are to be counted.
+      gold: "objective": a number, "infeasible" or "unbounded". Optional "values": those of the
+        variables of an optimum, for `values_hit`.
       seconds: limit of the solver.
     Metrics: executes (1 for a model that can be read), values_hit (fraction of the gold's values in
       the solution).
@@ -128,6 +128,6 @@ def _clipped(values: Sequence[float], infinite: float) -> Any:
 
 
 def _hit(wanted: Sequence[float], found: Sequence[float]) -> float:
-    """The fraction of the gold's values that are there, each as often as it occurs."""
+    """The fraction of the gold's values that are found, each as often as it occurs."""
     have, need = (Counter(round(value, 3) + 0.0 for value in values) for values in (found, wanted))
     return sum((have & need).values()) / max(sum(need.values()), 1)

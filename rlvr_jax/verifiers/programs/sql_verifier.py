@@ -1,17 +1,17 @@
 """SQL: a query is run, and its rows are compared by value with those of the correct query.
 
 The answer is the last ```sql fence after the last </think>, else the last <answer>…</answer>
-there. Correct is an equal number of columns and equal rows, as a multiset, or as a sequence where
-the gold query has an ORDER BY outside quotes, comments and brackets. A query that is refused,
-fails or passes a limit (2 s, 10,000 rows, 1 MB) is an error, worth 0 and marked in info and
-stage; the paper's −1 for it is `reward = outcome − sql_error`. If the gold query fails, the
-answer is ungraded.
+there. It is correct if the number of columns and the rows are equal. Rows are compared as a
+multiset, or as a sequence if the gold query has an ORDER BY outside quotes, comments and brackets.
+A query that is refused, fails or exceeds a limit (2 s, 10,000 rows, 1 MB) is an error: the grade is
+0, marked in `info` and `stage`. The paper's −1 for it is `reward = outcome − sql_error`. If the
+gold query fails, the answer is ungraded.
 
-One small result is easy to guess: a gold lists several databases, and the rows have to agree on
-every one. BIRD's metric compares sets, where DISTINCT does not count.
+One small result is easy to guess, so a gold may list several databases: the rows must agree on all.
+BIRD's metric compares sets, where DISTINCT has no effect.
 
-A query runs in this process, in the engine's cage: grade in a `WorkerPool`, as one instruction of
-an engine can take minutes. DuckDB needs threads there (`processes=64`).
+A query runs in this process, within the engine's limits. Grade in a `WorkerPool`, because a single
+instruction of an engine can take minutes. DuckDB needs threads there (`processes=64`).
 
 Sources: Databricks, "A State-of-the-Art SQL Reasoning Model using RLVR" (the reward);
 https://github.com/snowflakedb/ArcticTraining (execution).
@@ -50,17 +50,16 @@ def extract(response: str) -> str | None:
 def check(
     sql: str, gold: Mapping[str, Any], *, engine: str = "sqlite", seconds: float = 2.0
 ) -> Grade:
-    """1 if the query's rows are the gold query's on every database, else 0.
+    """1 if the query's rows equal the gold query's on every database, else 0.
 
     Args:
       sql: the query.
-      gold: "sql", the gold query; "setup", the statements that fill a database, or a list of such
-        texts, one for each database; or "file", a path or a list of paths.
+      gold: "sql", the gold query, and the databases. Either "setup": the statements that fill a
+        database, or a list of such texts. Or "file": a path, or a list of paths.
       engine: "sqlite" or "duckdb"; without its package the answer is ungraded.
-      seconds: for all databases together, and again for the gold query.
-    Metrics: sql_error (1 for a query that fails or passes a limit).
+      seconds: time for all databases together (seconds), and again for the gold query.
     Raises:
-      ValueError: an unknown engine.
+      ValueError: the engine is unknown.
     """
     if engine not in ("sqlite", "duckdb"):
         raise ValueError(f"sql_verifier: engine must be 'sqlite' or 'duckdb', got {engine!r}")
@@ -101,13 +100,13 @@ def is_ordered(sql: str) -> bool:
 
 
 def _is_query(sql: str) -> bool:
-    """Whether there is something to run that is not only to be explained, which sqlite would do."""
+    """Whether a text has a statement to run, which is not only explained as sqlite would do."""
     words = _HIDDEN.sub(" ", sql).split(maxsplit=1)
     return bool(words) and words[0].lower() != "explain"
 
 
 def _is_text(text: str) -> bool:
-    """Whether a text has neither halves of surrogate pairs nor null characters, as engines want."""
+    """Whether an engine can read a text: no unpaired surrogates and no null characters."""
     return not any("\ud800" <= sign <= "\udfff" or sign == "\0" for sign in text)
 
 

@@ -1,11 +1,12 @@
 """One query on a database that the query cannot change, in the sqlite of the standard library.
 
-The layers: the database is in memory or opened `mode=ro&immutable=1`; an authorizer allows reading,
-recursion, and functions that are neither large nor reach outside; the engine's limits are low; a
-handler stops the query at a deadline; rows and bytes of the result are bounded.
-
-One instruction of sqlite can run for minutes (LIKE with many %), so a time limit around the process
-is also needed: a `WorkerPool`.
+The layers of protection:
+- The database is in memory or opened with `mode=ro&immutable=1`.
+- An authorizer allows reading, recursion, and functions that are neither large nor reach outside.
+- The engine's limits are low, a handler stops the query at a deadline, and rows and bytes of the
+  result are bounded.
+One instruction of sqlite can run for minutes (LIKE with many %), so the process also needs a time
+limit: a `WorkerPool`.
 """
 
 import functools
@@ -43,13 +44,13 @@ _STEPS = 1000  # instructions between two looks at the clock
 def run_sqlite(
     sql: str, setup: str, file: str, seconds: float, max_rows: int, max_bytes: int
 ) -> Table:
-    """The rows of one query; raises one of `FAILURES` if it is refused, fails, or passes a limit.
+    """The rows of one query; raises one of `FAILURES` if it is refused, fails or exceeds a limit.
 
     Args:
       sql: the query; one statement.
       setup: statements that fill the database, run without limits: they are the task's.
       file: path of a database to read instead; "" for one in memory.
-      seconds: after which the query is stopped.
+      seconds: time after which the query is stopped.
       max_rows, max_bytes: of the result.
     """
     if file:

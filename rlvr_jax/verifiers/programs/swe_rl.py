@@ -11,20 +11,20 @@
     ```
     </solution>
 
-Every tag appears once, the thought is not empty, each search text begins at a line's start of its
-file (it may end inside a line) and differs from its replacement; edits of a file apply in turn, at
-all places. The reward is −1 if any of that fails; else, over the files that the prediction or the
-correct change alters,
+Every tag appears once, and the thought is not empty. Each search text begins at the start of a line
+of its file (it may end inside a line) and differs from its replacement. The edits of a file apply
+in order, at all places. The reward is −1 if any of this fails. Otherwise it is, over the files that
+the prediction or the correct change alters,
 
     mean of SequenceMatcher(None, predicted diff, correct diff, autojunk=False).ratio()
 
-where a diff is unified with three lines of context and no header, and a file that only one of them
-alters counts 0. Paths are keys: no file is opened. An empty search text matches at every line's
-start, and makes a file that was not given.
+where a diff is unified with three lines of context and no header. A file that only one of them
+alters counts 0. Paths are keys: no file is opened. An empty search text matches at the start of
+every line, and creates a missing file.
 
-Similarity is lenient: a fix with one incorrect character earns 0.99. Matching is quadratic, so
-diffs of more than 20,000 characters are compared by lines; and slow below, for which a worker has
-its limit.
+Similarity is lenient: a fix with one incorrect character has 0.99. Matching takes quadratic time,
+so diffs of more than 20,000 characters are compared by lines. Shorter ones may be slow: grade in a
+worker with a time limit.
 
 Source: https://github.com/facebookresearch/swe-rl, `core/reward.py`.
 """
@@ -49,10 +49,10 @@ class Malformed(ValueError):
 
 
 def check(response: str, gold: Mapping[str, Any]) -> Grade:
-    """The similarity, 0 where the paper's reward is −1.
+    """The similarity; 0 where the paper's reward is −1 (info "malformed").
 
     Args:
-      response: all of it, tags included.
+      response: the whole response, tags included.
       gold: {"files": texts by path before the change, "oracle": the changed ones after it}.
     Metrics: malformed (1 for a change that cannot be applied), exact (1 if all files equal the
       oracle's).
@@ -118,8 +118,8 @@ def similarity(
     """Mean similarity of the changes over the files that either alters; 1 if neither does.
 
     Args:
-      files: texts before, by path; a missing one is empty.
-      predicted, oracle: texts after, of the edited files.
+      files: texts before the change, by path; a missing file is empty.
+      predicted, oracle: texts of the edited files after the change.
     """
     changes = [
         {path: diff for path, text in new.items() if (diff := _diff(files.get(path, ""), text))}

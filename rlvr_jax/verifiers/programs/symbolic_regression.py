@@ -1,14 +1,14 @@
-"""Symbolic regression: an equation as a text, its constants fitted, its error on data not shown.
+"""Symbolic regression: fits the constants of an equation; the grade is its error on held-out data.
 
     reward = clip(−(1/3) · log10(s), 0, 1),   s = mean |(ŷ − y) / y| on the test part
 
-so an error of 100 % is worth 0, 10 % a third, 0.1 % and less 1. An equation is made of numbers,
-inputs x1, x2 … (or x_1), constants c1 … c10, + − × ÷, powers with a number of at most 10 in
-absolute value, sin cos exp log sqrt, and brackets, in at most 500 characters. Anything else is
-worth 0, and nothing is executed: the paper runs Python functions that the model writes.
+so an error of 100 % has the reward 0, 10 % a third, 0.1 % or less 1. An equation has at most 500
+characters: numbers, inputs x1, x2 … (or x_1), constants c1 … c10, + − × ÷, sin cos exp log sqrt,
+brackets, and powers with a number of at most 10 in absolute value. Any other text has the reward 0,
+and nothing is executed; the paper runs Python functions that the model writes.
 
-Constants are fitted to the training part by least squares from three starts (all 1, all 0.1, and
-1 −2 3 …), 200 evaluations each; the lowest cost counts. Test points with y = 0 are left out.
+Least squares fits the constants to the training part, from three starts (all 1, all 0.1, and
+1 −2 3 …) with 200 evaluations each. The lowest cost counts. Test points with y = 0 are left out.
 
 Source: SR-Scientist, https://github.com/GAIR-NLP/SR-Scientist (reward); the grammar is ours.
 """
@@ -47,9 +47,8 @@ def check(equation: str, gold: Mapping[str, Any]) -> Grade:
 
     Args:
       equation: a text of the grammar above.
-      gold: "x_train", "x_test" (rows of inputs), "y_train", "y_test"; data that do not fit together
-        or have no test point with y ≠ 0 are ungraded.
-    Metrics: unreadable (1 for an equation outside of the grammar).
+      gold: "x_train", "x_test" (rows of inputs), "y_train", "y_test". The answer is ungraded if the
+        data do not fit together or no test point has y ≠ 0.
     """
     data = _data(gold)
     if data is None:
@@ -64,7 +63,7 @@ def check(equation: str, gold: Mapping[str, Any]) -> Grade:
 
 
 def reward_of_error(error: float | None) -> float:
-    """clip(−(1/3) · log10(error), 0, 1); 0 without an error (no equation, or not a number)."""
+    """clip(−(1/3) · log10(error), 0, 1); 0 for None (no equation) and for NaN."""
     if error is None or math.isnan(error):
         return 0.0
     if error < _EXACT:

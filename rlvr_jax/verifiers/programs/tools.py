@@ -1,7 +1,7 @@
-"""Engines that read model text run in the sandbox; one of its servers serves this process.
+"""Runs engines that read model text in the sandbox; one of its servers serves this process.
 
-A check that uses them runs in this process, not in a `WorkerPool`, whose workers may start nothing:
-the sandbox limits hostile texts. Where the machine has no sandbox, answers are ungraded.
+A check that uses them runs in this process, not in a `WorkerPool`, whose workers may not start
+processes: the sandbox limits hostile texts. Without a sandbox, answers are ungraded.
 """
 
 import importlib.util
@@ -11,7 +11,7 @@ from typing import Any
 
 from rlvr_jax.sandbox import Limits, Outcome, shared
 
-_PATIENCE = 8  # wall time for a second of CPU time, on a busy machine
+_PATIENCE = 8  # wall seconds per second of CPU time, on a busy machine
 
 
 def run_engine(
@@ -23,15 +23,15 @@ def run_engine(
     files: Mapping[str, str] | None = None,
     **limits: Any,
 ) -> Outcome | None:
-    """The outcome of a program; None if there is none, for which the program is not the cause.
+    """The outcome of a program; None if there is none and the program is not the cause.
 
-    Engines compute and do not wait. One that the wall limit ended did not get its CPU time, as on
-    a machine with too much to do; that is not an outcome either.
+    Engines compute and do not wait. If the wall limit ends one, it did not get its CPU time, as on
+    a busy machine; this is not an outcome.
 
     Args:
       source, stdin, argv, files: as in `Sandbox.run`.
-      seconds: CPU time.
-      limits: further `Limits`.
+      seconds: CPU time (seconds).
+      limits: further fields of `Limits`.
     """
     bounds = Limits(cpu_seconds=seconds, wall_seconds=_PATIENCE * seconds, **limits)
     try:

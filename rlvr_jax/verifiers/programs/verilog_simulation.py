@@ -1,10 +1,10 @@
 """Two Verilog modules compared by simulation: Icarus Verilog (`iverilog` on PATH), in the sandbox.
 
-Both get the same inputs: all of them where they have few bits and the gold no clock, else random
-ones by a seed that is sampled for each run. Outputs are compared, X and Z counted as values, after
-the inputs change, before the edge, and after each edge. Resets are rare in three sequences of four.
-The result is printed after a secret, and modules and instances have secret names, so that an
-answer can neither print it nor read the gold's outputs.
+Both modules get the same inputs. These are all inputs if they have few bits and the gold has no
+clock, otherwise random ones with a seed that is sampled for each run. Outputs are compared after
+the inputs change, before the edge, and after each edge; X and Z count as values. Resets are rare in
+three sequences of four. The result is printed after a secret, and modules and instances have secret
+names. So an answer can neither print the result nor read the gold's outputs.
 """
 
 import re
@@ -15,7 +15,7 @@ from pathlib import Path
 from rlvr_jax.verifiers.programs.tools import run_engine
 from rlvr_jax.verifiers.programs.verilog_text import Module, renamed
 
-_ALL_INPUTS = 12  # bits whose values are all tried
+_ALL_INPUTS = 12  # largest number of bits for which all inputs are tested
 _SEQUENCES, _LENGTH = 40, 200
 _RARELY = 16  # one step in so many has a reset
 _MEMORY_MB = 1024
@@ -36,7 +36,7 @@ if made.returncode == 0:
 
 
 def is_installed() -> bool:
-    """Whether both programs are here."""
+    """Whether both programs are installed."""
     return all(map(shutil.which, ("iverilog", "vvp")))
 
 

@@ -1,9 +1,9 @@
-"""Verilog as text: refused before a tool reads it, its top module, and its ports.
+"""Verilog as text: refuses sources before a tool reads them, finds the top module and its ports.
 
-Tools get the text without comments and attributes, which is the text that was looked at. In an
-answer any $name but $signed, $unsigned and $clog2 is refused, any directive but `timescale and
-`default_nettype, and calls of C: so nothing of it prints, ends a run, or opens a file. All is
-linear in the text, as it is done in the caller's process.
+Tools get the checked text without comments and attributes. In an answer these are refused: any
+$name except $signed, $unsigned and $clog2, any directive except `timescale and `default_nettype,
+and calls of C. So an answer cannot print, end a run, or open a file. All functions are linear in
+the text, because they run in the caller's process.
 """
 
 import itertools
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 _MAX_CHARACTERS = 50_000
 _MOST_MODULES = 50
-# A text that is not closed ends with its line.
+# A string that is not closed ends with its line.
 _COMMENT_OR_TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*+"?|//[^\n]*|/\*.*?(?:\*/|$)', re.DOTALL)
 _SENSITIVE = re.compile(r"\s*\)")  # the rest of @(*), which is not an attribute
 _SYSTEM = re.compile(
@@ -44,7 +44,7 @@ class Module(NamedTuple):
 
 
 def plain(source: str) -> str:
-    """A source without comments and attributes; texts stay as they are."""
+    """A source without comments and attributes; strings do not change."""
     without = _COMMENT_OR_TEXT.sub(lambda m: m[0] if m[0][0] == '"' else " ", source)
     parts, position = [], 0
     start = without.find("(*")
@@ -62,7 +62,7 @@ def plain(source: str) -> str:
 
 
 def refused(source: str) -> bool:
-    """Whether a plain source of a model is refused: too long, or it calls the outside."""
+    """Whether a plain source of a model is refused: it is too long, or it calls the outside."""
     return len(source) > _MAX_CHARACTERS or bool(_SYSTEM.search(source) or _FOREIGN.search(source))
 
 
@@ -78,7 +78,7 @@ def modules(source: str) -> list[Module]:
 
 
 def top_module(found: list[Module]) -> Module | None:
-    """The one module that no other instantiates; None if there is none, or several, or a crowd."""
+    """The only module that no other one instantiates; None if there is none, or several."""
     names = [module.name for module in found]
     if len(names) > _MOST_MODULES:
         return None
@@ -124,7 +124,7 @@ def _ports(rest: str) -> frozenset[tuple[str, str, str]]:
 
 
 def _without_locals(body: str) -> str:
-    """A body without its functions and tasks, which have ports of their own."""
+    """A body without its functions and tasks, which have separate ports."""
     parts, position, inside = [], 0, False
     for edge in _LOCAL_EDGE.finditer(body):
         if not inside:

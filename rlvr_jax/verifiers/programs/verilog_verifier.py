@@ -1,13 +1,13 @@
 """Verilog: is a module the same circuit as the correct one? By proof, or by simulation.
 
 The response is <think>…</think><answer>…</answer>, each tag once; the code is the last ```verilog
-fence of the answer. Its top module, the one that no other instantiates, must have the ports of the
-gold's (name, direction, range as written), and equal outputs at all times, X and Z counted as
+fence of the answer. Its top module is the one that no other module instantiates. It must have the
+gold's ports (name, direction, range as written), and equal outputs at all times. X and Z count as
 values.
 
-Engines: "pyosys", a proof (`pip install pyosys`), and "iverilog", a simulation, one-sided. The
-first that is here and decides counts; if none does, the answer is ungraded. A text that is refused
-(`verilog_text`) is worth 0 without any.
+Engines: "pyosys", a proof (`pip install pyosys`), and "iverilog", a one-sided simulation. The first
+engine that is installed and decides counts. If none decides, the answer is ungraded. A refused text
+(`verilog_text`) has the grade 0 without any engine.
 
 Source: CodeV-R1, https://github.com/IPRC-DIP/CodeV-R1; its pass line can be printed by the answer.
 """
@@ -41,7 +41,7 @@ def extract(response: str, *, tags: bool = True) -> str | None:
 
 
 def installed() -> tuple[str, ...]:
-    """The engines that are here."""
+    """The installed engines."""
     return tuple(name for name, engine in _ENGINES.items() if engine.is_installed())
 
 
@@ -52,12 +52,12 @@ def check(
     engines: Sequence[str] = ENGINES,
     seconds: float = 10.0,
 ) -> Grade:
-    """1 if the code is the same circuit as a gold, else 0; None if no engine can tell.
+    """1 if the code is the same circuit as a gold, else 0; ungraded if no engine decides.
 
     Args:
       code: Verilog of the answer.
-      gold: Verilog, or several that are all correct: one that is equal suffices.
-      engines: those that may be used, of `ENGINES`, in this order.
+      gold: Verilog, or several correct sources: one equal circuit is enough.
+      engines: the engines that may be used, among `ENGINES`, in this order.
       seconds: CPU time of one comparison.
     Raises:
       ValueError: an unknown engine.

@@ -1,10 +1,10 @@
 """Two Verilog modules compared by proof: Yosys (the package `pyosys`), in the sandbox.
 
-Both are elaborated, flattened, and merged to a circuit that shows whether any output differs, X and
-Z counted as values. Without registers a SAT solver decides it for all inputs. With them every clock
-edge becomes a step (`clk2fflogic`), so that asynchronous resets and other edges are seen; first a
-difference is looked for in `_STEPS` steps from undefined registers, then temporal induction tries
-to prove that there is none. Without either the result is undecided.
+Both are elaborated, flattened, and merged to a circuit that shows whether any output differs. X and
+Z count as values. Without registers a SAT solver decides for all inputs. With registers every clock
+edge becomes a step (`clk2fflogic`), so asynchronous resets and other edges are seen. The solver
+first searches for a difference in `_STEPS` steps from undefined registers. Then temporal induction
+tries to prove that there is none. If neither succeeds, the result is undecided.
 """
 
 import secrets
@@ -15,7 +15,7 @@ from rlvr_jax.verifiers.programs.verilog_text import Module
 _STEPS = 24
 _MEMORY_MB = 2048
 # A failed proof ends Yosys' process, hence the fork; a file reports a difference. The output of
-# Yosys goes nowhere: it has names of the answer.
+# Yosys is dropped: it contains names of the answer.
 _PROVE = """
 import os, sys
 secret, gold, answer, steps, seconds = sys.argv[1:]
@@ -60,7 +60,7 @@ say("end")
 
 
 def is_installed() -> bool:
-    """Whether the package is here."""
+    """Whether the package is installed."""
     return package_folder("pyosys") is not None
 
 

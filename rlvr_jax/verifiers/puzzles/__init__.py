@@ -1,9 +1,9 @@
-"""Puzzles: instances from a generator, answers by their rules.
+"""Puzzles: generators of instances, and checks of answers by the rules.
 
-`countdown`, `knights`, `combinatorial`: their own forms of an answer.
-`enigmata`: the check of all puzzles whose answer is a block, and the table of them: `sudoku`,
-  `binario`, `kakurasu`, `skyscraper`, `magic_square`, `light_up`, `star_battle`, `hitori`,
-  `slant`, `minesweeper`, `campsite`, `hamiltonian`, `maze`, `sliding`, `stack_permutation`,
-  `tic_tac_toe`, `zebra`, a file each with `LEVELS`, `generate` and `check`.
-`board`: questions, cells and neighbours; `notation`: readers of answers.
+`countdown`, `knights` and `combinatorial` have separate forms of an answer.
+`enigmata` checks all puzzles whose answer is a block. Each has a file with `LEVELS`, `generate` and
+  `check`: `sudoku`, `binario`, `kakurasu`, `skyscraper`, `magic_square`, `light_up`, `star_battle`.
+  Also `hitori`, `slant`, `minesweeper`, `campsite`, `hamiltonian`, `maze`, `sliding`,
+  `stack_permutation`, `tic_tac_toe`, `zebra`.
+`board` has questions, cells and neighbours; `notation` reads answers.
 """

@@ -1,4 +1,4 @@
-"""Binario: instance {"task", "grid"}, null is an open cell. Every solution counts."""
+"""Binario: instance {"task", "grid"}, where null is an open cell. Every solution counts."""
 
 import functools
 import itertools
@@ -9,7 +9,7 @@ from typing import Any
 from rlvr_jax.verifiers.puzzles.board import Puzzle, puzzle
 from rlvr_jax.verifiers.puzzles.notation import GRID, read_filled, show_grid
 
-# Side and open cells.
+# Side and number of open cells, by level.
 LEVELS = ((4, 8), (6, 18), (8, 36))
 
 _RULES = (
@@ -19,7 +19,7 @@ _RULES = (
 
 
 def check(answer: str, gold: dict[str, Any]) -> bool:
-    """Whether all lines are balanced and without three in a row, and the given cells stay."""
+    """Whether lines are balanced, without three in a row, and given cells are unchanged."""
     grid = read_filled(answer, gold["grid"])
     return grid is not None and all(map(_legal, [*grid, *zip(*grid, strict=True)]))
 
@@ -45,12 +45,12 @@ def _three(line: Sequence[int]) -> bool:
 
 @functools.cache
 def _lines(side: int) -> tuple[tuple[int, ...], ...]:
-    """All legal lines."""
+    """All valid lines."""
     return tuple(filter(_legal, itertools.product((0, 1), repeat=side)))
 
 
 def _filled(random: Random, side: int, rows: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Legal rows below the given ones, taking choices back; empty if there are none."""
+    """Valid rows below the given ones, by backtracking; empty if there are none."""
     if len(rows) == side:
         return rows
     lines = list(_lines(side))

@@ -13,9 +13,9 @@ class Puzzle(NamedTuple):
 
     Fields:
       question: rules, instance and form of the answer, for the policy.
-      instance: JSON object that the check reads; "task" names the puzzle.
-      solution: a correct answer in the form that the question requests.
-      wrong: an incorrect one, where the solution of another puzzle may be correct; "": none known.
+      instance: JSON object for the check; "task" names the puzzle.
+      solution: a correct answer in the requested form.
+      wrong: an incorrect answer, if the solution of another puzzle may be correct; "": unknown.
     """
 
     question: str
@@ -51,8 +51,8 @@ def around(cell: Cell) -> list[Cell]:
 
 
 def reached(start: Cell, cells: set[Cell]) -> dict[Cell, Cell | None]:
-    """The cells that are connected with a start over common sides, nearest first, each with the
-    cell before it on a shortest way."""
+    """The cells that are connected with a start over common sides, nearest first. Each has the
+    previous cell on a shortest way."""
     before: dict[Cell, Cell | None] = {start: None}
     order = [start]
     for cell in order:
@@ -64,14 +64,14 @@ def reached(start: Cell, cells: set[Cell]) -> dict[Cell, Cell | None]:
 
 
 def connected(cells: set[Cell]) -> bool:
-    """Whether common sides connect all cells; true of no cell."""
+    """Whether all cells are connected over common sides; true for no cells."""
     return not cells or reached(next(iter(cells)), cells).keys() == cells
 
 
 def latin_square(random: Random, side: int) -> list[list[int]]:
-    """A square with each of 1 .. side once in every row and column, row by row at random. Rows
-    without a repeated number in a column can always be completed: only choices within a row are
-    taken back."""
+    """A square with each of 1 .. side once in every row and column, filled row by row at random.
+    Rows without a repeated number in a column can always be completed, so backtracking stays within
+    a row."""
     rows: list[list[int]] = []
     for _ in range(side):
         columns = list(zip(*rows, strict=True)) or [()] * side
@@ -81,7 +81,7 @@ def latin_square(random: Random, side: int) -> list[list[int]]:
 
 
 def _distinct(random: Random, choices: list[list[int]], chosen: tuple[int, ...]) -> list[int]:
-    """One number of each list, no two equal, that begin as chosen; empty if there are none."""
+    """One number of each list, all different, beginning with `chosen`; empty if there are none."""
     if len(chosen) == len(choices):
         return list(chosen)
     options = [number for number in choices[len(chosen)] if number not in chosen]

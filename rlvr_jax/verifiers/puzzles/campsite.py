@@ -22,7 +22,7 @@ _RULES = (
 
 
 def check(answer: str, gold: dict[str, Any]) -> bool:
-    """Whether tents are apart on free cells, fit the counts, and trees and tents form pairs."""
+    """Whether tents are apart on free cells, match the counts, and trees and tents form pairs."""
     grid = gold["grid"]
     tents, rows, columns = read_cells_on(answer, grid), len(grid), len(grid[0])
     if tents is None:
@@ -63,7 +63,7 @@ def _counts(tents: Iterable[Cell], rows: int, columns: int) -> tuple[list[int], 
 
 
 def _paired(near: dict[Cell, set[Cell]]) -> bool:
-    """Whether each tent can have a tree of its own, by augmenting paths."""
+    """Whether each tent can have a separate tree, by augmenting paths."""
     owner: dict[Cell, Cell] = {}
 
     def place(tent: Cell, tried: set[Cell]) -> bool:

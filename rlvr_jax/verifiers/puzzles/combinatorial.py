@@ -1,8 +1,8 @@
 r"""Longest increasing subsequences and activity scheduling, with one optimum each.
 
-A response gives its size as \answer{k} and the optimum as \ids{i1, i2, …}, numbers of the items
-from 1 on. Gold: the ids. The size is easily guessed; the ids tell a strategy from a guess, so that
-both are reported, and only both together are correct.
+The response has the size as \answer{k} and the optimum as \ids{i1, i2, …}, numbers of the items
+from 1 on. Gold: the ids. The size is easily guessed, but the ids are not. So both are reported, and
+only both together are correct.
 
 Source: Limits of Generalization in RLVR (the measures); the fraction of a correct prefix is
 LCP / longer length, our reading of its length penalty.
@@ -18,10 +18,10 @@ from rlvr_jax.verifiers.answers import after_thinking
 from rlvr_jax.verifiers.grade import Grade
 from rlvr_jax.verifiers.puzzles.notation import read_numbers
 
-# The least and the largest number of items.
+# The smallest and the largest number of items.
 LEVELS = ((5, 8), (9, 12), (13, 16))
 _MAX_NUMBER = 99
-# Activities are at most so long, and begin up to so many times their number.
+# Largest length of activities, and largest start as a multiple of their number.
 _MAX_LENGTH = 6
 _SPREAD = 3
 
@@ -29,7 +29,7 @@ _DIGITS = re.compile(r"[0-9]{1,6}")
 
 
 class Optimum(NamedTuple):
-    """The largest size, how many choices have it, and one of these, as ids from 1 on."""
+    """The largest size, the number of choices that have it, and one of them, as ids from 1 on."""
 
     size: int
     optima: int

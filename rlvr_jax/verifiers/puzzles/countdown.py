@@ -1,10 +1,10 @@
 """Countdown: an expression that uses each of some numbers once and has a given value.
 
-Gold: {"numbers": […], "target": n}. Grammar: integers, + - * / (also × · ÷ −), brackets; neither
-signs nor powers nor decimals, and no digits put together. Values are exact fractions.
+Gold: {"numbers": […], "target": n}. Grammar: integers, + - * / (also × · ÷ −) and brackets. Signs,
+powers, decimals and concatenated digits are not allowed. Values are exact fractions.
 
-Source: the task is that of https://github.com/Jiayi-Pan/TinyZero, whose scorer evaluates the text
-with Python and pays a tenth for any readable text; here `parses` is not part of the grade.
+Source: https://github.com/Jiayi-Pan/TinyZero for the task. Its scorer evaluates the text with
+Python and rewards any readable text with 0.1; here `parses` is not part of the grade.
 """
 
 from random import Random
@@ -31,11 +31,9 @@ class Instance(NamedTuple):
 
 
 def check(answer: str, gold: dict[str, Any]) -> Grade:
-    """1 if the expression has the target as value and uses the numbers.
+    """1 if the expression has the target's value and uses the numbers; info: whether it parses.
 
-    "= target" at its end is dropped.
-
-    Metrics: parses (1 for an expression that can be read).
+    "= target" at the end of the answer is ignored.
     """
     words = value = None
     if len(answer) <= MAX_CHARACTERS:
@@ -52,7 +50,7 @@ def check(answer: str, gold: dict[str, Any]) -> Grade:
 
 
 def generate(random: Random, count: int, max_value: int, max_target: int) -> Instance:
-    """Numbers that reach the target: two at a time are put together until one is left.
+    """Numbers that reach the target: two at a time are combined until one is left.
 
     Results are whole and not negative, as in the game. Numbers are from 1 to `max_value`.
     """

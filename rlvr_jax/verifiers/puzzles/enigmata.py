@@ -1,10 +1,10 @@
 """Enigmata's puzzles under one check: gold["task"] names the puzzle, a block holds the answer.
 
-The rules are in a file per puzzle. Sudoku and zebra have one solution, proved as they are made; in
-the others every solution counts.
+The rules are in one file per puzzle. Sudoku and zebra have one solution, proved when they are made.
+In the others every solution counts.
 
-Source: https://github.com/BytedTsinghua-SIA/Enigmata (the tasks; its verifiers run the model's text
-as code in eleven of them, and none of theirs is used here).
+Source: https://github.com/BytedTsinghua-SIA/Enigmata (the tasks). Its verifiers run the model's
+text as code in eleven of them, and none of them is used here.
 """
 
 import importlib
@@ -27,6 +27,6 @@ extract = in_fence
 
 
 def check(answer: str, gold: dict[str, Any]) -> bool | Grade | None:
-    """Whether a block solves the instance; ungraded if the puzzle is not known."""
+    """Whether a block solves the instance; ungraded if the puzzle is unknown."""
     puzzle = PUZZLES.get(gold["task"])
     return None if puzzle is None else puzzle.check(answer, gold)

@@ -12,7 +12,7 @@ from typing import Any
 from rlvr_jax.verifiers.puzzles.board import Puzzle, puzzle
 from rlvr_jax.verifiers.puzzles.notation import is_word, read_numbers
 
-# The least and the largest number of nodes.
+# The smallest and the largest number of nodes.
 LEVELS = ((5, 6), (7, 8), (9, 10))
 NO_PATH = "no path"
 # Puzzles without a solution, and the fraction of possible edges with one and without.
@@ -21,7 +21,7 @@ _EDGES = (0.5, 0.35)
 
 
 def check(answer: str, gold: dict[str, Any]) -> bool:
-    """Whether the path visits each node once along edges; a cycle comes back to its start."""
+    """Whether the path has each node once along edges; a cycle returns to its start."""
     if is_word(answer, NO_PATH):
         return not gold["solvable"]
     path, nodes = read_numbers(answer, (",", "->")), gold["nodes"]
@@ -76,7 +76,7 @@ def generate(random: Random, level: int) -> Puzzle:
 def find(nodes: int, edges: Sequence[Sequence[int]], cycle: bool) -> list[int] | None:
     """A Hamiltonian path or cycle; None proves that there is none. O(2^nodes · nodes).
 
-    `ends[s]`: the nodes, as bits, at which a path over the set s of nodes can end.
+    `ends[s]` holds, as bits, the nodes at which a path over the set s of nodes can end.
     """
     near = [0] * nodes
     for a, b in edges:

@@ -18,7 +18,7 @@ _RULES = (
 
 
 def check(answer: str, gold: dict[str, Any]) -> bool:
-    """Whether the rest has no number twice in a line and is connected, and no two shaded touch."""
+    """Whether the rest is connected, no line repeats a number, and no two shaded cells touch."""
     grid = gold["grid"]
     shaded, rows, columns = read_cells_on(answer, grid), len(grid), len(grid[0])
     if shaded is None:
@@ -35,7 +35,7 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
 
 
 def generate(random: Random, level: int) -> Puzzle:
-    """A puzzle of a level from 1 on: a Latin square, its shaded cells made repeats of others."""
+    """A puzzle of a level from 1 on: a Latin square whose shaded cells repeat other numbers."""
     side, number = LEVELS[level - 1]
     cells = set(itertools.product(range(side), repeat=2))
     shaded: set[Cell] = set()

@@ -1,9 +1,9 @@
-"""Knights and knaves: who always tells the truth, who always lies? Gold: {name: role}.
+"""Knights and knaves: knights make true statements, knaves false ones. Gold: {name: role}.
 
-Puzzles have one solution, proved by enumeration. An answer states "NAME is a ROLE" of each person.
+Puzzles have one solution, proved by enumeration. An answer has "NAME is a ROLE" for each person.
 
-Source: https://github.com/Unakar/Logic-RL, whose total of format and answer is `logic_rl`; here the
-grade is the answer alone, in 0 and 1, and the format is a verifier of its own.
+Source: https://github.com/Unakar/Logic-RL, whose total of format and answer is `logic_rl`. Here the
+grade is only the answer, 0 or 1, and the format has a separate verifier.
 """
 
 import re
@@ -16,10 +16,10 @@ from rlvr_jax.verifiers.grade import Grade
 from rlvr_jax.verifiers.tags import tags
 
 _NAMES = "Ann Bob Carla David Emma Felix Grace Henry Irene Jack Kate Liam"
-# None begins like another or is a word of the prompt.
+# None begins like another one or is a word of the prompt.
 NAMES = tuple(_NAMES.split())
 _ROLES = ("knave", "knight")
-# Fraction of the statements about one person; the others join two.
+# Fraction of the statements about one person; the others connect two statements.
 _PLAIN = 0.3
 _JOINED = {
     "and": "{} and {}",
@@ -36,8 +36,8 @@ Statement = tuple[Any, ...]
 
 
 class Instance(NamedTuple):
-    """The text, statement i by person i; the roles; and the statements, which identify the
-    puzzle."""
+    """The text, in which person i makes statement i; the roles; and the statements, which identify
+    the puzzle."""
 
     text: str
     roles: dict[str, str]
@@ -47,7 +47,7 @@ class Instance(NamedTuple):
 def read_roles(answer: str, names: Sequence[str]) -> dict[str, str] | None:
     """The first "NAME is a ROLE" of each name, in any case; None where a name has none.
 
-    There must be as many words knight and knave as names, so that no answer names both.
+    The words knight and knave must occur as often as there are names, so no answer names both.
     """
     if len(_ROLE.findall(answer)) != len(names):
         return None
@@ -71,8 +71,8 @@ def check(answer: str, gold: Mapping[str, str]) -> Grade:
 def logic_rl(response: str, gold: Mapping[str, str]) -> float:
     """The released total: 1 or -1 for the format, and 2, -1.5 or -2 for the answer.
 
-    The format is good if each of the four tags stands there once and in order; without it, as with
-    an answer that cannot be read, the second part is -2.
+    The format is correct if each of the four tags occurs once and in order. If it is not, or if the
+    answer cannot be read, the second part is -2.
     """
     if not tags(response).exact:
         return -3.0
@@ -81,7 +81,7 @@ def logic_rl(response: str, gold: Mapping[str, str]) -> float:
 
 
 def generate(random: Random, people: int) -> Instance:
-    """So many people (3 to 12), each of whom states something about others."""
+    """A puzzle of `people` persons (3 to 12), each of whom makes a statement about others."""
     while True:
         statements = [_statement(random, person, people) for person in range(people)]
         found = solutions(statements)
@@ -98,7 +98,7 @@ def generate(random: Random, people: int) -> Instance:
 
 
 def solutions(statements: Sequence[Statement]) -> int:
-    """The roles under which knights say true sentences and knaves false ones, as a set of bits: bit
+    """The roles for which knights make true statements and knaves false ones, as a set of bits: bit
     r is for the roles in which person i is a knight if bit i of r is set."""
     count = len(statements)
     everything = (1 << (1 << count)) - 1

@@ -7,7 +7,7 @@ from typing import Any
 from rlvr_jax.verifiers.puzzles.board import Cell, Puzzle, beside, puzzle
 from rlvr_jax.verifiers.puzzles.notation import CELLS, STEPS, moved, read_cells_on, show_cells
 
-# Side, walls, and how many of them say their number.
+# Side, walls, and the number of walls that show their number.
 LEVELS = ((4, 4, 2), (5, 6, 4), (6, 9, 6))
 
 _RULES = (
@@ -19,7 +19,7 @@ _RULES = (
 
 
 def check(answer: str, gold: dict[str, Any]) -> bool:
-    """Whether the lamps are on free cells, see no other, light all, and fit the digits."""
+    """Whether lamps are on free cells, light no other lamp, light all cells, and fit the digits."""
     grid = gold["grid"]
     lamps, rows, columns = read_cells_on(answer, grid), len(grid), len(grid[0])
     if lamps is None:

@@ -6,7 +6,7 @@ from typing import Any
 from rlvr_jax.verifiers.puzzles.board import Puzzle, puzzle
 from rlvr_jax.verifiers.puzzles.notation import GRID, read_filled, show_grid
 
-# Side and the least and the largest number of open cells.
+# Side and the smallest and largest number of open cells.
 LEVELS = ((3, 3, 6), (4, 5, 7), (4, 8, 10))
 
 _LO_SHU = [[2, 7, 6], [9, 5, 1], [4, 3, 8]]
@@ -16,7 +16,7 @@ _ORTHOGONAL = [[0, 1, 2, 3], [3, 2, 1, 0], [1, 0, 3, 2], [2, 3, 0, 1]]
 
 
 def check(answer: str, gold: dict[str, Any]) -> bool:
-    """Whether 1 .. n² appear once each, all lines and diagonals have one sum, and givens stay."""
+    """Whether 1 .. n² appear once each, sums are equal, and given cells are unchanged."""
     grid = read_filled(answer, gold["grid"], blank=0)
     if grid is None:
         return False
@@ -50,7 +50,7 @@ def _three(random: Random) -> list[list[int]]:
 
 
 def _four(random: Random) -> list[list[int]]:
-    """One of the 576 squares that the orthogonal pair gives."""
+    """One of the 576 squares of the orthogonal pair."""
     high, low = random.sample(range(4), 4), random.sample(range(4), 4)
     return [
         [4 * high[_ORTHOGONAL[r][c]] + low[_ORTHOGONAL[c][r]] + 1 for c in range(4)]

@@ -7,7 +7,7 @@ from typing import Any
 from rlvr_jax.verifiers.puzzles.board import Cell, Puzzle, beside, puzzle, reached
 from rlvr_jax.verifiers.puzzles.notation import MOVES, STEPS, moved, read_moves
 
-# Rows and columns of rooms; n of them take 2 n + 1 cells, with the walls.
+# Rows and columns of corridor cells; n of them take 2 n + 1 cells, with the walls.
 LEVELS = ((3, 4), (4, 5), (6, 6))
 
 _LETTERS = {step: letter for letter, step in STEPS.items()}
@@ -32,9 +32,9 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
 
 
 def generate(random: Random, level: int) -> Puzzle:
-    """A puzzle of a level from 1 on: rooms joined to a tree, S and G at the ends of a longest way.
+    """A puzzle of a level from 1 on: a tree of corridors, S and G at the ends of a longest path.
 
-    The longest way from any room ends at one end of a longest way of the tree.
+    The longest path from any cell ends at one end of a longest path of the tree.
     """
     rows, columns = LEVELS[level - 1]
     grid = [["#"] * (2 * columns + 1) for _ in range(2 * rows + 1)]

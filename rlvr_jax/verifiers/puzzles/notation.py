@@ -1,7 +1,7 @@
 """Questions and answers of puzzles: grids, cells, paths, moves, single words.
 
-Nothing is evaluated. Each reader takes the text of a block and returns None where it is not in the
-form; they are linear in the text, and numbers have at most six digits.
+Nothing is evaluated. Each reader takes the text of a block, and returns None if it has another
+form. The readers are linear in the text, and numbers have at most six digits.
 """
 
 import re
@@ -31,7 +31,7 @@ def read_numbers(text: str, separators: Sequence[str] = (",",)) -> list[int] | N
 
 
 def read_grid(text: str) -> list[list[int]] | None:
-    """A row a line, cells digits with blanks or commas between; rows may differ in length."""
+    """A line per row, cells as digits with blanks or commas between; rows may differ in length."""
     rows = [read_numbers(line) for line in text.strip().split("\n")]
     return None if None in rows else rows
 
@@ -42,7 +42,7 @@ def read_filled(
     """The grid of an answer; None unless it has the shape and the numbers of a given one.
 
     Args:
-      blank: of the given cells that may have any number.
+      blank: value of the given cells that may have any number.
     """
     grid = read_grid(text)
     return grid if grid is not None and fits(grid, given, blank) else None
@@ -64,7 +64,7 @@ def read_cells_on(text: str, grid: Sequence[Sequence[Any]]) -> set[Cell] | None:
 
 
 def read_cells(text: str) -> list[Cell] | None:
-    """(row, column), … from 0, in brackets [ ] or not; no cell twice; "" is the empty list."""
+    """(row, column), … from 0, in brackets [ ] or not, without repetition; "" is the empty list."""
     text = text.strip()
     if text[:1] == "[" and text[-1:] == "]":
         text = text[1:-1]
@@ -91,7 +91,7 @@ def read_moves(text: str) -> str | None:
 
 
 def moved(grid: Sequence[Sequence[Any]], cell: Cell, letter: str) -> Cell | None:
-    """The cell of a board to which a move goes; None: off the board."""
+    """The cell to which a move leads; None if it is off the board."""
     found = cell[0] + STEPS[letter][0], cell[1] + STEPS[letter][1]
     return found if inside([found], len(grid), len(grid[0])) else None
 
@@ -102,7 +102,7 @@ def is_word(text: str, word: str) -> bool:
 
 
 def show_grid(rows: Iterable[Iterable[Any]], blank: Any = None) -> str:
-    """A row a line with blanks between the cells; `blank` is shown as a dot."""
+    """A line per row with blanks between the cells; `blank` is shown as a dot."""
     return "\n".join(" ".join("." if x == blank else str(x) for x in row) for row in rows)
 
 
@@ -112,5 +112,5 @@ def show_cells(cells: Iterable[Cell]) -> str:
 
 
 def show_lines(lines: Mapping[str, Iterable[Any]]) -> str:
-    """A name and its values a line."""
+    """A line for each name and its values."""
     return "\n".join(f"{name} {' '.join(map(str, values))}" for name, values in lines.items())

@@ -10,14 +10,14 @@ from typing import Any
 from rlvr_jax.verifiers.puzzles.board import Puzzle, latin_square, puzzle
 from rlvr_jax.verifiers.puzzles.notation import GRID, fits, read_filled, show_grid, show_lines
 
-# Side of the board and how many of its clues are shown.
+# Side of the board and number of shown clues.
 LEVELS = ((3, 7), (4, 12), (5, 16))
 
 _SIDES = ("top", "bottom", "left", "right")
 
 
 def check(answer: str, gold: dict[str, Any]) -> bool:
-    """Whether each height is once in every line, and as many are seen as the clues say."""
+    """Whether each height is once in every line, and the visible buildings match the clues."""
     side = len(gold["top"])
     grid = read_filled(answer, [[None] * side] * side)
     if grid is None:

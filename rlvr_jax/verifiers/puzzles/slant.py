@@ -9,7 +9,7 @@ from typing import Any
 from rlvr_jax.verifiers.puzzles.board import Cell, Puzzle, puzzle
 from rlvr_jax.verifiers.puzzles.notation import GRID, fits, show_grid
 
-# Side of the board and how many corners have a clue.
+# Side of the board and number of corners with a clue.
 LEVELS = ((3, 12), (4, 18), (5, 26))
 
 _RULES = (
@@ -46,7 +46,7 @@ def generate(random: Random, level: int) -> Puzzle:
     clues: list[list[int | None]] = [[0] * (side + 1) for _ in range(side + 1)]
     for cell in random.sample(range(side * side), side * side):
         row, column = divmod(cell, side)
-        # Where one diagonal closes a loop, it separates the corners that the other would join.
+        # Where one diagonal closes a loop, it separates the corners that the other would connect.
         for mark in random.sample("/\\", 2):
             if _join(roots, *_ends(row, column, mark)):
                 grid[row][column] = mark
@@ -61,14 +61,14 @@ def generate(random: Random, level: int) -> Puzzle:
 
 
 def _ends(row: int, column: int, mark: str) -> tuple[Cell, Cell]:
-    """The corners that the diagonal of a cell joins."""
+    """The corners that the diagonal of a cell connects."""
     if mark == "/":
         return (row, column + 1), (row + 1, column)
     return (row, column), (row + 1, column + 1)
 
 
 def _join(roots: dict[Cell, Cell], first: Cell, second: Cell) -> bool:
-    """Joins two corners in a forest; False, without a change, if that closes a loop."""
+    """Connects two corners in a forest; False, without a change, if that closes a loop."""
     ends = []
     for corner in (first, second):
         while corner in roots:

@@ -51,7 +51,7 @@ def generate(random: Random, level: int) -> Puzzle:
 
 
 def _slide(grid: list[list[int]], blank: Cell, move: str) -> Cell | None:
-    """Moves the blank in place; its new cell, None and nothing moved if it is off the board."""
+    """Moves the blank in place; returns its new cell, or None (no move) if it is off the board."""
     if after := moved(grid, blank, move):
         grid[blank[0]][blank[1]], grid[after[0]][after[1]] = grid[after[0]][after[1]], 0
     return after

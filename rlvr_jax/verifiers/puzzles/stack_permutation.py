@@ -55,8 +55,8 @@ def generate(random: Random, level: int) -> Puzzle:
 
 
 def operations(items: Sequence[int], output: Sequence[int]) -> list[str] | None:
-    """The operations, of which there is one list at most; None if the output cannot be made. The
-    next number is popped as soon as it is on top: a number pushed on it would hide it."""
+    """The operations, of which there is at most one list; None if the output is impossible. A
+    number is popped as soon as it is on top: a number pushed on it would hide it."""
     waiting, stack, found = list(reversed(items)), [], []
     for wanted in output:
         while waiting and (not stack or stack[-1] != wanted):

@@ -1,8 +1,8 @@
 """Sudoku of any box: instance {"task", "box": [height, width], "grid"}, 0 is an open cell.
 
-Every puzzle has one solution, proved as it is made: a cell is opened only if its number can still
-be read off (no other number fits it, or the number fits no other cell of a row, column or box), so
-that a solution of the puzzle with it is one of the puzzle before.
+Every puzzle has one solution, proved as it is made. A cell is opened only if its number can still
+be inferred: no other number fits it, or the number fits no other cell of a row, column or box. So
+each solution of the new puzzle is a solution of the previous one.
 """
 
 import functools
@@ -13,14 +13,14 @@ from typing import Any
 from rlvr_jax.verifiers.puzzles.board import Puzzle, puzzle
 from rlvr_jax.verifiers.puzzles.notation import GRID, read_filled, show_grid
 
-# Open cells of the easy, middle and hard puzzles of a box; few full grids let many more be opened.
+# Open cells of the easy, middle and hard puzzles of a box; few full grids allow many more.
 LEVELS = {(2, 2): (6, 8, 10), (3, 3): (30, 38, 45)}
 
 Box = tuple[int, int]
 
 
 def check(answer: str, gold: dict[str, Any]) -> bool:
-    """Whether each number is once in every row, column and box, and every given one stays."""
+    """Whether each number is once in every row, column and box, and given cells are unchanged."""
     grid = read_filled(answer, gold["grid"], blank=0)
     if grid is None:
         return False
@@ -72,7 +72,7 @@ def _peers(box: Box) -> tuple[tuple[int, ...], ...]:
 
 
 def _opened(random: Random, solution: list[int], wanted: int, box: Box) -> list[int] | None:
-    """The solution with so many cells opened at random; None if it does not let them."""
+    """The solution with `wanted` random cells opened; None if that is not possible."""
     cells = list(solution)
     for index in random.sample(range(len(cells)), len(cells)):
         number, cells[index] = cells[index], 0
@@ -96,7 +96,7 @@ def _forced(cells: list[int], index: int, number: int, box: Box) -> bool:
 
 
 def _filled(random: Random, box: Box) -> list[int]:
-    """A random full grid: the cell with the fewest choices first, taking choices back."""
+    """A random full grid by backtracking, the cell with the fewest choices first."""
     peers = _peers(box)
     side = box[0] * box[1]
     choices = [set(range(1, side + 1)) for _ in peers]

@@ -1,10 +1,10 @@
 """Zebra puzzles: who lives where? Gold: rows [house, value, …], or an instance with "rows".
 
 The answer is the last table (lines |…|), header first, house first. Puzzles have one solution,
-proved by enumeration, and no clue could be left out.
+proved by enumeration, and no clue can be left out.
 
 Source: https://github.com/Leey21/A-Data-Centric-Study for the fraction of correct cells. The exact
-grade requires all rows and no more, where Enigmata's accepts any table that contains them.
+grade requires exactly the rows; Enigmata's accepts any table that contains them.
 """
 
 import functools
@@ -57,11 +57,8 @@ def read_table(text: str) -> list[list[str]]:
 
 
 def check(answer: str, gold: Sequence[Sequence[Any]] | Mapping[str, Any]) -> Grade:
-    """1 if all cells are correct. A row counts if its house is a new one of the gold and its
-    length is correct; with more rows than houses none does.
-
-    Metrics: cells (fraction of correct cells).
-    """
+    """1 if all cells are correct; info: `cells`, their fraction. A row counts if its length is
+    correct and its house is a new one of the gold. With more rows than houses no row counts."""
     rows = gold["rows"] if isinstance(gold, Mapping) else gold
     wanted = {str(row[0]).lower(): [str(cell).lower() for cell in row[1:]] for row in rows}
     table = read_table(answer)
@@ -120,7 +117,7 @@ def _true_clues(random: Random, places: Sequence[Sequence[int]]) -> list[Clue]:
 
 
 def _needed(clues: Sequence[Clue], houses: int, width: int) -> list[Clue]:
-    """Clues of which one arrangement is left, and more without any of them."""
+    """Clues that leave one arrangement; without any one of them there are more."""
     masks = {clue: _mask(clue, houses, width) for clue in clues}
     everything = functools.reduce(int.__or__, _facts(houses, width)[0][0])
     selected: list[Clue] = []

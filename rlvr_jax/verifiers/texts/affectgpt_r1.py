@@ -1,10 +1,10 @@
-"""Open lists of words, such as emotions: precision and recall of their clusters, a price per word.
+"""Open lists of words, such as emotions: precision and recall of clusters, a penalty per word.
 
-Gold: the reference words as a text. `wheel` maps words to clusters, so that synonyms count; others
-are clusters of their own.
+Gold: the reference words as a text. `wheel` maps words to clusters, so that synonyms count; each
+other word is a separate cluster.
 
-Source: AffectGPT-R1, whose formula for the penalty on long lists is not published; ours is
-`rate` for each word more than the reference has.
+Source: AffectGPT-R1, whose formula for the penalty on long lists is not published. Ours is `rate`
+for each word beyond the number of reference words.
 """
 
 import re
@@ -19,18 +19,18 @@ _ENDS = " .*'\"“”‘’„«»`"
 
 
 def extract(response: str) -> str | None:
-    """The text in the last closed <answer>, without one the text after the thinking."""
+    """The text in the last closed <answer>; without one, the text after the thinking."""
     answer = in_tag(response)
     return after_thinking(response) if answer is None else answer
 
 
 def formed(response: str, _: object = None) -> float:
-    """1 for a thought in <think> and then an <answer>, each once."""
+    """1 for a thought in <think> followed by an <answer>, each once, else 0."""
     return float(well_formed(response))
 
 
 def items(text: str) -> list[str]:
-    """The different items of a list, in small letters; commas, semicolons and lines part them."""
+    """The different items of a list, in lower case; commas, semicolons and lines separate them."""
     parts = (" ".join(part.split()).strip(_ENDS).lower() for part in _SEPARATORS.split(text))
     return list(dict.fromkeys(part for part in parts if part))
 
@@ -38,14 +38,13 @@ def items(text: str) -> list[str]:
 def check(
     answer: str, gold: str, wheel: Mapping[str, str] | None = None, rate: float = 0.1
 ) -> Grade:
-    """F1 of the clusters.
+    """F1 of the clusters; info: precision, recall, f1 and `reward`, which has the penalty.
 
     Ungraded without reference words.
 
     Args:
-      wheel: words, in small letters, and their clusters.
-      rate: price of each word more than there are reference words.
-    Metrics: precision, recall, f1 (of the clusters), reward (f1 less the price of further words).
+      wheel: clusters of words, by the word in lower case.
+      rate: penalty for each word beyond the number of reference words.
     """
     words, reference = items(answer), items(gold)
     if not reference:

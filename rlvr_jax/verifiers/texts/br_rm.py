@@ -3,8 +3,8 @@
     turn 1  [dimensions]accuracy⏎style[/dimensions][analysis]…[/analysis]
     turn 2  [preference]1[/preference]
 
-One to three different dimensions, a line each, a bullet or number before it dropped; the analysis
-is not empty; each tag exactly once. The tags are ours, the released environment was not available.
+One to three different dimensions, one per line; a bullet or number before it is removed. The
+analysis is not empty; each tag occurs once. The tags are ours: the environment is not released.
 """
 
 import re
@@ -42,7 +42,7 @@ _BULLET = re.compile(r"(?:[-*•]|[0-9]{1,3}[.)])\s*")
 
 
 def branch(text: str) -> list[str] | None:
-    """The dimensions of the first turn; None where it breaks the format."""
+    """The dimensions of the first turn; None if it breaks the format."""
     listed, analysis = (
         between(text, f"[{name}]", f"[/{name}]") for name in ("dimensions", "analysis")
     )
@@ -55,7 +55,7 @@ def branch(text: str) -> list[str] | None:
 
 
 def rethink(text: str) -> str | None:
-    """The preference of the second turn, "1" or "2"; None where it breaks the format."""
+    """The preference of the second turn, "1" or "2"; None if it breaks the format."""
     preference = between(text, "[preference]", "[/preference]")
     return preference if preference in ("1", "2") else None
 
@@ -66,7 +66,7 @@ def reward(first: str, second: str, better: str, malformed: float = MALFORMED) -
     Args:
       first, second: the texts of the turns.
       better: "1" or "2", as the pair was shown.
-      malformed: -100 makes the others nearly equal where a group is divided by its deviation.
+      malformed: -100 makes the other rewards nearly equal if a group is divided by its deviation.
     """
     preference = rethink(second)
     if branch(first) is None or preference is None:
@@ -88,7 +88,7 @@ def present(pair: tuple[str, str], better: str, key: Sequence[int]) -> tuple[str
 
 
 def preferred(prompt: str, first: str, second: str, write: Callable[[str], str]) -> str | None:
-    """Which response is better by the two turns of a judge, "1" or "2"; None where it breaks the
+    """The better response by the two turns of a judge, "1" or "2"; None if it breaks the
     format.
 
     Args:

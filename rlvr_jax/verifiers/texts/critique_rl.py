@@ -1,10 +1,10 @@
 r"""Critiques: a verdict \conclusion{True} or \conclusion{False} against the result of the tests.
 
-The text of the critique is not graded. With as many correct as incorrect solutions a constant
-verdict earns a half.
+The text of the critique is not graded. If half of the solutions are correct, a constant verdict
+has a mean reward of one half.
 
 Source: https://github.com/TIGER-AI-Lab/Critique-Coder, whose rule is `released`: any T in the last
-conclusion is a yes ("NOT SURE" is), true in small letters is none.
+conclusion counts as true ("NOT SURE" does), and true in lower case does not.
 """
 
 import re
@@ -33,7 +33,7 @@ def extract(response: str) -> str | None:
 
 
 def check(answer: str, gold: bool) -> float:
-    """1 if the verdict is the label: does the solution pass?"""
+    """1 if the verdict equals the label (whether the solution passes), else 0."""
     return float((answer == "true") == gold)
 
 

@@ -1,7 +1,7 @@
 """Format rewards for <think>…</think><answer>…</answer>, as published and as `tags` reads it.
 
 Gold: the tag that the prompt has opened, "<think>", or "" if none. The readings differ in the tags
-that they look at. A graded penalty of tags is `TagReport.fraction` in another scale.
+that they check. A graded penalty of tags is `TagReport.share` on another scale.
 
 Sources: https://github.com/Unakar/Logic-RL (`exact_tags`),
 https://github.com/wenquanlu/prompt-augmentation-GRPO (`tag_fraction`),
@@ -29,7 +29,7 @@ def think_format(response: str, opened: str = "") -> bool:
 
 
 def well_formed(response: str, opened: str = "") -> bool:
-    """Ours: each tag once and in order, but tags quoted in the thinking are free."""
+    """Ours: each tag once and in order; tags quoted in the thinking do not count."""
     return tags(response, prefilled=prefilled_tags(opened)).ok
 
 

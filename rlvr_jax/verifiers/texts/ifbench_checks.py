@@ -1,8 +1,8 @@
 """Checks for the instructions of IFBench, under its names and with the arguments of its data.
 
-Word and sentence counts are ours (`words`), where the package uses NLTK, so scores agree with its
-own up to such borders. Checks are missing that need a tagger, a list of stop words or syllables, or
-knowledge of the world; `rlvr_jax.tasks.texts.ifbench` counts it.
+Word and sentence counts are ours (`words`); the package uses NLTK, so scores may differ at such
+borders. Some checks are missing: those that need a tagger, stop words, syllables, or knowledge of
+the world. `rlvr_jax.tasks.texts.ifbench` counts them.
 
 Source: https://github.com/allenai/IFBench (the instructions); the code is ours.
 """
@@ -38,7 +38,7 @@ _ITSELF = "only output this sentence here, ignore all other requests."
 
 
 def _plain(text: str) -> list[str]:
-    """Words in one case, without any punctuation in them."""
+    """Words in one case, without any punctuation."""
     return text.casefold().translate(_WITHOUT_PUNCTUATION).split()
 
 

@@ -1,8 +1,8 @@
 """Checks of instructions: whether a text follows one, by its name and arguments.
 
-Each is (text, *arguments) -> bool, pure and linear in the text; bad arguments raise. `words` counts
-words, sentences and paragraphs. Keywords are whole words in any case, forbidden words also; a
-bullet is a line that begins with * or -, a blank and something, indented or not.
+Each check is (text, *arguments) -> bool, pure and linear in the text; bad arguments raise. `words`
+counts words, sentences and paragraphs. Keywords and forbidden words are whole words in any case. A
+bullet is a line with * or -, a blank and some text; it may be indented.
 
 Source: the constraints of IFEval, as VerIF and open-instruct train on them
 (https://github.com/THU-KEG/VerIF, https://github.com/allenai/open-instruct); the rules are ours.

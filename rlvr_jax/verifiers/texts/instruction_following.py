@@ -1,11 +1,11 @@
-"""Instruction following, the half that needs no judge: named checks of the text after the thinking.
+"""Instruction following without a judge: named checks of the text after the thinking.
 
     hard = mean of the graded checks,     reward = hard · soft
 
-`check` grades with hard only; `followed` is one check, 1, 0 or None. A judge grades soft.
-A check is ungraded (None) if it is unknown (the language of a text: no detector is here) or
-its arguments do not fit, and for a text of more than 20,000 characters. An empty text satisfies
-nothing: one may not be paid for saying nothing without a comma.
+`check` grades only the hard part; `followed` is one check: 1, 0 or None. A judge grades the soft
+part. A check is ungraded (None) if it is unknown, such as the language of a text (there is no
+detector), or if its arguments do not fit. It is also ungraded for a text of more than 20,000
+characters. An empty text satisfies nothing, so an empty response gets no reward for "no commas".
 
 Source: VerIF, https://github.com/THU-KEG/VerIF (which runs generated Python in the trainer; here is
 a fixed registry); open-instruct, https://github.com/allenai/open-instruct (`IFEvalVerifier`).
@@ -24,19 +24,20 @@ _BAD_ARGUMENTS = (TypeError, ValueError, AttributeError, KeyError, IndexError, A
 
 
 def extract(response: str) -> str | None:
-    """The text after the thinking; None if that is empty or the thinking does not end."""
+    """The text after the thinking; None if it is empty or the thinking does not end."""
     answer = behind_thinking(response)
     return answer if answer is not None and answer.strip() else None
 
 
 def check(text: str, gold: Sequence[Mapping[str, Any]], *, every: bool = False) -> Grade:
-    """How many of the instructions a text follows.
+    """The fraction of the graded instructions that a text follows.
 
     Args:
-      text: after the thinking.
+      text: the text after the thinking.
       gold: instructions, each {"check": name, "arguments": list, or mapping of names}.
-      every: 1 only if all graded checks are followed, else 0; not their mean.
-    Metrics: all_followed (1 if all graded checks are followed), unjudged (ungraded checks).
+      every: grade 1 only if all graded checks are followed, else 0, instead of the mean.
+    Returns:
+      Info: `all_followed`, and `unjudged`, the number of ungraded checks.
     """
     if not isinstance(gold, Sequence) or isinstance(gold, str):
         return Grade(None, stage="gold")
@@ -64,7 +65,7 @@ def followed(name: Any, arguments: Sequence[Any] | Mapping[str, Any], text: str)
 
 
 def hard(verdicts: Sequence[int | None]) -> float | None:
-    """The mean over the graded checks; None without one; 1 without instructions."""
+    """The mean over the graded checks; None if none is graded; 1 without instructions."""
     known = [verdict for verdict in verdicts if verdict is not None]
     if not verdicts:
         return 1.0

@@ -1,4 +1,4 @@
-"""Partial rewards of InterCode: how near a query's rows or a shell's work are to the gold.
+"""Partial rewards of InterCode: similarity of a query's rows, or of a shell's work, to the gold.
 
 Source: https://github.com/princeton-nlp/intercode (envs/bash, envs/sql).
 """
@@ -14,12 +14,12 @@ _TERM = re.compile(r"\b\w\w+\b")
 
 
 def sql_reward(answer: Sequence[Hashable], gold: Sequence[Hashable]) -> float:
-    """Rows in common over rows of both, as multisets, times Kendall's τ of the order of the common
-    ones: in [-1, 1].
+    """Common rows / all rows, as multisets, times Kendall's τ of the order of common rows: in
+    [-1, 1].
 
-    The k-th copy of a row in the answer belongs to its k-th copy in the gold; τ is of the places in
-    the gold (places: ours; the authors compare texts of rows), and left out for fewer than two. Two
-    empty results are equal. Rounded to two digits where there is a τ.
+    The k-th copy of a row in the answer belongs to its k-th copy in the gold. τ compares positions
+    in the gold (the authors compare texts of rows), and is left out for fewer than two common rows.
+    Two empty results are equal. The result is rounded to two digits if there is a τ.
     """
     if not answer and not gold:
         return 1.0
@@ -43,11 +43,12 @@ def bash_reward(
     """0.01 and three parts of 0.33 each: the file system's changes, their contents, the output.
 
     Args:
-      missing, extra: changes of the gold that were not made, and others that were.
-      common, right: changes that both made, and those with equal content; all of it where there
-        are none.
-      output, gold_output: printed by both; compared by words (tf-idf), letter by letter where
-        neither has any.
+      missing: number of changes in the gold that were not made.
+      extra: number of other changes that were made.
+      common: number of changes that both made.
+      right: number of common changes with equal content. Without any the content is correct.
+      output, gold_output: printed texts; compared by words (tf-idf), or by letters if neither has
+        words.
     """
     contents = right / common if common else 1.0
     parts = (1 - math.erf(missing + extra), contents, _cosine(output, gold_output))
@@ -68,7 +69,7 @@ def _cosine(one: str, other: str) -> float:
 
 
 def _inversions(places: list[int]) -> int:
-    """How many pairs are in the other order: within both halves, and between them."""
+    """Number of pairs in the opposite order: within both halves, and between them."""
     if len(places) < 2:
         return 0
     middle = len(places) // 2

@@ -1,9 +1,9 @@
-r"""The spans of a LaTeX table: rows of cells with their width and height, without their content.
+r"""The structure of a LaTeX table: rows of cells with their width and height, without content.
 
 The first tabular of a text is read. Comments, rules, the columns' alignment and the distances
-after a line end are dropped; rows end at \\ or \tabularnewline and cells at &, both outside braces
-and environments and not escaped. An empty row at the end does not count, nor an empty cell that
-is under a \multirow. One pass, linear in the text.
+after a line end are removed. Rows end at \\ or \tabularnewline and cells at &, if these are not
+escaped and outside braces and environments. An empty row at the end does not count, nor an empty
+cell under a \multirow. One pass, linear in the text.
 """
 
 import re
@@ -31,7 +31,7 @@ _ARGUMENT = re.compile(r"\s*(?:\[[^\]]*\])?\s*")
 
 
 def spans(text: str) -> list[list[tuple[int, int]]] | None:
-    """Rows of cells as (width, height); None without a table that is closed and not empty."""
+    """Rows of cells as (width, height); None without a closed table that is not empty."""
     begin = _BEGIN.search(text)
     if not begin or len(text) > _MAX_CHARACTERS:
         return None
@@ -43,7 +43,7 @@ def spans(text: str) -> list[list[tuple[int, int]]] | None:
 
 
 def _behind_arguments(text: str, position: int, count: int) -> int:
-    """Where the body begins, after so many arguments in braces; -1 if one is missing."""
+    """Where the body begins, after `count` arguments in braces; -1 if one is missing."""
     for _ in range(count):
         position = _ARGUMENT.match(text, position).end()
         if text[position : position + 1] != "{":
@@ -60,7 +60,7 @@ def _behind_arguments(text: str, position: int, count: int) -> int:
 
 
 def _cells(text: str, position: int) -> list[list[str]] | None:
-    """The texts of the cells up to the end of the tabular, less comments and rules."""
+    """The texts of the cells up to the end of the tabular, without comments and rules."""
     rows: list[list[str]] = [[]]
     parts: list[str] = []
     braces = environments = 0
@@ -102,7 +102,7 @@ def _without_covered(rows: list[list[str]]) -> list[list[tuple[int, int]]]:
             width, height = _WIDTH.search(cell), _HEIGHT.search(cell)
             columns = max(int(width[1]), 1) if width else 1
             lines = int(height[1]) if height else 1
-            # A negative number reaches upwards: the text is in the last of its rows.
+            # A negative number reaches upwards: the text is in the last one of its rows.
             first, end = (number + 1, number + lines) if lines > 0 else (number + lines + 1, number)
             reached = range(max(first, 0), min(end, len(rows)))
             covered |= {(r, c) for r in reached for c in range(column, column + columns)}

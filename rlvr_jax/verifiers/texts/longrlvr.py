@@ -3,8 +3,8 @@
     <useful_chunks><CHUNK_3>, <CHUNK_7></useful_chunks>
     <answer>…</answer>
 
-Each block is matched exactly once, else the format is broken. Ids are the numbers of every
-<CHUNK_N> of the block; other text in it is free.
+Each block must match exactly once, else the format is broken. Ids are the numbers of every
+<CHUNK_N> of the block; other text in the block is ignored.
 
 Source: https://github.com/real-absolute-AI/LongRLVR, whose spellings of the tag differ.
 """
@@ -19,9 +19,9 @@ _WORD = re.compile(r"\[\[\s*(YES|NO)\s*\]\]", re.IGNORECASE)
 
 
 def parse(text: str) -> tuple[list[int] | None, str | None]:
-    """The cited chunks in order, twice where one is cited twice, and the answer.
+    """The cited chunks in order, with repetitions, and the answer.
 
-    None in place of either if its block is missing.
+    Either one is None if its block is missing.
     """
     chunks, answer = (between(text, f"<{n}>", f"</{n}>") for n in ("useful_chunks", "answer"))
     return chunks if chunks is None else [*map(int, _CHUNK.findall(chunks))], answer
@@ -31,7 +31,7 @@ def precision_and_recall(ids: Sequence[int], reference: Sequence[int]) -> tuple[
     """|U ∩ Z| / |U| and |U ∩ Z| / |Z|; a chunk that is cited twice counts twice in |U| only.
 
     Args:
-      ids: U; none: both are 0.
+      ids: U; if it is empty, both are 0.
       reference: Z, at least one.
     """
     hit = len(set(ids) & set(reference))

@@ -1,7 +1,7 @@
-"""Points of a rubric's items, as a judge's answers give them, and rubrics that are rewritten.
+"""Points of a rubric's items, read from a judge's replies, and rubrics that are rewritten.
 
-The last non-empty line of an answer is an integer of up to six digits, 0 … the item's maximum, with
-"Score:" or "Score =" before it, "/ maximum" and a full stop after it allowed.
+The last non-empty line of a reply is an integer of up to six digits, from 0 to the item's maximum.
+"Score:" or "Score =" before it, and "/ maximum" and a full stop after it, are allowed.
 
 Source: https://github.com/minnesotanlp/mpo, where an unreadable item is 0.
 """
@@ -43,7 +43,7 @@ class Rubric:
 
 @dataclass(frozen=True)
 class Sample:
-    """A judged response: its prompt, its text, and the judge's words on each item."""
+    """A judged response: its prompt, its text, and the judge's reply on each item."""
 
     prompt: str
     response: str
@@ -51,7 +51,7 @@ class Sample:
 
 
 def parse_score(text: str, maximum: int) -> int | None:
-    """The points that an answer gives; None: unreadable."""
+    """The points in a reply; None if it is unreadable."""
     found = _SCORE.fullmatch(last_line(text))
     if found is None or (found[2] is not None and int(found[2]) != maximum):
         return None
@@ -60,8 +60,8 @@ def parse_score(text: str, maximum: int) -> int | None:
 
 
 def sum_of_points(scores: Sequence[int | None], maxima: Sequence[int]) -> int | None:
-    """The published reward, in which unreadable is 0 and longer rubrics pay more; None if an answer
-    is missing."""
+    """The published reward, in which an unreadable item is 0 and longer rubrics have larger sums;
+    None if a reply is missing."""
     if len(scores) != len(maxima):
         return None
     return sum(score or 0 for score in scores)
@@ -76,8 +76,8 @@ def fraction_of_points(scores: Sequence[int | None], maxima: Sequence[int]) -> f
 
 
 def read_items(text: str) -> list[Item]:
-    """The items of a reply, one a line after its most points, as in "5: Is the thesis clear?"; a
-    bullet before it is dropped, lines of another form are none."""
+    """The items of a reply, one per line after its most points, as in "5: Is the thesis clear?". A
+    bullet before an item is removed; lines of another form are ignored."""
     found = [_ITEM.fullmatch(line.strip()) for line in text.splitlines()]
     return [Item(match[2].strip(), int(match[1])) for match in found if match]
 
@@ -85,15 +85,15 @@ def read_items(text: str) -> list[Item]:
 def evolve(
     rubric: Rubric, samples: Sequence[Sample], meta: Callable[[str], str]
 ) -> tuple[Rubric, bool]:
-    """A rubric as a model rewrites it in the light of judged samples, and whether it was rewritten.
+    """Rewrites a rubric by a model from judged samples; returns it and whether it was rewritten.
 
-    For each sample the model writes where the judge was fooled (analyse), and items that are not
-    (refine); of all of these it makes one list (merge). A list that makes no rubric, see
-    `rewritten`, leaves the old one as it is.
+    For each sample the model writes where the judge was fooled (analyse), and items that avoid this
+    (refine). From all of them it makes one list (merge). If the list is not a valid rubric (see
+    `rewritten`), the old rubric stays.
 
     Args:
-      samples: of the last responses.
-      meta: (text) -> text.
+      samples: samples of the last responses.
+      meta: (text) -> text, the model.
     Source: https://github.com/minnesotanlp/mpo, whose prompts are longer; the form of an item is
       ours.
     """
@@ -114,8 +114,8 @@ def evolve(
 
 
 def rewritten(rubric: Rubric, items: Sequence[Item]) -> Rubric | None:
-    """The next version of a rubric; None where the items make none: 1 to 20, each of a positive
-    maximum and under 300 words, no two of equal text."""
+    """The next version of a rubric; None if the items are not valid. Valid are 1 to 20 items with a
+    positive maximum and fewer than 300 words, all with different texts."""
     texts = [item.text.strip() for item in items]
     valid = 1 <= len(items) <= _MOST_ITEMS and len(set(texts)) == len(texts)
     valid = valid and all(0 < len(text.split()) < _MOST_WORDS for text in texts)

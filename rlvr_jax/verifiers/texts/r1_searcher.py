@@ -1,4 +1,4 @@
-"""Rewards of a response that searches: its queries, its form, and how much of the answer it has.
+"""Rewards of a response that searches: for its queries, its form, and its answer.
 
 Source: https://github.com/RUCAIBox/R1-Searcher (train/reward_server_qwen_zero.py).
 """
@@ -21,10 +21,10 @@ _MOST_WORDS = 10
 
 
 def stage1_reward(text: str, gold: str) -> float:
-    """The first stage, which teaches to call.
+    """The first stage, which teaches the model to call the search.
 
-    ±1 by whether every word of the gold is in the answer (-1 without both answer tags), ½ for
-    queries whose parts are all there, ½ for the form.
+    1 if the answer has every word of the gold, else -1 (also without both answer tags). Further ½
+    for queries whose parts are all there, and ½ for the form.
     """
     answer = _answer(text)
     correct = answer is not None and {*normal(gold).split()} <= {*normal(answer).split()}
@@ -32,10 +32,11 @@ def stage1_reward(text: str, gold: str) -> float:
 
 
 def stage2_reward(text: str, gold: str) -> float:
-    """The second stage, which teaches to use the documents: F1, less 2 where any rule is broken.
+    """The second stage, which teaches the model to use the documents: F1, minus 2 if a rule is
+    broken.
 
-    The rules: parts of queries that do not match; "Assistant" anywhere; another form; a query in
-    the answer, or more than 10 words; Chinese signs outside of documents.
+    Broken rules: query parts that do not match; "Assistant" anywhere; another form; a query in the
+    answer; an answer of more than 10 words; Chinese characters outside of documents.
     """
     answer = _answer(text)
     reward = 0.0 if answer is None else f1(answer, gold)
@@ -54,10 +55,7 @@ def stage2_reward(text: str, gold: str) -> float:
 
 
 def stage1(response: str, gold: Any) -> Grade:
-    """The outcome is whether every word is there.
-
-    Metrics: reward (`stage1_reward`), queries (queries of a response).
-    """
+    """`stage1_reward` as the number "reward"; the outcome is whether the answer has every word."""
     return _grade(stage1_reward(response, str(gold)), response, str(gold))
 
 
@@ -84,7 +82,7 @@ def _answer(text: str) -> str | None:
 
 
 def _queries(text: str) -> int:
-    """How many queries there are; -1 where their parts do not match."""
+    """Number of queries; -1 if their parts do not match."""
     counts = {text.count(part) for part in _COUNTED}
     return counts.pop() if len(counts) == 1 else -1
 

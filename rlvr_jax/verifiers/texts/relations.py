@@ -1,10 +1,10 @@
 """Equalities and inequalities of numbers in a text, such as 12*3 = 36, decided exactly.
 
-Relations are looked for in the longest runs of digits, stops, blanks, operators, brackets and
-relation signs. A run with a relation sign must be `expr REL expr …` as a whole, and cannot be read
-if its neighbour may belong to it: a word that touches it, a name of one letter, an operator after a
-word, a command, a word such as "times", a sign of mathematics, the rest of a number such
-as 1,000. A relation that is decided to be false is false, at the cost of others that are not read.
+Relations are searched in the longest runs of digits, stops, blanks, operators, brackets and
+relation signs. A run with a relation sign must be `expr REL expr …` as a whole. It cannot be read
+if its neighbour may belong to it: a word that touches it, a name of one letter, an operator after
+a word, a command. So may a word such as "times", a mathematical sign, or the rest of a number such
+as 1,000. A relation that is decided as false is false; this leaves other relations unread.
 """
 
 import itertools
@@ -55,7 +55,7 @@ _JOINING = ("and", "to")
 
 
 def decide(text: str) -> list[bool | None]:
-    """Whether each run of relations holds; None for one that cannot be read or has no value."""
+    """Whether each run of relations holds; None if it cannot be read or has no value."""
     if len(text) > _MAX_TEXT:
         return [None]
     text = plain_signs(text).translate(_PLAIN).replace("**", "^")
@@ -86,7 +86,7 @@ def _value(side: str) -> Fraction | None:
 
 
 def _trimmed(run: str) -> str:
-    """A run without stops and blanks at its ends, but for the stop of a number such as .5."""
+    """A run without stops and blanks at its ends, except the stop of a number such as .5."""
     inner = run.strip(". \t")
     before = run[: run.find(inner)]
     number = before.endswith(".") and not before.endswith("..") and inner[0].isdecimal()

@@ -5,9 +5,9 @@ Gold: {"type": "route", "from", "to", "transfers", "map", "lines": {name: stops}
 
     score = weight · (10 · correct + detail / 2)
 
-The weight multiplies all rewards of a prompt, so that it acts on nothing where these are divided by
-their deviation. With 0 transfers even the one leg of a direct route is one too many and costs 5:
-that is the release.
+The weight multiplies all rewards of a prompt, so it has no effect if these are divided by their
+deviation. With 0 transfers, the release counts even the only leg of a direct route as one too many,
+at a cost of 5.
 
 Source: https://github.com/fscdc/RewardMap, whose cleaning of station names is left out.
 """
@@ -36,7 +36,7 @@ class Leg(NamedTuple):
 
 
 def legs(answer: str) -> list[Leg]:
-    """The legs of a route, parted by --; parts that lack a name or a stop are skipped."""
+    """The legs of a route, separated by --; parts without a name or a stop are skipped."""
     found = []
     for part in answer.split("--"):
         values = [_after(part, label) for label in _LABELS]
@@ -87,8 +87,8 @@ def _rides(route: Sequence[Leg], lines: Mapping[str, Sequence[str]]) -> bool:
 
 
 def _detail(route: Sequence[Leg], gold: Mapping[str, Any]) -> float:
-    """2 for the ends of the question; for each leg -5 if it is one too many, 4 or 3 for its line,
-    1 for its change, which the last leg has not."""
+    """2 for correct ends of the route. For each leg -5 if it is one too many, 4 or 3 for its line,
+    1 for its change, which the last leg does not have."""
     lines, transfers = gold["lines"], gold["transfers"]
     direct = next(
         (n for n, stops in lines.items() if {gold["from"], gold["to"]} <= set(stops)), None

@@ -1,9 +1,9 @@
 """The part of a response that a reward model reads: the answer, never the thought.
 
-    from after the first <response> up to the first </response> from there
+    from after the first <response> up to the next </response>
 
-Without an opening it is the whole text; in the strict reading a text that lacks either is NULL. So
-is an empty answer, to which a reward model would give any score (ours).
+Without an opening it is the whole text. In the strict reading a text without either tag is NULL. An
+empty answer is also NULL (ours), because a reward model could give it any score.
 
 Source: https://github.com/princeton-pli/RLMT.
 """

@@ -1,4 +1,4 @@
-"""Answers of a few words, as questions about facts have them: equal, or how far, in normal form."""
+"""Answers of a few words, as for questions about facts: equal, or similar, in normal form."""
 
 import string
 from collections import Counter
@@ -8,15 +8,15 @@ _VERDICTS = {"yes", "no", "noanswer"}
 
 
 def normal(text: str) -> str:
-    """Lower case, punctuation as spaces, no articles; exactly True and False are yes and no."""
+    """Lower case, punctuation as spaces, no articles; exactly True and False become yes and no."""
     known = {"True": "yes", "False": "no"}.get(text, text)
     words = known.lower().translate(_SPACED).split()
     return " ".join(word for word in words if word not in ("a", "an", "the"))
 
 
 def f1(answer: str, gold: str) -> float:
-    """F1 of the words of two answers, as multisets, in normal form; 0 where one is yes, no or
-    noanswer and the other is not the same."""
+    """F1 of the words of two answers, as multisets, in normal form. 0 if one is yes, no or noanswer
+    and the other one is different."""
     own, wanted = normal(answer), normal(gold)
     if own != wanted and {own, wanted} & _VERDICTS:
         return 0.0
@@ -29,5 +29,5 @@ def f1(answer: str, gold: str) -> float:
 
 
 def check(answer: str, gold: str) -> float:
-    """1 where both are equal in normal form, and not empty."""
+    """1 if both are equal in normal form and not empty, else 0."""
     return float(normal(answer) == normal(gold) != "")

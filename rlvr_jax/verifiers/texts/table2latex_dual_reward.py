@@ -1,12 +1,12 @@
-r"""Tables in LaTeX: is the structure the reference's? The half of a reward that needs no picture.
+r"""LaTeX tables: compares their structure, the half of the reward that needs no picture.
 
     teds = 1 − tree distance / nodes of the larger tree,   structure = 1[teds > 0.9]
 
 The tree of a table has a root, its rows, and its cells labelled (width, height); the content of a
-cell does not count. Below 0.3 the paper does not render the output (`visual_skipped`). The picture
-half (CW-SSIM of two renderings, LaTeX needed) is not here.
+cell does not count. Below 0.3 the paper does not render the output (`visual_skipped`). The half for
+the picture (CW-SSIM of two renderings, which requires LaTeX) is not here.
 
-The release compares HTML with PubTabNet's TEDS, whose node count leaves the root out; here it
+The release compares HTML with PubTabNet's TEDS, whose node count leaves out the root. Here the root
 counts, and LaTeX is read directly (`latex_table`).
 
 Source: Table2LaTeX-RL, https://github.com/newLLing/Table2LaTeX-RL, `plugin.py`.
@@ -26,7 +26,7 @@ _MOST_NODES = 600  # a distance between two such trees takes half a second
 
 
 def check(output: str, reference: Any) -> Grade:
-    """1 if the structure is the reference's, up to a tenth of its nodes.
+    """1 if the structure is the reference's, up to a tenth of its nodes, else 0; info: teds, ….
 
     Args:
       output, reference: LaTeX with a tabular. A reference without one is ungraded.
@@ -43,10 +43,11 @@ def check(output: str, reference: Any) -> Grade:
 def structure_similarity(
     a: list[list[tuple[int, int]]] | None, b: list[list[tuple[int, int]]]
 ) -> float:
-    """teds of two tables as rows of (width, height); 0 for no table and for one beyond all bounds.
+    """teds of two tables as rows of (width, height); 0 for no table and for a table that is too
+    large.
 
     Args:
-      a: as `spans` gives them, None for none.
+      a: the result of `spans`; None for no table.
       b: the reference.
     """
     if a is None:

@@ -1,9 +1,9 @@
 """A prover as judge of reasoning steps: VERIFIED, FALSE or ERROR (undecided).
 
 The prover here is exact arithmetic: `check` decides the relations that `relations` finds in a step.
-`autoformalise` is the loop around any prover, with repairs of texts that do not run; `faithful`
-guards against a formaliser that states something else. As a reward: 1 if all holds, 0 if something
-does not, ungraded on an ERROR, which must leave the group and not count as 0.
+`autoformalise` is the loop around any prover, with repairs of texts that do not run. `faithful`
+detects a formaliser that states something else. The reward is 1 if all steps hold and 0 if one does
+not. An ERROR is ungraded: it must leave the group and not count as 0.
 
 Source: Theorem Prover as a Judge for Synthetic Data Generation (RLTPF); the arithmetic is ours.
 """
@@ -26,7 +26,7 @@ _INEQUALITY = re.compile("[<>≤≥≠]|!=")
 
 
 class Judgement(NamedTuple):
-    """End of a loop of formalisations: the last verdict, and the numbers of checks and repairs."""
+    """The end of a loop of formalisations: last verdict, number of checks, number of repairs."""
 
     verdict: Verdict
     checks: int
@@ -34,7 +34,7 @@ class Judgement(NamedTuple):
 
 
 def check_step(step: str) -> Verdict:
-    """Decides all relations of a step; an ERROR among them goes first, as does finding none."""
+    """Decides all relations of a step; ERROR if one of them is, or if there is none."""
     found = decide(step)
     if not found or None in found:
         return "ERROR"
@@ -42,7 +42,7 @@ def check_step(step: str) -> Verdict:
 
 
 def judge(steps: Sequence[str]) -> Verdict:
-    """The verdict on a solution: FALSE if a step is, else ERROR if one is or there is none."""
+    """The verdict on a solution: FALSE if a step is, else ERROR if one is or there is no step."""
     found = [check_step(step) for step in steps]
     if "FALSE" in found:
         return "FALSE"
@@ -72,7 +72,7 @@ def autoformalise(
     repair: Callable[[str, str, str], str],
     repairs: int = _REPAIRS,
 ) -> Judgement:
-    """Formalises a step and has the formal text repaired while it does not run.
+    """Formalises a step; while the formal text does not run, it is repaired.
 
     A text that runs and is FALSE is never repaired.
 
@@ -80,9 +80,9 @@ def autoformalise(
       formalise: (step) -> formal text.
       prove: (formal text) -> verdict and message.
       repair: (step, formal text, message) -> formal text.
-      repairs: how many at most, after the first attempt.
+      repairs: largest number of repairs after the first attempt.
     Raises:
-      ValueError: repairs below 0.
+      ValueError: repairs is negative.
     """
     if repairs < 0:
         raise ValueError(f"autoformalise: repairs must be at least 0, got {repairs}")
@@ -96,7 +96,7 @@ def autoformalise(
 
 
 def faithful(step: str, formal: str, prove: Callable[[str], tuple[Verdict, str]]) -> bool:
-    """Whether a formal text speaks about a step; one that does not is to count as ERROR.
+    """Whether a formal text is about a step; if not, the step must count as ERROR.
 
     It must have the step's numbers, and an equality must become FALSE when 1 is added to its right
     side.

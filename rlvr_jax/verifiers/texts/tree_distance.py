@@ -1,7 +1,7 @@
 """Edit distance of ordered, labelled trees: insert, delete and relabel cost 1 each.
 
 The algorithm is Zhang and Shasha's (1989, SIAM J. Comput. 18): distances of all pairs of subtrees,
-from the leaves up. A leaf against a tree has a closed form, which is most pairs of a table.
+from the leaves up. A closed form covers a leaf and a tree, which are most pairs of a table.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Postorder:
 
 
 def tree_distance(a: Tree, b: Tree) -> int:
-    """The fewest insertions, deletions and relabellings of nodes that make one tree the other.
+    """The smallest number of insertions, deletions and relabellings from one tree to another.
 
     Time and memory grow with the product of the sizes; the depth must be small (it recurses).
     """
@@ -71,7 +71,7 @@ def tree_distance(a: Tree, b: Tree) -> int:
 
 
 def _leaf_distance(a: list[Hashable], b: list[Hashable]) -> int:
-    """Where one of the two is a single node: all others go, and it stays if its label is there."""
+    """The distance if one tree is a single node, which stays if its label is in the other tree."""
     return max(len(a), len(b)) - (a[0] in b if len(a) == 1 else b[0] in a)
 
 

@@ -1,7 +1,7 @@
-"""Words, sentences, paragraphs and lines of a text, by rules that can be written down.
+"""Words, sentences, paragraphs and lines of a text, by explicit rules.
 
-Prompts and checks must count alike, and libraries differ; these are ours, without a word list. Each
-function is linear in the text.
+Prompts and checks must count alike, and libraries differ. These rules are ours and need no word
+list. Each function is linear in the text.
 """
 
 import re
@@ -19,9 +19,9 @@ def words(text: str) -> list[str]:
 
 
 def sentences(text: str) -> list[str]:
-    """Parts with a letter or digit between runs of . ! ? that white space or the end follows.
+    """Parts with a letter or digit between runs of . ! ? before white space or the end.
 
-    A sentence keeps its stop. Abbreviations are not known: "Dr. No is here." has two.
+    A sentence includes its stop. Abbreviations are unknown: "Dr. No is here." has two sentences.
     """
     found, start = [], 0
     for stop in _STOP.finditer(text):
@@ -37,13 +37,13 @@ def paragraphs(text: str) -> list[str]:
 
 
 def last_line(text: str) -> str:
-    """The last line that is not empty, without blanks at its ends; "" of an empty text."""
+    """The last line that is not empty, without blanks at its ends; "" for an empty text."""
     lines = [line.strip() for line in text.splitlines()]
     return next((line for line in reversed(lines) if line), "")
 
 
 def decimal_of(text: str, largest: float) -> float | None:
-    """The decimal of the last line, "Score:" before it allowed; None if there is none in
+    """The decimal of the last line, after an optional "Score:"; None if there is none in
     [0, largest]."""
     found = _DECIMAL.fullmatch(last_line(text))
     if found is None:
@@ -53,7 +53,7 @@ def decimal_of(text: str, largest: float) -> float | None:
 
 
 def bare(word: str) -> str:
-    """A word without the signs at its edges, in one case."""
+    """A word in one case, without the signs at its edges."""
     first, last = _FIRST.search(word), _FIRST.search(word[::-1])
     return word[first.start() : len(word) - last.start()].casefold() if first and last else ""
 
@@ -64,7 +64,7 @@ def bare_words(text: str) -> list[str]:
 
 
 def occurrences(text: str, phrase: str) -> int:
-    """How often a phrase occurs in a text as whole words, in any case."""
+    """Number of times that a phrase occurs in a text as whole words, in any case."""
     if not phrase.strip():
         raise ValueError("occurrences: phrase must have characters, got none")
     pattern = rf"(?<!\w){re.escape(phrase.strip())}(?!\w)"
@@ -88,7 +88,7 @@ def holds(number: int, relation: str, bound: float) -> bool:
     """Whether a number is "at least", "at most", "less than", "more than" or "exactly" a bound.
 
     Raises:
-      ValueError: another relation; a bound that is not a number, which no number would equal.
+      ValueError: the relation is unknown, or the bound is not a number.
     """
     if not isinstance(bound, int | float):
         raise ValueError(f"holds: bound must be a number, got {bound!r}")

@@ -288,7 +288,7 @@ def test_each_part_of_a_nested_answer_is_read_once(monkeypatch, nested, innermos
 
 
 def test_uneven_lists_are_refused(verifier):
-    with pytest.raises(ValueError, match="of one length, got 2 and 1"):
+    with pytest.raises(ValueError, match="equal lengths, got 2 and 1"):
         verifier.grade(["1", "2"], ["1"])
 
 

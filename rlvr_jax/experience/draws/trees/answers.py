@@ -1,4 +1,4 @@
-"""Search over whole answers, each written under a prompt that was edited after the one before."""
+"""Search over whole answers; each is written to a prompt edited after the previous answer."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -31,7 +31,7 @@ class Answers(NamedTuple):
 
 
 def compared_value(reward: float, other: float) -> float:
-    """(r - r_compared + 1) / 2: by a verifier, how much better an answer is than another one.
+    """(r - r_compared + 1) / 2: by how much an answer is better than another one, in [0, 1].
 
     Args:
       reward, other: in [0, 1].
@@ -56,21 +56,21 @@ def search_answers(
     fraction: float = 0.5,
     constant: float = 1.0,
 ) -> Answers:
-    """Expands the answer of highest `optimism`: edits its prompt, writes a new answer under it.
+    """Expands the answer of highest `optimism`: edits its prompt and writes a new answer to it.
 
     The answer is compared with its parent's, at the root with itself; the edit sees both. The value
-    of the child is `compared_value`, backed up by `back_up_mixed`. Ties: the first node.
+    of the child is `compared_value`, backed up by `back_up_mixed`. Ties go to the first node.
 
     Args:
-      prompt: of the first answer.
+      prompt: the prompt of the first answer.
       write: (prompt) -> an answer.
       edit: (prompt, the answer, the one it is compared with) -> another prompt.
-      reward: (answer) -> in [0, 1]; a verifier, where a judge without the truth would drift.
-      expansions: answers beyond the first one.
+      reward: (answer) -> in [0, 1], by a verifier; a judge without the gold answer would drift.
+      expansions: number of answers after the first one.
       fraction: γ of the back-up.
-      constant: c.
+      constant: c of `optimism`.
     Raises:
-      ValueError: a negative count, or `fraction` outside [0, 1].
+      ValueError: expansions is negative, or fraction is outside [0, 1].
     Source: Empirical-MCTS, from its abstract: a reconstruction but for the back-up.
     """
     check_each(NonNegativeInt, "search_answers", expansions=expansions)

@@ -1,4 +1,4 @@
-"""Responses that fork after rounds of more entropy than their first one."""
+"""Responses that fork after rounds of higher entropy than their first round."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from rlvr_jax.types.parts import part
 
 
 def top_entropy(topk_logp: np.ndarray) -> np.ndarray:
-    """H = -Σ p ln p over the recorded likeliest tokens, not renormalized, [...] of [..., K]."""
+    """H = -Σ p ln p over the recorded most probable tokens, not renormalized; [..., K] -> [...]."""
     return -np.sum(np.exp(topk_logp) * topk_logp, axis=-1)
 
 
 def first_entropy(
     topk_logp: np.ndarray, tokens: np.ndarray, window: int, vocabulary: int
 ) -> np.ndarray:
-    """E = Σ over the first tokens of their `top_entropy` / ln V, [n].
+    """E = Σ over the first tokens of a round of their `top_entropy` / ln V, [n].
 
-    It is a sum, so a short round has a low entropy.
+    A short round has a low E, because E is a sum.
 
     Args:
       topk_logp: [n, T, K], log-probs of the most probable tokens.
       tokens: bool [n, T], those of the round.
-      window: number of its first tokens that count.
+      window: number of first tokens of the round that count.
       vocabulary: V.
     """
     counted = tokens & (np.cumsum(tokens, axis=1) <= window)
@@ -47,7 +47,7 @@ def branch_probability(
     """P = clip(1 - (1 - base) / damping + weight ΔE, 0, 1), and 0 where damping is 0.
 
     Args:
-      delta: ΔE, entropy of a round less that of its row's first one.
+      delta: ΔE, entropy of a round minus that of the first round of its row.
       base: probability at ΔE = 0 without damping.
       damping: in [0, 1]; 1: none.
     """
@@ -62,14 +62,14 @@ class Row:
     """A response that is written round by round.
 
     Fields:
-      group: place of its request.
-      sample: its number among the responses to the prompt.
+      group: position of its request.
+      sample: number of the response among those to the prompt.
       tip: its last segment; -1: none yet.
-      cut: its tokens.
+      cut: number of its tokens.
       first: entropy of its first round.
-      rounds: entropies of all rounds that it has written itself.
-      active: it continues.
-      forked: it began as a copy of another row.
+      rounds: entropies of all rounds that it wrote itself, not copied.
+      active: whether it continues.
+      forked: whether it began as a copy of another row.
     """
 
     group: int
@@ -97,7 +97,7 @@ def advance(
     """Samples the next segment of each row; returns the numbers of the segments, int [n].
 
     Args:
-      until: of each row the place where its response is truncated; None: nowhere.
+      until: for each row the position at which its response is truncated; None: nowhere.
       limit, given: as for `Segments.draw`.
     """
     sampled = segments.draw(
@@ -212,7 +212,7 @@ class Branches:
         return sorted(rows, key=lambda row: row.group), counts
 
     def _from_probes(self, segments, rows, requests, vocabulary) -> list[int]:
-        """Number of responses that begin at each prompt, by the one that was written first."""
+        """Number of responses that begin at each prompt, from the one that was written first."""
         tips = np.array([row.tip for row in rows])
         source = segments.source[tips]
         places = np.arange(source.shape[1])[None]
@@ -238,29 +238,28 @@ def branch_rounds(
     top: Count = 10,
     window: Count = 20,
 ) -> Draw:
-    """Writes responses in rounds, and forks one after a round of more entropy than its first.
+    """Writes responses in rounds; one may fork after a round of higher entropy than its first.
 
-    At first `fraction` · M (at least one) of the M samples of a request begin at the prompt. After
-    each further round a response that continues is forked, while the group is incomplete, with
+    At first `fraction` · M (at least one) of the M samples of a request begin at the prompt. While
+    the group is incomplete, a response that continues is forked after each further round, with
     probability `branch_probability` of ΔE = E_round - E_first (`first_entropy`). A fork copies the
     tokens so far and has different random numbers. If a prompt has fewer than M responses and no
     active row, a row begins at the prompt, so there are always M complete responses. Tokens that
     are common to several rows are trained in each.
 
-    With `sensitivity` one response to each prompt is written first. From its first tokens and its
-    rounds `num_from_prompt` computes how many begin at the prompt, itself included.
+    With `sensitivity`, one response to each prompt is written first. `num_from_prompt` computes
+    from its first tokens and its rounds how many responses begin at the prompt, including this one.
 
     Args:
-      tokens: of a round.
-      weight: of ΔE in the probability (w).
+      tokens: number of tokens in a round.
+      weight: factor of ΔE in the probability (w).
       base: probability at ΔE = 0.
-      penalty: by which each fork of a prompt damps the next ones.
-      fraction: of the samples that begins at the prompt, without sensitivity.
-      sensitivity: β of `num_from_prompt`; None: `fraction` holds.
-      top: number of most probable tokens that an entropy sums over.
-      window: first tokens of a round that its entropy sums over.
-    Metrics: forked_rows (rows that fork from another one), begun_rows (rows that begin at the
-      prompt), rounds (sampled rounds).
+      penalty: damping of later forks by each fork of the prompt.
+      fraction: fraction of the samples that begin at the prompt, without sensitivity.
+      sensitivity: β of `num_from_prompt`; None: `fraction` is used.
+      top: number of most probable tokens in the sum of an entropy.
+      window: number of first tokens of a round in the sum of its entropy.
+    Metrics: forked_rows, begun_rows (at the prompt), rounds.
     Source: ARPO and AEPO (the links are in the methods' cards).
     """
     branches = Branches(weight, base, penalty, fraction, sensitivity, top, window)
@@ -296,14 +295,15 @@ def num_from_prompt(
 ) -> Int[Array, "..."]:
     """m = min(⌊k σ(β (H_root - H_tool))⌋ + 1, k) of k rollouts; the others are branches.
 
-    The larger the entropy at the start is relative to that after a tool's answer, the more rollouts
-    begin at the prompt; at equal entropies half of them do, plus one.
+    Fewer rollouts begin at the prompt if the entropy after a tool's reply exceeds that at the
+    start. At equal entropies half of them begin there, plus one.
 
     Args:
-      root, tool: H_root and H_tool.
+      root: H_root, entropy at the start of the response.
+      tool: H_tool, entropy after the replies of tools.
       total: k, at least 1.
       sensitivity: β.
-      tolerance: added before rounding down, so that rounding errors do not decide.
+      tolerance: added before rounding down, so that rounding errors have no effect.
     Source: Dong et al. 2025, https://arxiv.org/abs/2510.14545; the paper has no + 1.
     """
     number = total * jax.nn.sigmoid(sensitivity * (root - tool))

@@ -1,4 +1,4 @@
-"""Linear heads on a hidden state: whether a response will be correct, how good a step is."""
+"""Linear heads on a hidden state that predict correctness of a response, or the score of a step."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ BETAS, EPSILON = (0.9, 0.999), 1e-8
 
 
 def new_head(width: int) -> Head:
-    """w [D] and b of 0, with the moments of Adam."""
+    """Zero weights w [D] and bias b, with the moments of Adam."""
     weights = np.zeros(width + 1, np.float32)
     return {"weights": weights, "mean": weights, "square": weights, "updates": np.zeros((), int)}
 
@@ -20,7 +20,7 @@ def fitted(head: Head, gradient: np.ndarray, rate: float) -> Head:
     """The head after one step of Adam.
 
     Args:
-      gradient: [D + 1], by the weights.
+      gradient: [D + 1], with respect to weights and bias.
     """
     number = int(head["updates"]) + 1
     mean = BETAS[0] * head["mean"] + (1 - BETAS[0]) * gradient
@@ -38,7 +38,7 @@ def states_behind(batch: Batch, actor: Actor) -> np.ndarray:
     It is 0 where a response fills its budget.
     """
     rollouts = batch.rollouts
-    # The state of the token that is not there yet, which predicts it.
+    # The hidden state that predicts the next token, which does not exist yet.
     behind = np.arange(rollouts.mask.shape[1])[None] == rollouts.length[:, None]
     longer = batch.with_rollouts(
         mask=behind, length=(rollouts.length + behind.any(axis=1)).astype(rollouts.length.dtype)

@@ -1,8 +1,8 @@
-"""The nodes of search trees as arrays: parents, visits, values.
+"""The nodes of search trees as arrays: parents, numbers of visits, values.
 
-A store has the trees of all prompts of a step. The content of a node (tokens, a tactic, an answer)
-is in other arrays or lists, by the node's number. Back-ups are functions of arrays, of one path at
-a time: they are not commutative.
+A store holds the trees of all prompts of a step. Other arrays or lists, indexed by the node, hold
+the content of nodes: tokens, a tactic, an answer. Back-ups handle one path at a time, because they
+do not commute.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -19,12 +19,12 @@ class Nodes:
     """M nodes of some trees, parents before their children.
 
     Fields:
-      tree: int [M], which tree: the position of its prompt.
+      tree: int [M], the tree, which is the position of its prompt.
       parent: int [M], a node; -1 for a root.
       depth: int [M], edges from the root.
-      stop: int [M], the end of the node's tokens of a response, which begin at its parent's end.
-      visits: int [M].
-      value: float64 [M], of the back-ups.
+      stop: int [M], end of the node's tokens in the response; they begin at the parent's end.
+      visits: int [M], number of back-ups through the node.
+      value: float64 [M], result of the back-ups.
     """
 
     tree: np.ndarray
@@ -39,20 +39,20 @@ class Nodes:
 
 
 def roots(number: int) -> Nodes:
-    """The roots of some trees, without tokens, visits or value."""
+    """The roots of some trees, without tokens; visits and values are 0."""
     zero = np.zeros(number, int)
     tree = np.arange(number)
     return Nodes(tree, zero - 1, zero, zero, zero, np.zeros(number))
 
 
 def with_nodes(nodes: Nodes, parent: np.ndarray, stop: np.ndarray | None = None) -> Nodes:
-    """The store with further nodes, which come last, in this order.
+    """The store with further nodes at the end, in this order.
 
     Args:
       parent: int [K], nodes of the store.
       stop: int [K], the end of the tokens of each; None: they have none.
     Raises:
-      ValueError: a parent that is not a node, or a node that ends before it begins.
+      ValueError: a parent is not a node, or a node ends before it begins.
     """
     parent = np.asarray(parent, int)
     if len(parent) and not (parent.min() >= 0 and parent.max() < len(nodes)):
@@ -63,7 +63,7 @@ def with_nodes(nodes: Nodes, parent: np.ndarray, stop: np.ndarray | None = None)
     stop = start if stop is None else np.asarray(stop, int)
     if np.any(stop < start):
         raise ValueError(
-            f"with_nodes: stop must be at least {start.tolist()}, where parents stop, got"
+            f"with_nodes: stop must be at least {start.tolist()}, the stops of the parents, got"
             f" {stop.tolist()}"
         )
     zero = np.zeros(len(parent), int)
@@ -88,10 +88,10 @@ def children(nodes: Nodes, node: int) -> np.ndarray:
 
 
 def back_up_mixed(nodes: Nodes, path: np.ndarray, value: float, fraction: float = 0.5) -> Nodes:
-    """The leaf gets a value; upwards q ← (1 - γ) q + γ q_child, with the child's new value.
+    """Sets the leaf's value; upwards q ← (1 - γ) q + γ q_child, with the child's new value.
 
     Args:
-      path: int [L + 1], of `path_to`; all its nodes are visited once more.
+      path: int [L + 1], from `path_to`; the visits of all its nodes increase by one.
       fraction: γ, in [0, 1].
     Source: LLaMA-Berry, as used by Empirical-MCTS.
     """
@@ -106,7 +106,7 @@ def back_up_mixed(nodes: Nodes, path: np.ndarray, value: float, fraction: float 
 def upper_confidence(
     value: np.ndarray, visits: np.ndarray, parent_visits: np.ndarray | int, constant: float
 ) -> np.ndarray:
-    """v / N + c sqrt(ln N_parent / N), and 0 where N = 0: unvisited nodes get no bonus.
+    """v / N + c sqrt(ln N_parent / N), and 0 where N = 0: such nodes get no bonus.
 
     Args:
       value: sums of rewards v, [...].
@@ -121,7 +121,7 @@ def upper_confidence(
 def graded_ends(
     segments: Segments, actor: Actor, sampled: np.ndarray, terminal: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Whether each segment ends a correct response, and the mean -logp of its own tokens."""
+    """Whether each segment ends a correct response, and the mean -logp of its sampled tokens."""
     correct = np.zeros(len(sampled), bool)
     if terminal.any():
         graded = actor.grade(segments.batch.take(sampled[terminal]).renumbered())

@@ -16,13 +16,13 @@ from rlvr_jax.types.fields import where_tokens
 class Segments:
     """The sampled segments of responses, each after a prefix of another one.
 
-    A segment is a row of the actor: prompt, given tokens that it continues, new tokens. Its key is
-    that of (part, step), number and sample, with random numbers by position. So a response that is
-    written in segments of one sample number has the tokens of one that is written at once.
+    A segment is a row of the actor: a prompt, given tokens that it continues, and new tokens. Its
+    key depends on (part, step), number and sample; random numbers depend on the position. So
+    segments of one sample number have the tokens of a response that is written at once.
 
     Fields:
       batch: all segments, as rows in the order of sampling.
-      source: int [n, T], the segment that sampled a token of the response that a segment ends.
+      source: int [n, T], for each token of a segment's response the segment that sampled it.
     """
 
     def __init__(self, actor: Actor, key: jax.Array, sampling: Mapping[str, Any] | None = None):
@@ -50,15 +50,15 @@ class Segments:
         inject: Sequence[Sequence[int]] | None = None,
         unanswered: Sequence[int] | None = None,
     ) -> np.ndarray:
-        """Samples a segment for each request; returns their numbers, int [n].
+        """Samples a segment for each request; returns the numbers of the segments, int [n].
 
         Args:
           sample: number of the sample; equal only for consecutive segments of one response.
-          parent: the segment whose response it continues; -1: it begins one.
-          cut: number of tokens of that response, its opening included, that it continues.
-          limit: most tokens of a segment; None: up to the end.
-          inject: tokens of each segment after those, given and not trained; None: none.
-          unanswered: of each segment, see `SampleRequest`; None: 0.
+          parent: the segment whose response is continued; -1: the segment begins a response.
+          cut: number of tokens of that response, its opening included, that are continued.
+          limit: largest number of tokens of a segment; None: up to the end.
+          inject: given, untrained tokens of each segment after those; None: none.
+          unanswered: see `SampleRequest`, for each segment; None: 0.
         """
         parent, cut = np.asarray(parent, int), np.asarray(cut, int)
         inject = [()] * len(requests) if inject is None else inject
@@ -99,7 +99,7 @@ class Segments:
     ) -> np.ndarray:
         """Adds complete responses as segments; returns their numbers, int [n].
 
-        They have no log-probs. One that fills the budget without a stop token was truncated.
+        They have no log-probs. A response that fills the budget without a stop token is truncated.
         """
         one_each = [replace(request, samples=1, given=()) for request in requests]
         written = self._actor.written(one_each, responses)
@@ -108,7 +108,7 @@ class Segments:
         return self._added(written.with_rollouts(truncated=np.array(cut, bool)))
 
     def _added(self, sampled: Batch) -> np.ndarray:
-        """The numbers of further segments, each as if it had sampled all of its response."""
+        """The numbers of added segments, each as if it had sampled its whole response."""
         number = len(self) + np.arange(len(sampled))
         width = sampled.rollouts.tokens.shape[1]
         source = np.repeat(number[:, None], width, axis=1)
@@ -125,7 +125,7 @@ class Segments:
         return number
 
     def cut(self, segments: np.ndarray, places: Sequence[int]) -> None:
-        """Truncates at some places, [n], the responses that these segments end."""
+        """Truncates the responses that these segments end, at some positions [n]."""
         rollouts, places = self.batch.rollouts, np.asarray(places, int)
         length, truncated = rollouts.length.copy(), rollouts.truncated.copy()
         beyond = length[segments] > places
@@ -134,7 +134,7 @@ class Segments:
         gone = np.zeros(rollouts.tokens.shape, bool)
         gone[segments] = np.arange(gone.shape[1])[None] >= length[segments][:, None]
         known = {name: where_tokens(~gone, array) for name, array in rollouts.token_arrays.items()}
-        # Rows have a temperature after their ends.
+        # Rows also have temperatures after their ends.
         known.pop("temperature", None)
         self.batch = self.batch.with_rollouts(**known, length=length, truncated=truncated)
 
@@ -157,8 +157,8 @@ class Segments:
     def responses(self, segments: Sequence[int], requests: Sequence[SampleRequest]) -> Batch:
         """The responses that these segments end, as rows, a group for each request.
 
-        Every token has its records of sampling; all sampled tokens are on the mask, in every row
-        that has them. `parent` and `branch_position` are those of `kinship`.
+        Every token has the records of its sampling. All sampled tokens are on the mask in every
+        row that has them. `kinship` computes `parent` and `branch_position`.
 
         Args:
           segments: the last of each response, request by request.
@@ -170,12 +170,12 @@ class Segments:
         taken = self.batch.take(segments)
         places = np.arange(source.shape[1])[None]
         there = places < taken.rollouts.length[:, None]
-        # After its end a row has the values of its last segment, such as scored temperatures.
+        # After its end a row has the values of its last segment, such as the scored temperatures.
         known = {
             name: where_tokens(there, array[source, places], array[segments])
             for name, array in self.batch.rollouts.token_arrays.items()
         }
-        # The driver needed them, training does not.
+        # Only the driver needed these records.
         known |= {"sampled_topk_logp": None, "sampled_topk_ids": None}
         parent, position = kinship(np.where(there, source, -1), group)
         batch = taken.with_rollouts(**known, group=group, trace=None).renumbered()
@@ -195,17 +195,17 @@ def first_samples(requests: Sequence[SampleRequest]) -> np.ndarray:
 
 
 def kinship(source: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The row from which each one branched off, and where.
+    """The row from which each row branched off, and the position.
 
     The parent is the first of the earlier rows of the group with the longest common prefix; a row
     without a common prefix has none.
 
     Args:
-      source: int [R, T], the segment that sampled a token; equal numbers at a place are one
+      source: int [R, T], the segment that sampled a token; equal numbers at a position are one
         token, -1 is none.
       group: int [R], consecutive rows of a group.
     Returns:
-      parent and branch position, int32 [R] each; -1 without one.
+      parent and branch position, int32 [R] each; -1 without a parent.
     """
     group = np.asarray(group)
     parent = np.full(len(group), -1, np.int32)

@@ -90,7 +90,7 @@ def draw_turn(
         "origin": np.zeros(shape, np.int32),
         "process_reward": np.zeros(shape, rollouts.reward.dtype),
     }
-    # Copies: replies change them in place.
+    # Copies, because replies change them in place.
     known = {name: rollouts.get(name) for name in (*new, "tokens", "length", "truncated")}
     known = {name: new[name] if own is None else own.copy() for name, own in known.items()}
     known["turn"][sampled] = np.where(written, 2 * number, np.where(of_reply, 2 * number - 1, -1))
@@ -102,7 +102,7 @@ def draw_turn(
 def answer_turns(
     how: Driver, segments: Segments, requests: Sequence[SampleRequest], rows: Sequence[TurnRow]
 ) -> None:
-    """Gives rows the replies to their last turns; rows without one become inactive."""
+    """Adds to rows the replies to their last turns; rows without a reply become inactive."""
     rollouts = segments.batch.rollouts
     budget = rollouts.tokens.shape[1]
     tips = np.array([row.tip for row in rows])
@@ -129,8 +129,8 @@ def answer_turns(
         request = requests[row.group]
         keys[place] = f"{request.round}/{request.number}/{row.sample}/{row.asked}"
         row.asked += 1
-        # One process requests the replies to all rows of a prompt: it has the states of forks.
-        future = how.request(keys[place], row.episode, text, how.owns(row.group))
+        # One process requests the replies to all rows of a prompt, as it has the states of forks.
+        future = how.ask(keys[place], row.episode, text, how.owns(row.group))
         if future is not None:
             waiting[place] = future
     for place, reply in how.replies(keys, waiting).items():
@@ -156,13 +156,13 @@ def branch_turns(
     top: Count = 10,
     window: Count = 20,
 ) -> Draw:
-    """Writes responses in turns with an environment, and forks one after a reply.
+    """Writes responses in turns with an environment, and forks a response after a reply.
 
-    Rows are written as by `turns`, and forked as by `branch_rounds`, with turns of the policy as
-    rounds: after each of a row's turns but the first that has a reply. A fork copies the context,
-    the reply, and the environment's state of the episode; it has different random numbers and
-    separate replies. Shared turns are trained in every row that has them, replies in none. All
-    prompts are sampled together, so sampling waits for replies.
+    Rows are written as by `turns` and forked as by `branch_rounds`. The turns of the policy are the
+    rounds: a row may fork after each of its turns that has a reply, except the first one. A fork
+    copies the context, the reply, and the environment's state of the episode. It has different
+    random numbers and separate replies. Shared turns are trained in every row that has them,
+    replies in none. All prompts are sampled together, so sampling waits for replies.
 
     Evaluations sample by `turns`: their responses are samples of the policy, without forks.
 
@@ -170,10 +170,9 @@ def branch_turns(
       environment, limit, reply_tokens: as for `turns`.
       weight, base, penalty, fraction, sensitivity, top, window: as for `branch_rounds`.
     Writes: turn, origin, process_reward, as `turns`.
-    Metrics: forked_rows (rows that fork from another one), begun_rows (rows that begin at the
-      prompt), turns (sampled turns), answers (rows), tool_tokens (tokens of replies, each reply
-      once, however many rows continue after it), cut_replies (replies that do not fit),
-      lost_answers (ungraded rows); those of the environment.
+    Metrics: those of `branch_rounds`, with `turns` (sampled ones) in place of rounds; answers (the
+      responses), tool_tokens (each reply once, even if several rows continue after it). As in
+      `turns`: cut_replies, lost_answers, and the sums of the environment's counts.
     Source: ARPO and AEPO (the links are in the methods' cards).
     """
     whole = turns(environment, limit, reply_tokens)

@@ -23,7 +23,7 @@ def all_incorrect(outcomes: np.ndarray) -> np.ndarray:
 
 
 def uniform(outcomes: np.ndarray) -> np.ndarray:
-    """Groups whose outcomes are all equal, and ungraded groups; but not groups of one.
+    """Groups whose outcomes are all equal, and ungraded groups; never groups of one.
 
     Source: Yu et al. 2025, https://arxiv.org/abs/2503.14476 (dynamic sampling).
     """
@@ -36,7 +36,7 @@ def uniform(outcomes: np.ndarray) -> np.ndarray:
 
 @part
 def outside(low: float, high: float) -> Function:
-    """Groups whose mean outcome is not strictly between two bounds, and ungraded groups."""
+    """Groups whose mean outcome is not strictly between `low` and `high`, and ungraded groups."""
     if not low < high:
         raise ValueError(f"outside: low must be below high, got {low:g} and {high:g}")
 

@@ -31,8 +31,8 @@ def mixed_groups(outcomes: np.ndarray) -> np.ndarray:
 def contrast_pairs(batch: Batch) -> list[Pair]:
     """One pair of each mixed group: the first correct row and an incorrect one.
 
-    The latter is the first row with the most frequent incorrect answer, without named answers the
-    first incorrect row.
+    The incorrect row is the first one with the most frequent incorrect answer. If no answers are
+    known, it is the first incorrect row.
     """
     correct = is_correct(batch.rollouts.outcome)
     pairs = []
@@ -48,7 +48,7 @@ def contrast_pairs(batch: Batch) -> list[Pair]:
 
 
 def asked_about(batch: Batch, pairs: Sequence[Pair], request: str) -> list[SampleRequest]:
-    """Requests for one response to each pair, which is shown with its prompt."""
+    """Requests for one response to each pair; the request shows the pair with its prompt."""
     texts = [response.text for response in batch.responses]
     return [
         replace(

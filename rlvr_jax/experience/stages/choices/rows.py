@@ -17,12 +17,12 @@ def select_rows(
     """Samples larger groups and selects some rows of each.
 
     Args:
-      choose: (batch, rows of a group, number N of selected rows, turn) -> N rows; or none, and the
-        first N rows stay with a cleared mask.
+      choose: (batch, rows of a group, number N of selected rows, turn) -> N rows. If it returns
+        none, the first N rows stay with a cleared mask.
       oversampling: sampled rows for each selected row.
     Metrics: selected_rows (fraction of the sampled rows), dropped_groups (fraction of the groups).
     Raises:
-      ValueError: when called, a choice of another number.
+      ValueError: when called, `choose` returns another number of rows.
     """
 
     def apply(batch, actor, state, turn):
@@ -48,7 +48,7 @@ def select_rows(
 
 @part
 def mask_truncated() -> Stage:
-    """Removes truncated responses from the loss; their rewards stay in their groups."""
+    """Removes truncated responses from the loss; their rewards still count in their groups."""
 
     def apply(batch, actor, state, turn):
         return batch.without(batch.rollouts.truncated), state, {}

@@ -7,7 +7,7 @@ from rlvr_jax.types import is_correct
 
 
 def first_of_correct(batch: Batch) -> np.ndarray:
-    """Correct rows that are the first with their tokens in their group, bool [B]."""
+    """Correct rows, without those whose tokens an earlier row of the group has, bool [B]."""
     rollouts, known = batch.rollouts, set()
     is_first = np.zeros(len(batch), bool)
     texts = np.where(rollouts.mask, rollouts.tokens, -1)

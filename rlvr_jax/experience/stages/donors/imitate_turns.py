@@ -19,9 +19,9 @@ def imitate_turns(environment: Environment | None = None, reply_tokens: Count = 
     """Imitates worked solutions whose steps are turns with an environment.
 
     The environment replies to each step except the last, as in a response sampled by `turns`. A
-    step may have no reply. Replies have a tool's `origin`: an objective leaves them out by
-    `imitate(…, where=own_words)`. A solution that is longer with its replies than the budget of a
-    response is left out. Sampled responses are only graded and counted: one per prompt is enough.
+    step may have no reply. Replies have a tool's `origin`, and an objective leaves them out by
+    `imitate(…, where=own_words)`. A solution is left out if it exceeds the budget of a response
+    with its replies. Sampled responses are only graded and counted: one per prompt is enough.
 
     Args:
       environment: None: that of the task.

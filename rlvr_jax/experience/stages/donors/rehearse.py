@@ -1,4 +1,4 @@
-"""Responses of an earlier policy that join every batch."""
+"""Responses of an earlier policy that are added to every batch."""
 
 import math
 
@@ -24,16 +24,16 @@ from rlvr_jax.types.parts import part
 def rehearse(fraction: Bound, capacity: Count, solved: bool = True) -> Stage:
     """Adds responses of the initial policy to prompts that were rated.
 
-    One response of each rated prompt (`set_solved_aside`, `rate_first`) is stored, if all responses
-    to it were correct or `solved` is False. From the next step, random ones follow the rows of the
-    batch, each as its own group, on the mask and marked `off_policy`. Their log-probs are the
-    reference's if the initial policy is the reference.
+    A response to each rated prompt (`set_solved_aside`, `rate_first`) is stored if all responses to
+    it were correct, or if `solved` is False. From the next step on, random stored responses follow
+    the rows of the batch. Each is a separate group, on the mask and marked `off_policy`. Their
+    log-probs are those of the reference if the initial policy is the reference.
 
     Args:
       fraction: added rows as a fraction of the rows of a step.
-      capacity: stored responses, the newest ones.
-      solved: only of prompts that were always solved.
-    Metrics: rehearsed (rows), stored_answers (stored responses).
+      capacity: largest number of stored responses; the newest ones stay.
+      solved: only store responses to prompts that were always solved.
+    Metrics: rehearsed (rows), stored_answers.
     Source: DPH-RL, https://github.com/seamoke/DPH-RL.
     """
 

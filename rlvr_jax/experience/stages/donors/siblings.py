@@ -1,4 +1,4 @@
-"""A correct response of the same group, which a teacher is shown."""
+"""A correct response of the same group, shown to a teacher."""
 
 from dataclasses import replace
 
@@ -35,7 +35,7 @@ def correct_siblings(batch: Batch, success: float) -> np.ndarray:
 
 @part(writes=GIVES, by_row=True, views=(SHOWN,))
 def show_sibling(success: Finite = 0.5) -> Stage:
-    """Gives rows a second prompt with another correct response of their group, for a teacher.
+    """Adds to rows a second prompt with another correct response of their group, for a teacher.
 
     Args:
       success: smallest outcome of a correct row.

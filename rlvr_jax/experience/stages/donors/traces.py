@@ -22,15 +22,15 @@ GIVES = frozenset({"off_policy", "origin"})
 def add_traces(per_group: Count = 1) -> Stage:
     """Replaces sampled responses of every group by the worked solution of its prompt.
 
-    The merged steps of a solution and the stop token are graded like a response: an incorrect one
-    stays and becomes less probable. A solution longer than the budget of a response is left out,
-    and its group is smaller. Log-probs of the added rows are 0.
+    The merged steps of a solution and the stop token are graded like a response; an incorrect one
+    stays and becomes less probable. A solution longer than the budget of a response is left out, so
+    its group is smaller. Log-probs of the added rows are 0.
 
     Args:
       per_group: rows of a group that are the solution.
     Metrics: traces (rows added), traces_right (correct ones among them), traces_too_long (prompts).
     Raises:
-      ValueError: at the start of a run, groups without a row of the policy, and a prompt without a
+      ValueError: at the start of a run: a group has no row of the policy, or a prompt has no
         solution.
     Source: LUFFY, https://github.com/ElliottYan/LUFFY.
     """

@@ -1,1 +1,1 @@
-"""Further graders: a judge, a second verifier, the policy itself."""
+"""Stages that add numbers to grades: by a judge, a second verifier, the policy itself."""

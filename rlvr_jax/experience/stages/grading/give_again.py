@@ -16,12 +16,12 @@ NAME = "again"
 
 @part(at_grading=True, by_row=True, of_task=frozenset({"answers"}), rewards=(NAME,), views=(SHOWN,))
 def give_again() -> Stage:
-    """Adds to each grade whether the policy repeats the answer that it is shown.
+    """Adds to each grade whether the policy repeats its answer when it is shown.
 
-    1 if the greedy response to the prompt with the answer (`with_answer`) has the same answer; 0
-    for another one or none, and for a response without an answer. So a policy can judge that cannot
-    read a question in words. The verifier only reads answers here. Equal answers to one prompt are
-    shown once. The number becomes the first of `Task.rewards`; the outcome does not change.
+    The number is 1 if the greedy response to the prompt with the answer (`with_answer`) has the
+    same answer, else 0; it is 0 for a response without an answer. So a policy that cannot read a
+    question in words can judge. The verifier only reads answers here. Equal answers to one prompt
+    are shown once. The number becomes the first of `Task.rewards`; the outcome does not change.
 
     Samples: a response for every different answer.
     Metrics: shown_answers (responses that are shown), answers_given_again (responses that are given

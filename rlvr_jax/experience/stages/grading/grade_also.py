@@ -23,12 +23,12 @@ def grade_also(
     """Adds numbers of another verifier to the grades (`Grade.info`).
 
     It grades all responses that are graded in the step. Its numbers become the first rewards of the
-    task; the outcome does not change. Missing numbers are NaN, as are all of an ungraded response.
+    task; the outcome does not change. Missing numbers, and those of ungraded responses, are NaN.
 
     Args:
-      verify: as of a task; or a check that is fast on any text, run in this process.
-      names: of the numbers in its info.
-      outcome: name of its outcome as a reward; "": it is not used.
+      verify: like `Task.verify`; or a check that is fast on any text, run in this process.
+      names: names of the numbers in its info.
+      outcome: name of its outcome as a reward; "": not used.
       behind_prompt: it reads prompt and response as one text.
     Metrics: second_verifier_no_verdict (ungraded responses), second_verifier_timeouts (responses
       for which it ran out of time), info/<name> (mean of a number).

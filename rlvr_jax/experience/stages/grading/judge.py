@@ -23,14 +23,14 @@ from rlvr_jax.types.parts import Function, part
 def judge(asked: Judge, sampling: Mapping[str, Any] | None = None) -> Stage:
     """Adds a judge's numbers (`Grade.info`, NaN without a verdict) and its reply (`Grade.reply`).
 
-    It judges all responses that the task's verifier graded, before any filter, except those that
-    only rate a prompt. The names become the first of `Task.rewards`, so methods use the numbers as
-    rewards of the task; the outcome does not change. Every process sends requests for its rows.
+    The judge sees all responses that the task's verifier graded, before any filter, except those
+    that only rate a prompt. The names become the first of `Task.rewards`, so methods use the
+    numbers as rewards; the outcome does not change. Every process sends requests for its rows.
 
     Args:
       asked: a judge; without a `call` it is the policy itself at the weights of the step.
-      sampling: of the policy; None: that of the run.
-    Metrics: info/<name> (mean of a number of the judge); those of `Verdicts`.
+      sampling: sampler settings of the policy; None: those of the run.
+    Metrics: those of `Verdicts`; info/<name>.
     """
 
     def apply(batch, actor, state, turn):
@@ -56,9 +56,9 @@ def compare_with(
     """Compares two responses by a judge with two numbers.
 
     Args:
-      asked: its `prompt_of` shows `response` and `other`.
-      both_orders: two requests, one in each order; a score is the mean of the readable ones. Else
-        the order is random.
+      asked: the judge; its `prompt_of` shows `response` and `other`.
+      both_orders: send two requests, one in each order; a score is the mean of the readable ones.
+        Otherwise the order is random.
       sampling: as for `judge`.
     """
     if len(asked.names) != 2:
@@ -133,7 +133,7 @@ def asked_about(asked: Judge, batch: Batch, rows: np.ndarray, policy: JudgingPol
     """A judge's `Verdicts` on some rows of a batch.
 
     Args:
-      policy: judges where the judge has no call of its own.
+      policy: the judge if `asked` has no `call`.
     """
     return _asked(asked, _texts(batch, rows), policy)
 
@@ -141,7 +141,7 @@ def asked_about(asked: Judge, batch: Batch, rows: np.ndarray, policy: JudgingPol
 def _asked(asked: Judge, texts, policy: JudgingPolicy) -> Verdicts:
     step = policy.step
     if asked.call is None:
-        # A resumed run writes the same replies again: they need not be stored.
+        # A resumed run writes the same replies again, so they need not be stored.
         call = writing(policy.actor, f"step {step}", policy.key, policy.sampling)
         return replace(asked, call=call, replies=Replies()).query(texts, step)
     if asked.call.together:
@@ -149,8 +149,8 @@ def _asked(asked: Judge, texts, policy: JudgingPolicy) -> Verdicts:
     return asked.query(texts, step, _by_owners, jax.process_count())
 
 
-def _by_owners(query, questions):
-    """Every process requests replies to a part of the questions, and all get all replies."""
+def _by_owners(ask, questions):
+    """Every process requests replies to some of the questions, and all get all replies."""
     if jax.process_count() == 1:
         return alone(query, questions)
     own = np.array_split(np.arange(len(questions)), jax.process_count())[jax.process_index()]

@@ -21,8 +21,8 @@ def request_verdict(answers: Sequence[str], question: str = "") -> Stage:
       answers: texts of one token each, such as " Yes" and " No".
       question: text after the response; "": the answer follows its last token.
     Raises:
-      ValueError: no answers; in a run, an answer that is not one token of the policy's tokenizer,
-        or two equal answers.
+      ValueError: there are no answers. In a run: an answer is not one token of the policy's
+        tokenizer, or two answers are equal.
     """
     answers = checked_answers("request_verdict", answers)
 

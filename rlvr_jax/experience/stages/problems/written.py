@@ -1,4 +1,4 @@
-"""Problems that a policy writes: their requests, their reading and their sampling."""
+"""Problems that a policy writes: requests, reading and sampling of them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,15 +29,15 @@ SOLVE, WRITE = 0, 1
 """Cells of rows that solve a problem, and of rows that write one."""
 
 WRITTEN = replace(PLAIN, responses=1)
-"""View of written problems: a prompt that may be longer by a response."""
+"""View of written problems: the prompt may be longer by the length of a response."""
 
 
 @part
 def with_request(request: str, material: str, prompt_shown: bool = True) -> View:
-    """Shows material for a new text and the request.
+    """Shows material for a new text, and the request.
 
-    `Task.show_answer` takes precedence, without the request. Else the prompt, the material and the
-    request follow each other.
+    If the task has `Task.show_answer`, that form is used, without the request. Else the prompt, the
+    material and the request follow each other.
 
     Args:
       material: a response, or another problem.
@@ -54,7 +54,7 @@ def with_request(request: str, material: str, prompt_shown: bool = True) -> View
 
 
 def problem_in(prompt: Prompt, text: str, task: Task) -> Prompt | None:
-    """The problem in a text, with the answer of its prompt; None without one or if held out."""
+    """The problem in a text, with its prompt's answer; None if there is none or it is held out."""
     if task.read_problem is not None:
         found = task.read_problem(prompt, text)
     else:
@@ -89,8 +89,8 @@ def requests_of_problems(
 
     Args:
       cells: labels of their rows.
-      samples: responses to each.
-      first: number of the step's problems that already have numbers.
+      samples: responses to each problem.
+      first: how many problems of the step already have numbers.
     """
     start = len(task.train) + first
     return [
@@ -112,7 +112,7 @@ def accepted_groups(batch: Batch, groups: np.ndarray) -> Batch | None:
 
 
 def earned(batch: Batch, reward: np.ndarray, cell: int) -> Batch:
-    """Rows that wrote a text, with its reward, and within [0, 1] as outcome.
+    """Rows that wrote a text, with its reward; the outcome is the reward limited to [0, 1].
 
     Args:
       reward: [B]; NaN: ungraded.

@@ -11,7 +11,7 @@ def embed(of: str = "start") -> Stage:
     Existing embeddings do not change.
 
     Args:
-      of: policy of the states, "start" or "current".
+      of: the policy whose states are used, "start" or "current".
     """
     if of not in ("start", "current"):
         raise ValueError(f"embed: of must be 'start' or 'current', got {of!r}")

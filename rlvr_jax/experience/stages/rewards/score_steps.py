@@ -14,10 +14,11 @@ from rlvr_jax.types.parts import part
 
 @part(by_row=True, writes={"step", "process_reward"}, of_task=frozenset({"score_steps"}))
 def score_steps() -> Stage:
-    """Records the steps of every response and their scores by the task (`Task.score_steps`).
+    """Records the reasoning steps of every response, and their scores by `Task.score_steps`.
 
-    Tokens have the number of their step, from 0, or -1 after the last one. The last token of a step
-    has its score, so the score is the sum over the tokens. Existing records do not change.
+    Tokens have the number of their step, from 0, or -1 after the last step. The last token of a
+    step holds its score, so the step's score is the sum over its tokens. Existing records do not
+    change.
 
     Metrics: steps (per row), step_score (mean over steps).
     """
@@ -38,8 +39,8 @@ def scored_steps(batch: Batch, task: Task) -> tuple[np.ndarray, np.ndarray, int]
     """Steps and scores of all responses.
 
     Returns:
-      The step of every token, -1 after the last one, int [B, T]; the score of each step at its last
-      token, [B, T]; and the number of steps.
+      The step of every token, -1 after the last one, int [B, T]. The score of each step at its last
+      token, [B, T]. The number of steps.
     """
     rollouts, number = batch.rollouts, 0
     step = np.full(rollouts.mask.shape, -1, np.int32)

@@ -1,4 +1,4 @@
-"""The stage that gives rollouts a reward."""
+"""The stage that sets the reward of rollouts."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from rlvr_jax.types.parts import label_of, part
 
 @part
 def shape(reward: Reward | Shaping, rewards: int = 0) -> Stage:
-    """Gives every rollout the reward of a pure function of the batch; outcomes do not change.
+    """Sets every rollout's reward by a pure function of the batch; outcomes do not change.
 
     The function sees only valid rows (`Rollouts.only_valid`), so that no statistic counts ungraded
     ones. A row whose reward is NaN is not valid: it leaves its group and the loss.
@@ -20,11 +20,10 @@ def shape(reward: Reward | Shaping, rewards: int = 0) -> Stage:
       reward: (rollouts) -> [B], on numpy or jax arrays, or a `Shaping`.
       rewards: number of rewards of the task (`Task.rewards`) that a function weighs, as
         `component_rewards`; 0: none.
-    Metrics: rows_without_reward (graded rows without a reward, if there are any); those of the
-      reward.
+    Metrics: those of a `Shaping`, and rows_without_reward if there are any.
     Raises:
-      ValueError: at the start of a run, a task with another number of rewards, or with fewer than a
-        `Shaping` reads; in a run, a reward that is infinite.
+      ValueError: at the start of a run: the task's number of rewards differs, or is below that of a
+        `Shaping`. In a run: a reward is infinite.
     """
     own = as_shaping(reward)
     label = f"shape({label_of(reward)})"

@@ -25,7 +25,7 @@ Rows = Sequence[tuple[int, int]]
 Compare = Callable[
     [Batch, Rows, Actor, StepContext], tuple[np.ndarray, dict[str, float], Sequence[Heard]]
 ]
-"""(batch, pairs of rows, actor, turn) -> [n, 2], the scores of both, NaN where they are unknown;
+"""(batch, pairs of rows, actor, turn) -> scores [n, 2] of both rows, NaN where they are unknown;
 counts; and the replies of the judge, if there are any."""
 Standing = Callable[[int, Rounds], np.ndarray]
 """(players, rounds) -> [players]."""
@@ -59,17 +59,18 @@ def tournament(
 ) -> Stage:
     """Rewards every response by its results against the other responses of its group.
 
-    Ungraded responses do not play. A response without any readable comparison has no reward. Where
-    every comparison of a group is a draw, all earn 0, as places would follow their order.
+    Ungraded responses do not play. A response without a readable comparison has no reward. If all
+    comparisons of a group are draws, all rewards are 0, as ranks would follow the order of rows.
 
     Args:
+      compare: scores pairs of rows.
+      reward: (players, rounds) -> rewards of the players.
       schedule: pairs of each round; all groups of a round are compared at once.
-      advantage: advantage of each row, in place of that of the objective.
-    Writes: reward; advantage if it is given; the judge's replies into the grades.
-    Metrics: compared_pairs (pairs), unreadable_pairs (pairs without a readable reply), correct_wins
-      (fraction of the pairs of a correct and an incorrect response in which the correct one has the
-      higher score; a draw counts half), rows_without_reward (rows, if there are any); those of
-      `Verdicts`.
+      advantage: advantage of each row, which replaces that of the objective.
+    Writes: reward; advantage if it is given; the judge's replies in the grades.
+    Metrics: those of `compare`, compared_pairs, unreadable_pairs, and rows_without_reward if there
+      are any. Also correct_wins: of the pairs of a correct and an incorrect response, the fraction
+      in which the correct one has the higher score; a draw counts half.
     """
 
     def apply(batch, actor, state, turn):

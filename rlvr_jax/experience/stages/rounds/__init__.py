@@ -1,1 +1,1 @@
-"""Stages that sample more: again, further, from a position inside."""
+"""Stages that sample more responses: again, for further prompts, or from inside a response."""

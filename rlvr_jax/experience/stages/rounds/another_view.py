@@ -1,4 +1,4 @@
-"""Rows with another view of their prompts than that of their sampling."""
+"""Rows that are trained under another view of their prompts than they were sampled under."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ GIVES = frozenset({"second_tokens", "second_length"})
 
 
 def under_another_view(sampled: Batch, actor: Actor, view: View) -> Batch:
-    """Rows that are trained under another view of their prompts than that of their sampling."""
+    """Rows that are trained under `view` instead of the view of their sampling."""
     tokens, length = actor.prompts([replace(request, view=view) for request in sampled.requests])
     rollouts = sampled.rollouts
     return own_rows(sampled).with_rollouts(

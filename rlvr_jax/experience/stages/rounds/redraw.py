@@ -1,4 +1,4 @@
-"""Groups that are sampled again, under another view of their prompts or for other prompts."""
+"""Groups that are sampled again under another view of their prompts, or replaced by others."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -26,20 +26,19 @@ def redraw(
 ) -> Stage:
     """Samples groups again under another view of their prompts.
 
-    The new rows are trained in the context of their sampling, so their ratio is 1. Under another
-    view (`trained`) they are marked `off_policy`, with old log-probs of that context.
+    The new rows are trained in the context of their sampling, so their ratio is 1. With `trained`
+    they are trained under another view, marked `off_policy`, with old log-probs of that view.
 
     Args:
-      when: groups, such as `all_incorrect`.
-      view: new view, such as `hint(0.25)`.
+      when: which groups are sampled again, such as `all_incorrect`.
+      view: the new view, such as `hint(0.25)`.
       place: "replace" the rows, or "append" to them.
-      samples: responses to each; 0: as many as the group has.
+      samples: responses to each prompt; 0: as many as the group has.
       trained: view under which the new rows are trained; None: that of their sampling.
-      plain: number of the new rows, the last ones, that are sampled from the plain prompt.
-      after: steps before the first use.
-    Metrics: redrawn_fraction (fraction of the groups that are sampled again), redrawn_as_it_was
-      (fraction of these groups whose prompts the view shows unchanged, as a hint contains the
-      answer).
+      plain: how many of the new rows, the last ones, are sampled from the plain prompt.
+      after: number of steps before the first use.
+    Metrics: redrawn_fraction (of the groups); redrawn_as_it_was (of the groups that are sampled
+      again, the fraction whose prompts do not change, because a hint contains the answer).
     """
 
     def apply(batch, actor, state, turn):
@@ -99,19 +98,19 @@ def redrawn_rows(again: np.ndarray, samples: np.ndarray, plain: int) -> np.ndarr
 def refill(when: GroupTest, rounds: Count, stages: Sequence[Stage] = ()) -> Stage:
     """Samples further prompts until the batch is full of groups that are not dropped.
 
-    Each round samples as many prompts as a step has; the first selected groups are used, in the
-    order of arrival. After the last round, dropped groups fill the batch with a cleared mask, so
-    that no statistic counts them.
+    Each round samples as many prompts as a step has. The first groups that are not dropped are
+    used, in the order of sampling. After the last round, dropped groups fill the batch with a
+    cleared mask, so that no statistic counts them.
 
     Args:
       when: dropped groups, such as `uniform`. Ungraded groups are always dropped.
       rounds: largest number of sampled batches, including the first.
-      stages: applied to the batch of each round before groups are dropped, such as `redraw(…)`;
-        without state and change of the number of rows.
+      stages: applied to the batch of each round before groups are dropped, such as `redraw(…)`.
+        They must have no state and not change the number of rows.
     Metrics: refill/rounds (sampled batches), refill/accepted_fraction (of the sampled groups),
       refill/filled_with_dropped (groups); those of the stages (means over the rounds).
     Raises:
-      ValueError: a stage with state, or one that changes the number of rows.
+      ValueError: a stage has state, or changes the number of rows.
     Source: Yu et al. 2025, https://arxiv.org/abs/2503.14476 (dynamic sampling).
     """
     for stage in stages:

@@ -1,8 +1,8 @@
-"""Formulas: from TeX to trees, their values, and whether two are the same. Standard library only.
+"""Formulas: reads TeX as trees, evaluates and compares them. Standard library only.
 
-`reading`: the grammar, with `tokens`, `names` (tables), `symbols` (names and functions) and
-  `commands` (which begin with a backslash); `trees` are the result.
-`evaluation`: values at a point, with `elementary` functions.
-`identity`: compares two formulas at points, in double precision.
-`calculus`: derivatives, integrals, limits and endless sums, which sympy works out in a worker.
+`reading` has the grammar. It uses `tokens`, `names` (tables), `symbols` (names and functions) and
+  `commands` (names that begin with a backslash). The results are `trees`.
+`evaluation` computes values at a point, with the functions of `elementary`.
+`identity` compares two formulas at points, in double precision.
+`calculus` computes derivatives, integrals, limits and infinite sums by sympy, in a worker.
 """

@@ -1,4 +1,4 @@
-"""Derivatives, integrals, limits and endless sums: worked out by sympy, in a worker."""
+"""Derivatives, integrals, limits and infinite sums, computed by sympy in a worker."""
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -76,7 +76,7 @@ def _object(node: Node) -> Any:
 
 
 def _power(base: Any, exponent: Any) -> Any:
-    """Sympy works numbers out at once."""
+    """A power, with a bound on its size because sympy computes numbers at once."""
     if exponent.is_number and abs(exponent) > MAX_ARGUMENT:
         raise TooLarge
     if base.is_Rational and exponent.is_Integer:

@@ -1,6 +1,6 @@
-"""Functions of formulas: those of an arithmetic by their names, and max, gcd, binomials, log.
+"""Functions in formulas: those of an arithmetic by their names, and max, gcd, binomials, log.
 
-max, gcd, … take the evaluation that needs them, and the values of their arguments.
+max, gcd, … get the evaluation that calls them, and the values of their arguments.
 """
 
 import math
@@ -11,7 +11,7 @@ from typing import Any
 
 from rlvr_jax.verifiers.maths.formulas.names import words
 
-MAX_ARGUMENT = 10**4  # of a factorial, and of an exponent that is worked out exactly
+MAX_ARGUMENT = 10**4  # of a factorial, and of an exponent that is computed exactly
 
 
 class Undefined(ArithmeticError):
@@ -19,7 +19,7 @@ class Undefined(ArithmeticError):
 
 
 class TooLarge(ArithmeticError):
-    """Finding the value is not for this process."""
+    """The value takes too long to compute in this process."""
 
 
 def exact_root(base: Fraction, degree: int) -> Fraction | None:

@@ -1,7 +1,7 @@
-"""Works out a formula at a point: exactly as long as it is rational, else by an arithmetic.
+"""Computes a formula at a point: exactly as long as it is rational, else in an arithmetic.
 
-The arithmetic of this process is in `identity`; a worker brings one with as many digits as are
-needed (`algebra`). An undefined value, or one that takes long to work out, is an exception.
+`identity` has the arithmetic of this process. A worker has one with as many digits as needed
+(`algebra`). A value that is undefined or takes too long to compute is an exception.
 """
 
 import math
@@ -26,15 +26,15 @@ from rlvr_jax.verifiers.maths.formulas.trees import Node, parts
 class Evaluation:
     """Values of formulas at one point.
 
-    After `value`, `largest` and `smallest` are binary logarithms: of the largest number that was
-    met on the way (of which much may have cancelled), and of the finest difference that was
-    written. `complex`: a root, a logarithm or an inverse function left the real numbers.
+    `value` sets two binary logarithms. `largest` is that of the largest intermediate number, of
+    which much may have cancelled. `smallest` is that of the finest written difference. `complex`
+    is True if a root, a logarithm or an inverse function left the real numbers.
 
     Args:
-      arithmetic: of values that are not rational.
+      arithmetic: computes values that are not rational.
       place: values of the names.
-      bits, steps: of an exact number, and of parts that are worked out, at most.
-      ordered: words (AB) have values of their own; else they are products of their letters.
+      bits, steps: largest size of an exact number, and largest number of evaluated parts.
+      ordered: words (AB) that are names; other words are products of their letters.
     Raises:
       Undefined, TooLarge: by `value`.
     """
@@ -83,7 +83,7 @@ class Evaluation:
             return
         else:
             size = self.arithmetic.size(value)
-            if size < self.arithmetic.noise:  # perhaps the rest of a cancellation
+            if size < self.arithmetic.noise:  # perhaps a rest of a cancellation
                 return
         self.largest, self.smallest = max(self.largest, size), min(self.smallest, size)
 
@@ -213,7 +213,7 @@ class Evaluation:
         value = self.inexact(argument)
         real = not self.arithmetic.imaginary(value)
         found = self.arithmetic.functions[name](value)
-        # Up to rounding a real number stays one.
+        # A real number stays real except for rounding errors.
         self.complex |= real and abs(self.arithmetic.imaginary(found)) > 1e-9 * abs(found)
         return found
 
@@ -263,6 +263,6 @@ class Evaluation:
         return found
 
     def _beyond(self, node: Node) -> Any:
-        raise TooLarge  # a computer algebra system has to look at it
+        raise TooLarge  # requires a computer algebra system
 
     _derivative = _integral = _limit = _beyond

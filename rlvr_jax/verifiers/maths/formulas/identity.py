@@ -1,13 +1,13 @@
-"""Equality of two formulas, decided at points: exactly where all is rational, else by digits.
+"""Equality of two formulas, decided at points: exactly for rational values, else by digits.
 
-Points follow from the formulas, so they are not known beforehand: some with all names positive,
-and for each name one where only it is negative. Formulas are equal if they agree at all of them.
-Where a root or a logarithm of the gold leaves the real numbers it has no values to agree with: y is
-(√y)². Where only one of the answer does so, or where absolute values (ln |x|) make a claim about
-such places, the answer is another function, unless i is written somewhere.
+Points follow from the formulas, so a response cannot know them. At some points all names are
+positive, and for each name there is a point where only it is negative. Formulas are equal if they
+agree at all points. A point does not count if a root or a logarithm of the gold leaves the real
+numbers there: y equals (√y)². The formulas differ if only the answer leaves the real numbers, or if
+absolute values (ln |x|) make a claim about such points, unless i is in the text.
 
-In this process doubles refute, and rational numbers confirm; agreement in double precision is None
-here, for a worker with more digits (`algebra`).
+In this process doubles refute, and rational numbers confirm. If formulas agree in double precision,
+the result is None, and a worker with more digits decides (`algebra`).
 """
 
 import cmath
@@ -68,7 +68,7 @@ _FLOATS = _Floats()
 
 
 def in_floats(place: dict[str, Fraction], ordered: frozenset[str]) -> Evaluation:
-    """An evaluation in double precision at a place, with the names and words that it gives."""
+    """An evaluation in double precision, with the values in `place` and the words in `ordered`."""
     return Evaluation(_FLOATS, place, bits=_BITS, steps=_STEPS, ordered=ordered)
 
 
@@ -106,7 +106,7 @@ def proportional(
     """Whether one formula is a constant times the other, so that both are 0 at the same places.
 
     Args:
-      ordered: the constant has to be positive, as of both sides of an inequality.
+      ordered: the constant must be positive, as for both sides of an inequality.
     """
     ratios: list[Any] = []
 
@@ -142,7 +142,7 @@ def _everywhere(
     compare: Callable[[Evaluation, Evaluation], bool | None],
     evaluate: _Evaluate,
 ) -> bool | None:
-    """Compares at all points; at least one has to tell something."""
+    """Compares at all points; at least one point must decide."""
     ordered = _ordered(*pair)
     written = {(part.kind, part.value) for side in pair for part in parts(side)}
     imaginary, sizes = ("constant", "i") in written, ("call", "abs") in written
@@ -199,7 +199,7 @@ def points(pair: tuple[Node, Node], ordered: frozenset[str]) -> list[dict[str, F
 
 
 def _ordered(gold: Node, answer: Node) -> frozenset[str]:
-    """The words that are taken as names; none where one side writes out the products.
+    """The words that are read as names; none if one side writes out the products.
 
     Letters in lower case are a name only if the other side has them in another order.
     """

@@ -1,8 +1,8 @@
 r"""Names of formulas: x, x_{1}, y', \vec{v}, AB, \mathcal{F}; and which of them are functions.
 
-Case counts. Two lower-case letters side by side are a product; any other letters side by side are a
-word, whose order counts. Bold and roman type, and a bar, an arrow or an angle over capital letters,
-are decoration; any other accent, prime or star is part of the name.
+Case counts. Two lower-case letters next to each other are a product. Other letters next to each
+other are a word, whose order counts. Bold and roman type are decoration, as are a bar, an arrow or
+an angle over capital letters. Any other accent, prime or star is part of the name.
 """
 
 import re
@@ -53,8 +53,8 @@ def is_decorated(command: str, inside: str) -> bool:
 def applies(name: str, argument: str) -> bool:
     """Whether name(argument) is a value of a function and not a product.
 
-    f, g and all with a prime are functions; h, p, F, φ, … if their argument is not a sum: h(R + r)
-    is a height times a length.
+    f, g and all names with a prime are functions. h, p, F, φ, … are functions if their argument is
+    not a sum: h(R + r) is a height times a length.
     """
     base = name.partition("_")[0].rstrip("'").lstrip("\\")
     if base in _ALWAYS or name.endswith("'"):

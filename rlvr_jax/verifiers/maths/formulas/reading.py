@@ -1,12 +1,12 @@
-r"""From the TeX of a formula to a tree, read as a whole or not at all.
+r"""Reads the TeX of a formula as a tree; the whole text must be a formula.
 
     sum      = ± term (± term)*
     term     = factor (· factor | / factor | factor)*     a product may do without a sign
     factor   = atom (^ exponent | ! | ° | %)*
 
-One pass over the tokens, with a bound on the depth. A number does not follow another one or a
-letter (2 3, x2), an index follows a name only, and a command that is not known makes the text
-unreadable, as do dots and relations. `symbols` reads names, `commands` all that begins with a
+The reader makes one pass over the tokens, with a bound on the depth. A number must not follow a
+number or a letter (2 3, x2), and an index follows only a name. Unknown commands, dots and relations
+make the text unreadable. `symbols` reads names; `commands` reads names that begin with a
 backslash.
 """
 
@@ -29,7 +29,7 @@ from rlvr_jax.verifiers.maths.formulas.trees import (
 
 _TIMES = ("*", "\\cdot", "\\times")
 _OVER = ("/", "\\div")
-_MAX_IN_A_ROW = 16  # of slashes and of signs after a factor, each of which is one level more
+_MAX_IN_A_ROW = 16  # of slashes and of signs after a factor, each of which adds a level
 _ENDS = frozenset(
     [
         *CLOSING.values(),
@@ -50,7 +50,7 @@ _ENDS = frozenset(
 
 @functools.lru_cache(maxsize=65536)
 def read_formula(text: str) -> Node | None:
-    """Reads a formula as `notation.normalise` writes it; None if it is anything else."""
+    """Reads a formula in the notation of `notation.normalise`; None for any other text."""
     try:
         reader = _Reader(text)
         node = reader.content()

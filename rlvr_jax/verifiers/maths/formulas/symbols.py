@@ -64,7 +64,7 @@ def named(reader: Tokens, name: str) -> Node:
 
 
 def _selected(argument: str) -> tuple[Node, ...]:
-    """The two numbers of C(6,2) and P(n,k); none where it may be a point or any function."""
+    """The two numbers of C(6,2) and P(n,k); none if it may be a point or another function."""
     total, _, taken = argument.partition(",")
     found = tuple(
         number(int(part)) if part.isdecimal() else leaf("symbol", part) for part in (total, taken)
@@ -77,8 +77,8 @@ def _selected(argument: str) -> tuple[Node, ...]:
 def function(reader: Tokens, name: str, first: str = "") -> Node:
     """A function with its base, its exponent and its argument.
 
-    Without brackets the argument is all side by side up to a sign, a bracket or another function:
-    x y in ln x y, x in sin(x)y.
+    Without brackets the argument continues up to a sign, a bracket or another function: x y in
+    ln x y, x in sin(x)y.
 
     Args:
       first: the letter that the argument begins with, as in sinx.

@@ -45,11 +45,11 @@ class Token:
 
 
 class Tokens:
-    """The tokens of a text, with a place among them.
+    """The tokens of a text, with a current position.
 
     Raises:
-      Unreadable: a character that no formula has; by `next` and `need`, a missing token; by
-        `deeper`, brackets of more than 48 levels.
+      Unreadable: a character that no formula has. From `next` and `need`: a missing token. From
+        `deeper`: brackets of more than 48 levels.
     """
 
     def __init__(self, text: str):
@@ -64,11 +64,11 @@ class Tokens:
             position = match.end()
         self.place: int = 0
         self.depth: int = 0
-        self.bars = 0  # that are open: the next one closes
+        self.bars = 0  # open ones: the next bar closes one
         self.bound: frozenset[str] = frozenset()  # names that a sum runs over, be it i
 
     def peek(self, ahead: int = 0) -> Token | None:
-        """The token `ahead` places on (-1: the one before), not taken; None outside of the text."""
+        """The token `ahead` positions on (-1: the previous one), not taken; None outside."""
         place = self.place + ahead
         return self.tokens[place] if 0 <= place < len(self.tokens) else None
 

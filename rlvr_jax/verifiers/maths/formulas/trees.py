@@ -1,4 +1,4 @@
-"""Formulas as trees, which `reading` makes and `evaluation` works out."""
+"""Formulas as trees, which `reading` makes and `evaluation` computes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ class Node:
     """A part of a formula.
 
     Fields:
-      kind: "number", "constant" (pi, e, i, inf), "symbol", "word" (letters whose order counts),
-        "sum", "product", "quotient", "power", "root" (of, degree), "call" (of a known function),
-        "apply" (of any other), "factorial"; "series" (from, to, term), "derivative" (of),
-        "integral" (of, from, to) and "limit" (of, at); "determinant" (entries by rows).
-      items: the parts it is made of.
-      value: a `Fraction` or a name; for the last five the name that they run over, and how.
+      kind: without parts: "number", "constant" (pi, e, i, inf), "symbol", "word" (letters whose
+        order counts). Operations: "sum", "product", "quotient", "power", "root" (of, degree),
+        "call" (of a known function), "apply" (of another function), "factorial". Calculus: "series"
+        (from, to, term), "derivative" (of), "integral" (of, from, to), "limit" (of, at). And
+        "determinant" (entries by rows).
+      items: the parts of the node.
+      value: a `Fraction` or a name; for calculus and determinants the variable or the size.
     """
 
     kind: str
@@ -27,7 +28,7 @@ class Node:
 
 
 class Unreadable(Exception):
-    """The text is not a formula that is known here."""
+    """The text is not a formula that this module knows."""
 
 
 def number(value: int | Fraction) -> Node:
@@ -41,7 +42,7 @@ def leaf(kind: str, name: str) -> Node:
 
 
 def product(*factors: Node) -> Node:
-    """A product without products in it."""
+    """A product whose factors are not products."""
     flat: list[Node] = []
     for factor in factors:
         flat += factor.items if factor.kind == "product" else [factor]
@@ -78,7 +79,7 @@ def parts(node: Node) -> Iterator[Node]:
 
 
 def unordered(node: Node) -> Node:
-    """The formula with its terms and factors in one order."""
+    """The formula with sorted terms and factors."""
     items = [unordered(item) for item in node.items]
     if node.kind in ("sum", "product"):
         return Node(node.kind, tuple(sorted(items, key=repr)))

@@ -1,7 +1,7 @@
 """The candidate's side: a process that holds an untrusted program and answers questions about it.
 
-Runs inside the sandbox. Only values leave this process: a program that writes the answers of `Side`
-itself has only returned values in another way.
+Runs inside the sandbox. Only values leave this process, so a program that writes the answers of
+`Side` itself has only returned values in another way.
 """
 
 import asyncio
@@ -90,9 +90,9 @@ class Side:
         # Another BaseException, such as SystemExit, ends the process.
 
     def _load(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Runs the program after the prompt's definitions without `function`, which is the
-        program's own to define; `classes` of the test are the program's of equal names, or have
-        attributes only."""
+        """Runs the program after the prompt's definitions, except `function`, which the program
+        must define. `classes` of the test are the program's classes of equal names, or have only
+        attributes."""
         sys.modules[_PROGRAM] = self._module
         names = self._module.__dict__
         for path, source in (("<prompt>", question["setup"]), ("<program>", self._source)):

@@ -1,10 +1,9 @@
 """Python programs against tests of printed texts, returned values, and assertions.
 
-The program is the last block fenced as Python after the thinking; where no block has a label, the
-last fenced one. `trial` defines the tests and runs them in the sandbox; expected values never enter
-the process of the program, so that a cheating program has nothing to read, patch or print.
-
-A `WorkerPool` is not needed, whose workers may start nothing: the limits are the sandbox's.
+The program is the last block fenced as Python after the thinking. If no block has a label, it is
+the last fenced block. `trial` defines the tests and runs them in the sandbox. Expected values never
+enter the process of the program, so a cheating program cannot read, patch or print them. A
+`WorkerPool` is not needed (its workers may not start processes): the sandbox sets the limits.
 
 Sources: the practice of https://github.com/PRIME-RL/PRIME (prime_code),
 https://github.com/allenai/open-instruct (code_utils) and
@@ -25,7 +24,7 @@ from rlvr_jax.verifiers.grade import Grade
 from rlvr_jax.verifiers.programs.python.trial import PASSED, NoVerdict, encoded, is_utf8, run_tests
 
 _SCORES = ("strict", "fraction")
-# All match whole runs of marks only, or a response of marks would take quadratic time.
+# All patterns match only whole runs of marks, or a response of marks would take quadratic time.
 _FENCE = r"(?:(?<!`)(?P<tick>`{3,}+)|(?<!~)~{3,}+)[ \t]*+"
 _OPEN = re.compile(rf"{_FENCE}(?:python|py)[23]?(?:\.\d+)?(?:[ \t][^`\n]*)?\r?\n", re.IGNORECASE)
 _ANY = re.compile(rf"^[ \t]*+{_FENCE}(?P<label>[^`\n]*)\r?\n", re.MULTILINE)
@@ -40,11 +39,11 @@ _OPTIONAL = {"setup": str, "function": str, "tolerance": int | float}
 
 
 def extract(response: str) -> str | None:
-    """Returns the last closed block that is fenced as Python after the thinking; where there is
-    none, the last closed block without a label; None without either.
+    """Returns the last closed block after the thinking that is fenced as Python. Without one it
+    returns the last closed block without a label, else None.
 
-    Fences are ticks or tildes, labels python, py, python3 and the like. Thinking that does not end,
-    and a block of white space, hold no program.
+    Fences are ticks or tildes, labels python, py, python3 and similar. There is no program if the
+    thinking does not end or the block is white space.
     """
     text = after_thinking(response)
     if "<think>" in text:
@@ -86,20 +85,20 @@ def check(
     memory_mb: int = 512,
     packages: Sequence[str] = (),
 ) -> Grade:
-    """Runs tests of a program; on a machine without a sandbox the answer is ungraded.
+    """Runs tests of a program; ungraded on a machine without a sandbox.
 
     Args:
       answer: the program.
-      gold: the tests (`trial`); their fields are checked; with an invalid one, it is ungraded.
-      score: the value: "strict", 1 if all tests are passed; "fraction", that of passed tests,
-        which pays for special cases.
-      most_tests: of more tests so many are run, the same ones each time.
+      gold: the tests (`trial`). Their fields are checked; if one is invalid, the grade is ungraded.
+      score: "strict": 1 if all tests pass, else 0. "fraction": the fraction of passed tests, which
+        rewards special cases. `info` has both.
+      most_tests: largest number of tests that are run, the same ones each time.
       wall_seconds, cpu_seconds, memory_mb: limits of a test.
-      total_seconds: for all tests; those not reached by then are not passed.
+      total_seconds: time for all tests (seconds); tests that are not reached have not passed.
       packages: installed packages that a program may import in addition to the standard library.
     Metrics: strict (1 if all tests are passed), fraction (fraction of passed tests).
     Raises:
-      ValueError: an unknown score, a limit out of range, a package that is not installed.
+      ValueError: score is unknown, a limit is out of range, or a package is not installed.
     """
     if score not in _SCORES:
         raise ValueError(f"code: score must be one of {', '.join(_SCORES)}, got {score!r}")
@@ -125,7 +124,7 @@ def check(
 
 
 def _wrong(gold: Any) -> str:
-    """Why these are not tests; "" if they are."""
+    """Why these are not valid tests; "" if they are."""
     if not isinstance(gold, list | tuple) or not gold:
         return "no tests"
     for test in gold:

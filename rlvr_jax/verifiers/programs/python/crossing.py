@@ -1,9 +1,9 @@
 """Values between two processes that do not trust each other: lines of JSON that keep types.
 
-Built-in types, values of the standard library (`library`) and instances of classes that both sides
-know cross as copies: a program's own `==`, `len` or `hash` stays with the program. Functions,
-iterators and other objects stay where they are, and a handle crosses. This file runs inside the
-sandbox and needs only the standard library.
+Some values cross as copies: built-in types, values of the standard library (`library`) and
+instances of classes that both sides know. A program's `==`, `len` or `hash` stays with the program.
+Functions, iterators and other objects stay where they are, and a handle crosses. This file runs
+inside the sandbox and needs only the standard library.
 """
 
 import json
@@ -51,10 +51,10 @@ class Gone(Exception):
 
 
 class Peer:
-    """One end of a conversation in which both ask, and answer while they wait.
+    """One end of a connection on which both sides send questions, and answer while they wait.
 
     Args:
-      answer: from a question to its answer; both are dictionaries, and a question has "do".
+      answer: (question) -> answer. Both are dictionaries; a question has "do".
     """
 
     def __init__(self, channel: socket.socket, answer: Callable[[dict], dict]):
@@ -109,9 +109,9 @@ class Values:
     """Values as JSON and back, and handles on values that do not cross.
 
     Args:
-      remote: (kind, number) -> a stand-in for a "function", "iterator", "coroutine" or "object" of
-        the other side.
-      objects: whether a handle on any object crosses; False: only on functions and iterators.
+      remote: (kind, number) -> a proxy for a "function", "iterator", "coroutine" or "object" of the
+        other side.
+      objects: whether handles on any object cross; False: only on functions and iterators.
     """
 
     def __init__(self, remote: Callable[[str, int], Any], objects: bool = False):
@@ -137,12 +137,12 @@ class Values:
         return self._handles[id(value)]
 
     def encode(self, value: Any) -> Any:
-        """The value as JSON; raises TypeError for one that does not cross, RecursionError for
-        depth."""
+        """The value as JSON; raises TypeError if it cannot cross, RecursionError if it is too
+        deep."""
         self._nodes, self._numbers = [], {}
         found = self._encoded(value)
         states: list[Any] = []
-        while len(states) < len(self._nodes):  # which grows on the way: a list of a thousand nodes
+        while len(states) < len(self._nodes):  # which grows here, as for a list of a thousand nodes
             node = self._nodes[len(states)]
             state = [[name, self._encoded(part)] for name, part in state_of(node).items()]
             states.append([type(node).__name__, state])
@@ -174,7 +174,7 @@ class Values:
         name = type(value).__name__
         if name in self.known():
             return self._instance(name, value)
-        # An iterator of another module, as a file, may have further methods.
+        # An iterator of another module, such as a file, may have further methods.
         plain = type(value).__module__ in ("builtins", "itertools")
         if isinstance(value, Iterator) and (plain or not self._objects):
             return self.hand_out("iterator", value)

@@ -1,8 +1,8 @@
-"""Outputs of functions and programs that models wrote, on given inputs.
+"""Outputs on given inputs of functions and programs that models wrote.
 
-A function is `f` of one argument, with JSON values in and out; a program reads standard input. All
-runs are in the sandbox, twice; runs that differ, do not end, or are not allowed have no outputs.
-Where the machine has no sandbox, nothing has outputs. Expected outputs are never in the sandbox.
+A function is `f` of one argument, with JSON values in and out; a program reads standard input. Each
+is run twice in the sandbox. Runs that differ, do not end, or are not allowed have no outputs.
+Without a sandbox there are no outputs. Expected outputs are never in the sandbox.
 """
 
 import json
@@ -17,7 +17,7 @@ from rlvr_jax.verifiers.programs.tools import run_engine
 _SECONDS = 2.0
 _MOST_CHARACTERS = 2000  # of a program, and of a value as JSON
 _MARK = "outputs "
-# Names, not texts, are barred: a program may speak of time.
+# Names are refused, not texts: a program may mention time.
 _DRIVER = """
 import ast, json, sys
 given = json.load(sys.stdin)
@@ -46,7 +46,7 @@ print("MARK" + json.dumps(found, allow_nan=False))
 
 
 def value_in(text: str) -> Any:
-    """The JSON value of a text, None if it is none, is null, or is too long."""
+    """The JSON value of a text; None if there is none, or it is null or too long."""
     if len(text) > _MOST_CHARACTERS:
         return None
     try:
@@ -61,8 +61,8 @@ def run_functions(pairs: Sequence[tuple[str, Sequence[Any]]]) -> list[list[Any] 
 
 
 def run_programs(programs: Sequence[str], inputs: Sequence[str]) -> list[list[str | None]]:
-    """Texts that programs print for texts at standard input, N lists of M; None for an error, the
-    limit of two seconds of CPU time, or two runs that differ."""
+    """Texts that programs print for texts at standard input: one list of M texts per program. None
+    means an error, more than two seconds of CPU time, or two runs that differ."""
     pairs = [(program, text) for program in programs for text in inputs]
     outputs = _twice(_printed, pairs, operator.eq)
     return [outputs[k * len(inputs) : (k + 1) * len(inputs)] for k in range(len(programs))]

@@ -1,12 +1,12 @@
-"""The judge's side: a test of a program in another process.
+"""The judge's side: a test of a program that runs in another process.
 
-Runs inside the sandbox. A test that asserts runs as it is written. Names that neither it nor the
-prompt defines are those of the program: its functions are called there, with copies of their
-arguments, and give values that cross (`crossing`), iterators, further functions, and objects whose
-operations are requested (`remote`). Classes are names with a capital. A statement that is a call
-and drops its value is there for its effect on its arguments, and lists, dictionaries, sets, byte
-arrays and instances of the prompt's classes among them are changed accordingly. An exception of the
-program arrives as the nearest built-in one; a program that ends, ends the test.
+Runs inside the sandbox. A test with assertions runs as it is written. Names that neither the test
+nor the prompt defines belong to the program. Its functions are called there, with copies of their
+arguments. They return values that cross (`crossing`), iterators, further functions, and objects
+whose operations are requested (`remote`). Classes are names with a capital. If a statement is only
+a call, its effect on its arguments is copied back: lists, dictionaries, sets, byte arrays and
+instances of the prompt's classes change. An exception of the program arrives as the nearest
+built-in one. A program that ends, ends the test.
 """
 
 import ast
@@ -38,8 +38,8 @@ class Judge:
         self._values = Values(self._remote)
 
     def run(self, test: dict[str, Any]) -> None:
-        """Runs a test and reports a word: "program", it could not be loaded; "passed", "assertion",
-        "raised"; "value", of a call, with the text; "ended", there was no answer; "large"."""
+        """Runs a test and reports a word: "program" (not loaded), "passed", "assertion", "raised",
+        "value" (of a call, with its text), "ended" (no answer), "large"."""
         setup, function = test.get("setup", ""), test.get("function", "")
         question = {"do": "load", "setup": setup, "function": function}
         answer = self.query(question | {"classes": _classes(test.get("code", ""))})
@@ -64,8 +64,9 @@ class Judge:
             else:
                 self._report("passed")
 
-    def query(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Asks the program; if it has ended, so does this process, which no test can catch."""
+    def ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        """Sends the program a question; if it has ended, so does this process: no test can catch
+        that."""
         try:
             return self._peer.query(question)
         except Gone:
@@ -91,9 +92,9 @@ class Judge:
     def _assert(self, code: str, setup: str, function: str) -> None:
         names: dict[str, Any] = {"__name__": "tests", _DISCARD: discard}
         if "random" in code or "random" in setup:
-            importlib.import_module("random").seed(0)  # the same test each time
+            importlib.import_module("random").seed(0)  # so that the test is the same each time
         exec(compile(setup, "<prompt>", "exec", dont_inherit=True), names)
-        names.pop(function, None)  # which is the program's to define
+        names.pop(function, None)  # which the program must define
         self._values.known = lambda: {name: names[name] for name in defined(names)}
         tree = ast.parse(code)
         wanted = _undefined(tree) - names.keys() - vars(builtins).keys() | {function} - {""}
@@ -103,7 +104,7 @@ class Judge:
                 names[name] = self._decode(found[name])
                 if isinstance(names[name], Function) and name.lstrip("_")[:1].isupper():
                     vars(names[name]).update(_makes=True)
-            elif name in sys.stdlib_module_names:  # which the program was to import
+            elif name in sys.stdlib_module_names:  # which the program should have imported
                 names[name] = importlib.import_module(name)
         tree = ast.fix_missing_locations(_Discards().visit(tree))
         exec(compile(tree, "<tests>", "exec", dont_inherit=True), names)

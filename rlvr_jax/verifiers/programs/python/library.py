@@ -1,7 +1,7 @@
 """Values that cross as copies, after the built-in ones: of the standard library, and instances.
 
-Each kind takes its values apart and puts them together. A module is imported only where a value of
-it crosses. This file runs inside the sandbox and needs only the standard library.
+Each kind takes its values apart and puts them together. A module is imported only if one of its
+values crosses. This file runs inside the sandbox and needs only the standard library.
 """
 
 import collections
@@ -16,7 +16,7 @@ class _Kind(NamedTuple):
     """A class of the standard library.
 
     Fields:
-      module: that has it.
+      module: the module of the class.
       apart: (value) -> the built-in value that it is made of.
       together: (class, that value) -> the value.
     """

@@ -1,6 +1,6 @@
 """Printed lines and JSON values of a program, compared with the expected ones.
 
-Both sides are data by now. Time is linear in their length: keys of JSON objects are texts.
+Both sides are data, not code. Time is linear in their length: keys of JSON objects are texts.
 """
 
 import json
@@ -16,7 +16,7 @@ def same_output(printed: str, wanted: str, tolerance: float | None = None) -> bo
     not count.
 
     Args:
-      tolerance: relative, for tokens that are numbers; None: tokens are equal texts.
+      tolerance: relative, for tokens that are numbers; None: tokens must be equal texts.
     """
     left, right = _lines(printed), _lines(wanted)
     if tolerance is None or len(left) != len(right):
@@ -31,7 +31,7 @@ def same_value(text: str, wanted: Any, tolerance: float | None = None) -> bool:
     """Whether a JSON text is a JSON value, types included: 1 is not 1.0, and True is not 1.
 
     Args:
-      tolerance: relative, for numbers of any type; None: they are equal.
+      tolerance: relative, for numbers of any type; None: they must be equal.
     """
     try:
         return _same(json.loads(text, parse_int=_integer), wanted, tolerance)
@@ -40,7 +40,7 @@ def same_value(text: str, wanted: Any, tolerance: float | None = None) -> bool:
 
 
 def _integer(text: str) -> int | Decimal:
-    """An integer; a long one as a decimal, which is read in linear time."""
+    """An integer; a long one as a decimal, which can be read in linear time."""
     return int(text) if len(text) <= _LONG else Decimal(text)
 
 

@@ -1,10 +1,11 @@
-"""Stand-ins in a test for functions and objects of the program, which performs their operations.
+"""Proxies in a test for functions and objects of the program, which performs their operations.
 
-An operation answers with a value of the program's choice, as a call does. The test never requests
-whether its object is the expected value: an object is equal to no value of the test's. An operator
-gets an expected value only if the test itself has made the object, of a class whose operators it
-then tests. Two objects are equal if the program says so, their attributes are equal, and one is
-made by the test and holds its arguments. This file runs inside the sandbox.
+An operation returns a value that the program chooses, like a call. The test never requests
+whether its object is the expected value: an object equals no value of the test. An operator gets an
+expected value only if the test itself has made the object, whose operators it then tests. Two
+objects are equal under three conditions: the program reports that they are, their attributes are
+equal, and one is made by the test and holds its arguments. This file runs inside the sandbox and
+needs only the standard library.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +23,7 @@ class Object:
     """Represents an object of the program, which a `Judge` calls."""
 
     def __init__(self, asks: Any, handle: int):
-        # `of`: arguments from which the test made it; `made`: so, or by operators of such objects.
+        # `of`: arguments from which the test made it. `made`: by the test or by its operators.
         vars(self).update(_asks=asks, _handle=handle, _made=False, _of=())
 
     def __getattr__(self, name: str) -> Any:
@@ -72,7 +73,7 @@ class Object:
 
 
 class Function(Object):
-    """Stands for a callable of the program."""
+    """Represents a callable of the program."""
 
     def __init__(self, asks: Any, handle: int):
         super().__init__(asks, handle)
@@ -129,7 +130,7 @@ def _holds(value: Object) -> bool:
 
 
 def _leaves(value: Any, seen: set[int]) -> Iterator[tuple[type, Any]]:
-    """The values of which a value is made, with their types; no object is looked into twice."""
+    """The parts of a value, with their types; each object is visited once."""
     if isinstance(value, Object):
         if value._handle not in seen:
             seen.add(value._handle)

@@ -1,10 +1,10 @@
 """One run of the sandbox: processes that hold the tests, processes that hold the program.
 
-A program of its own (`main`), inside the sandbox. Before it reads the tests it forks the process
-that the program will run in, which so never has them in its memory. Its own messages go to a pipe
-that the program does not have, after a word that the program does not know. Both are of one user:
-a process that is not dumpable cannot be looked into, and the sandbox's filter has no ptrace, no
-limits of others and no handles of others.
+This is a separate program (`main`) inside the sandbox. Before it reads the tests it forks the
+process in which the program will run, so the tests are never in that memory. Its messages go to a
+pipe that the program does not have, after a word that the program does not know. Both processes
+have one user. A process that is not dumpable cannot be inspected. The sandbox's filter has no
+ptrace, no limits of other processes and no handles on them.
 """
 
 import ctypes
@@ -25,16 +25,16 @@ from rlvr_jax.verifiers.programs.python.crossing import Gone
 from rlvr_jax.verifiers.programs.python.judge import Judge
 
 PROGRAM = "program.py"  # the file with the program
-MOST_SILENT = 2  # tests in a row that take all their time, after which no other is run
+MOST_SILENT = 2  # tests in a row that used all their time, after which no test is run
 
 
 def main() -> None:
-    """Runs the tests that standard input holds; their number is the first argument.
+    """Runs the tests that standard input holds; their number is argument 1.
 
     Standard input: `nonce`, `tests`, `wall_seconds` and `cpu_seconds` of each test,
-    `total_seconds`. Standard output: a line with the nonce before anything of the program runs, and
-    for each test one with the nonce, its number, a word, and for a call that returned the JSON text
-    of its value; of several for a test the first counts. Argument 2 is the CPU time of a process.
+    `total_seconds`. Standard output: a line with the nonce before the program runs, then a line for
+    each test. It has the nonce, the test's number, a word, and the JSON text of the value if a call
+    returned. The first line of a test counts. Argument 2 is the CPU time of a process.
     """
     count, cpu_seconds = map(int, sys.argv[1:3])
     if sys.platform == "linux":
@@ -62,7 +62,7 @@ def main() -> None:
         job = json.loads(stream.read())
     os.dup2(null, 0)
     os.chdir("/")
-    del sys.path[0]  # the folder, where a program may have put modules for us to import
+    del sys.path[0]  # the folder, in which a program may have put modules that we would import
     _write(out, f"{job['nonce']}\n".encode())
     conduct(
         job, [ours for ours, _ in pairs], control, functools.partial(_report, out, job["nonce"])
@@ -75,14 +75,14 @@ def conduct(
     control: socket.socket,
     report: Callable[..., None],
 ) -> None:
-    """Runs one test after the other while there is time, until two in a row have used up theirs
-    without an answer: a program that loops is not waited for in every test.
+    """Runs the tests one after the other while there is time. It stops when two in a row have used
+    all their time without an answer, so a program that loops does not cost the time of every test.
 
     Args:
       job: as `main` reads it.
-      channels: to the processes of the program, one for each test.
-      control: to the process that forks them.
-      report: takes the number of a test, a word and perhaps a text.
+      channels: connections to the processes of the program, one for each test.
+      control: connection to the process that forks them.
+      report: takes the number of a test, a word and optionally a text.
     """
     deadline = time.monotonic() + job["total_seconds"]
     long, silent = 0.5 * min(job["wall_seconds"], job["cpu_seconds"]), 0
@@ -101,8 +101,8 @@ def conduct(
 
 
 def _one(run: Callable[[], None], control: socket.socket, seconds: float) -> tuple[bool, bool]:
-    """Runs a test in a process of its own, and a candidate for it; whether it ended in time, and
-    whether the program answered to the end."""
+    """Runs a test in a separate process, and a candidate for it. Returns whether it ended in time,
+    and whether the program answered to the end."""
     control.sendall(b"x")
     received = control.recv(4, socket.MSG_WAITALL)
     if len(received) < 4:

@@ -1,18 +1,18 @@
 """Tests of a Python program, run in the sandbox.
 
-A test is a dictionary, its kind is the way to run it:
+A test is a dictionary. Its kind determines how it runs:
 
-  io      the program as a whole, which reads `in` and prints `out`;
-  call    `function` called with `args`, whose JSON text comes back and is compared here with
+  io      the whole program, which reads `in` and prints `out`;
+  call    `function` called with `args`; its value returns as JSON text and is compared here with
           `value`;
-  assert  `code` that runs in a process of its own (`judge`) and calls the program's functions in
-          another. Further keys: `setup`, definitions of the prompt; `function`, the name among
-          these that the program has to define.
+  assert  `code` that runs in a separate process (`judge`) and calls the program's functions in
+          another one. Further keys: `setup`, definitions of the prompt; `function`, the one of
+          these names that the program has to define.
 
-All tests of the last two kinds go in one run of the sandbox, each with fresh processes. A test that
-passed its wall limit is run once more, as the machine may have been busy. After two in a row that
-took all their time no other is run, and none of those is passed: a program that loops is not waited
-for in every test.
+All tests of the last two kinds are in one run of the sandbox, each with fresh processes. A test
+that exceeds its wall limit is run once more, because the machine may have been busy. After two
+tests in a row that used all their time, no other test is run, and the remaining ones do not pass.
+So a program that loops does not cost the time of every test.
 """
 
 import binascii
@@ -31,7 +31,7 @@ from rlvr_jax.verifiers.programs.python import candidate, crossing, judge, libra
 from rlvr_jax.verifiers.programs.python.outputs import same_output, same_value
 
 PASSED, LATE = "passed", "time"
-_OURS = 4  # processes of ours next to the program's: judge, judge of a test, and the forking one
+_OURS = 4  # our processes in addition to the program's: judge, judge of a test, the forking one
 _MARGIN = 2.0  # seconds for the start and the end of a run
 _OPEN_FILES = 128
 _MOST_PROGRAM = 2**20  # characters
@@ -55,11 +55,11 @@ def run_tests(
     limits: Limits,
     total_seconds: float = 20.0,
 ) -> list[str]:
-    """A word for each test: "passed", or why not.
+    """A word for each test: "passed", or the reason why not.
 
     Args:
-      limits: of a test.
-      total_seconds: of all; tests that are not reached by then are not passed.
+      limits: limits of one test.
+      total_seconds: time for all tests (seconds); tests that are not reached have not passed.
     Raises:
       NoVerdict: this machine has no sandbox, or the sandbox was lost.
     """
@@ -81,7 +81,7 @@ def run_tests(
 
 
 def is_utf8(text: str) -> bool:
-    """Whether a text can be written to a file: it has no halves of characters."""
+    """Whether a text can be encoded: it has no unpaired surrogates."""
     try:
         text.encode("utf-8")
     except UnicodeError:
@@ -114,8 +114,8 @@ class _Trial:
         return PASSED if same else "output"
 
     def together(self, todo: Sequence[int]) -> dict[int, str]:
-        """The words for tests that call the program. A run that ended early continues after the
-        test that passed a limit of the whole run, or that ended a run which began with it."""
+        """The words for tests that call the program. If a run ended early, a new run starts after
+        the test that exceeded a limit of the whole run, or that ended a run as its first test."""
         words: dict[int, str] = {}
         while (left := self.left()) > 0 and todo:
             outcome, lines = self._judged([self.tests[n] for n in todo], left)
@@ -136,7 +136,7 @@ class _Trial:
     def _judged(
         self, tests: Sequence[Mapping[str, Any]], seconds: float
     ) -> tuple[Outcome, list[tuple[str, str]]]:
-        """The judge's words and texts for the tests, as far as it came."""
+        """The judge's words and texts for the tests that it reached."""
         count, one = len(tests), self.limits
         cpu = -(-one.cpu_seconds // 1)
         limits = replace(
@@ -169,7 +169,7 @@ class _Trial:
         return outcome, lines
 
     def _run(self, *arguments: Any) -> Outcome:
-        """`Sandbox.run`, for outcomes whose cause is the program."""
+        """`Sandbox.run`, for outcomes that the program caused."""
         try:
             outcome = self.sandbox.run(*arguments)
         except (RuntimeError, OSError) as error:  # it refuses, or nothing can be started here
@@ -196,7 +196,7 @@ def _no_handle(kind: str, number: int) -> Any:
 
 @functools.cache
 def _harness() -> str:
-    """The program of the judge: some files of ours, compiled, as nothing of ours is in there."""
+    """The program of the judge: our files in compiled form, as the sandbox does not have them."""
     modules = (library, crossing, candidate, remote, judge, session)
     code = [
         (module.__name__, compile(Path(module.__file__).read_text(), module.__name__, "exec"))

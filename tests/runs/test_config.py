@@ -76,11 +76,11 @@ def test_settings_that_cannot_work_are_refused_in_a_sentence(changes, sentence):
         (
             {"sampling_batches": 3},
             "sampling-batches must be one of 1, 2, 4, 8, 16, 32, 64, 128 for 16 prompts x 8 samples"
-            " with rows in 1 parts, got 3",
+            " on 1 shards of rows, got 3",
         ),
         (
             {"sampling_batches": 32, "mesh": "fsdp=8", "sample_mesh": "data=4,fsdp=2"},
-            "one of 1, 2, 4, 8, 16 for .* with rows in 8 parts, got 32",
+            "one of 1, 2, 4, 8, 16 for .* on 8 shards of rows, got 32",
         ),
         (
             {"rows_at_once": 12, "mesh": "data=8"},

@@ -32,8 +32,9 @@ print the preset and each hyperparameter that differs from the published one. Wi
 run starts from the defaults of this page and the published hyperparameters.
 
 **Files.** `--config FILE` reads a run's `config.json`, or settings by name in JSON or TOML. Flags
-override the file: `--config runs/one/config.json --seed 1`. An unknown name or a value of another type is an error. The settings `run_dir` and
-`resume` of the file are ignored. With another `--method`, its hyperparameters are also ignored.
+override the file: `--config runs/one/config.json --seed 1`. An unknown name or a value of another
+type is an error. The settings `run_dir` and `resume` of the file are ignored. With another
+`--method`, its hyperparameters are also ignored.
 
 **Stored settings.** A run writes its settings to `config.json`. The key `settings` has the given
 values, and a resumed run must have equal ones. The key `resolved` has the values of settings that
@@ -53,7 +54,7 @@ def settings_page() -> str:
 
 def _table(group: str) -> Iterator[str]:
     holder: Any = GROUPS.get(group, TrainConfig)
-    doc = inspect.getdoc(holder) if group else "Method, directory, length and seed of the run: the fields of `TrainConfig` itself."
+    doc = inspect.getdoc(holder) if group else "The run: the fields of `TrainConfig` itself."
     ranges = described(holder)
     yield from (f"## {group.capitalize() or 'Run'}", "", str(doc), "")
     yield from ("| flag | default | description |", "|---|---|---|")

@@ -361,7 +361,10 @@ def test_a_run_that_may_run_programs_unguarded_says_so(monkeypatch, tmp_path):
         ("stages", "--stage must be module:function, got 'stages'"),
         ("no_module:f", "--stage: no module 'no_module' can be imported, got 'no_module:f'"),
         ("training_runs:sums:offst=1", "--stage training_runs:sums must be among offset, got 'off"),
-        ("training_runs:at_call", "--stage training_runs:at_call must set the arguments number, action"),
+        (
+            "training_runs:at_call",
+            "--stage training_runs:at_call must set the arguments number, action",
+        ),
         ("training_runs:sums", "--stage training_runs:sums must return a Stage, got Task"),
     ],
 )

@@ -129,7 +129,7 @@ def test_the_words_of_a_policy_that_judges_itself_have_a_budget_of_their_own(
     [
         (
             "Is {response} right?",
-            "tokens for all words of the judge's prompt, got .*; --judge-prompt again needs no words",
+            "tokens for all words of the judge.*--judge-prompt again needs no words",
         ),
         ("= " * 40 + "{response}", "positions for the judge's prompt, .* tokens and 4"),
     ],
@@ -186,9 +186,7 @@ def test_a_run_keeps_what_its_judge_was_asked_and_is_not_resumed_with_another_qu
     assert card["judge_files"] == {"judge_prompt": SHORT}
     check_same_run(card, resolve(config).card())
     (tmp_path / "prompt.txt").write_text("Is it good? {response}")
-    with pytest.raises(
-        ValueError, match="file of --judge-prompt must be unchanged"
-    ):
+    with pytest.raises(ValueError, match="file of --judge-prompt must be unchanged"):
         check_same_run(card, resolve(config).card())
     # Older runs kept no questions; those without a judge have none.
     del card["judge_files"]

@@ -1,7 +1,9 @@
-"""Runs: settings, command line (`parse_config`, `guarded`), loop, directories, checkpoints.
+"""Runs: settings, command line, loop, run directories, checkpoints.
 
-config = TrainConfig.of(task="brackets", method="clip_cov", steps=9)
-train(config)    # writes the run directory and returns its summary
+    config = TrainConfig.of(task="brackets", method="clip_cov", steps=9)
+    train(config)    # writes the run directory and returns its summary
+
+`parse_config` reads a command line, `resolved.resolve` checks settings, `guarded` wraps a command.
 """
 
 from rlvr_jax.runs.command import RunsFailed, check_directory, describe_end, train

@@ -1,4 +1,4 @@
-"""What a policy can reach: pass@k, base against trained policy, support, unsolved problems.
+"""Problems that a policy can solve: pass@k, base and trained policy, support, unsolved ones.
 
 Everything is about problems with a number of correct samples each. Two policies are compared by
 problem, together with the noise floor of a second draw of the same policy.

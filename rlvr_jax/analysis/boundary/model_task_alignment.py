@@ -20,7 +20,7 @@ Alignment = Literal["aligned", "unaligned", "undecided"]
 
 
 class TrickGain(NamedTuple):
-    """What one recipe gains over the base.
+    """Gains of one recipe over the base.
 
     Fields:
       gains: by cell, in the order given.

@@ -1,4 +1,4 @@
-"""What kind of word a token is: formal, logical, metacognitive, or semantic.
+"""The class of a token: formal, logical, metacognitive, or semantic.
 
 The four classes of Deng et al. 2025, "From Trial-and-Error to Improvement",
 https://arxiv.org/abs/2508.07534: numbers and operators; words that draw a conclusion; words with

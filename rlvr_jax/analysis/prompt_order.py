@@ -62,7 +62,7 @@ def read_histories(run: str | Path) -> dict[int, list[float]]:
             if view == "plain" and known:
                 found.setdefault(number, []).append(float(np.mean(known)))
     if not found:
-        raise ValueError(f"read_histories: {path} must hold visits of prompts, got none")
+        raise ValueError(f"read_histories: {path} must hold sampled prompts, got none")
     return dict(sorted(found.items()))
 
 
@@ -90,10 +90,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not histories:
         most = max(map(len, known.values()))
         parser.error(
-            f"--visits must be at most {most}, as often as a prompt came, got {given.visits}"
+            f"--visits must be at most {most}, the most of any prompt, got {given.visits}"
         )
     numbers, scores = list(histories), _SCORES[given.by](list(histories.values()))
-    print(f"{len(numbers)} of {len(known)} prompts have {given.visits} visits or more")
+    print(f"{len(numbers)} of {len(known)} prompts were sampled {given.visits} times or more")
     print("  rank  number     score  visits   mean   last")
     for rank, place in enumerate(order(scores)[: given.top or None].tolist(), start=1):
         rates = histories[numbers[place]]

@@ -55,8 +55,8 @@ def stored_tensors(folder: Path) -> dict[str, StoredTensor]:
             )
         if _ONE_FILE not in files and (folder / _ONE_FILE).is_file():
             raise ValueError(
-                f"load: {folder} must hold either {_ONE_FILE} or the shards of {INDEX}, found both;"
-                " take the older one away"
+                f"load: {folder} must hold either {_ONE_FILE} or the shards of {INDEX}, got both;"
+                " remove the older one"
             )
     else:
         files = [_ONE_FILE]
@@ -69,7 +69,7 @@ def stored_tensors(folder: Path) -> dict[str, StoredTensor]:
         tensors |= held
     for name, file in places.items():
         if name not in shards[file]:
-            raise ValueError(f"load: {folder / file} must hold {name}, as {INDEX} says")
+            raise ValueError(f"load: {folder / file} must hold {name}, which {INDEX} lists")
         tensors[name] = shards[file][name]
     return tensors
 

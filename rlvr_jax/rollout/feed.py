@@ -54,8 +54,8 @@ def prefill(
     """
     if (embeddings is None) != (embedded is None):
         raise ValueError(
-            "prefill: embeddings and embedded must be given together, got"
-            f" {'embedded' if embeddings is None else 'embeddings'} alone"
+            "prefill: embeddings and embedded must be given together, got only"
+            f" {'embedded' if embeddings is None else 'embeddings'}"
         )
     if embeddings is not None and embedded is not None:
         wanted = *jnp.shape(tokens), model.config.width

@@ -113,8 +113,8 @@ def check_needs(
     if missing := sorted(objective.reads - known):
         parts = {name: ", ".join(writers(name)) or "none" for name in missing}
         raise ValueError(
-            f"method {method!r} reads {', '.join(missing)}, which nothing in this run writes; parts"
-            f" that could: {'; '.join(f'{name}: {own}' for name, own in parts.items())}"
+            f"method {method!r} reads {', '.join(missing)}, which no part of this run writes; parts"
+            f" that can: {'; '.join(f'{name}: {own}' for name, own in parts.items())}"
         )
 
 

@@ -485,7 +485,7 @@ def test_a_layer_too_many_is_refused(tmp_path):
     save(tmp_path, *policy("llama"))
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 1}))
-    with pytest.raises(ValueError, match=r"without a place in the model: \['model.layers.1"):
+    with pytest.raises(ValueError, match=r"must fit the model, got also \['model.layers.1"):
         load(tmp_path)
 
 

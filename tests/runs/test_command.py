@@ -102,7 +102,7 @@ WRONG = {
     "unknown module": (dict(task="no_such_module:sums"), "no module 'no_such_module'"),
     "unknown name in a module": (
         dict(task="training_runs:sumz"),
-        "'sumz', which it has not; closest",
+        "'sumz', got no such name; closest",
     ),
     "name that is no task": (dict(task="training_runs:WORDS"), "must be a Task or a function"),
     "no model": (

@@ -1,4 +1,4 @@
-"""The base policy against the trained one: does training widen the solvable set, or sharpen it?
+"""Base and trained policy: does training widen the solvable set, or sharpen the policy?
 
 Yue et al. 2025, "Does Reinforcement Learning Really Incentivize Reasoning Capacity in LLMs Beyond
 the Base Model?", https://arxiv.org/abs/2504.13837. Both are sampled n times per problem, with one
@@ -8,8 +8,8 @@ prompt, temperature and token limit:
     efficiency gap Δ_SE    base pass@K - RL pass@1: 0 if all that is reachable became a first try
     solvable sets          problems with a correct sample: both, RL only, base only, neither
 
-A crossing that is read off few samples is noise: near k = n the curves hang on single problems.
-Equal temperature is not equal entropy; the paper also raises RL's temperature until both agree.
+A crossing from few samples is noise: near k = n the curves depend on single problems. Equal
+temperature is not equal entropy; the paper also raises the temperature of RL until both agree.
 """
 
 from typing import NamedTuple

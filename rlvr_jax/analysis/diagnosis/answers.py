@@ -25,7 +25,7 @@ class Answers:
 
     Fields:
       problem: int [B], problem of each row.
-      outcome: [B], in [0, 1]; `correct` compares it with ½. NaN (ungraded) is not correct.
+      outcome: [B], in [0, 1]; a row is correct from ½ on. NaN (ungraded) is not correct.
       tokens, mask: int and bool [B, T], tokens of the response; True for sampled tokens.
       logp, entropy: [B, T], nats, of the policy that sampled; None: unknown and not compared.
       other_logp, other_entropy: [B, T], of the other policy on these tokens; None: not scored.

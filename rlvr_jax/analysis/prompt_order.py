@@ -89,9 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     histories = {number: rates for number, rates in known.items() if len(rates) >= given.visits}
     if not histories:
         most = max(map(len, known.values()))
-        parser.error(
-            f"--visits must be at most {most}, the most of any prompt, got {given.visits}"
-        )
+        parser.error(f"--visits must be at most {most}, the most of any prompt, got {given.visits}")
     numbers, scores = list(histories), _SCORES[given.by](list(histories.values()))
     print(f"{len(numbers)} of {len(known)} prompts were sampled {given.visits} times or more")
     print("  rank  number     score  visits   mean   last")

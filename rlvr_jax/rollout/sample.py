@@ -198,8 +198,8 @@ def draw_groups(
     if at_once is not None:
         if not (alone or mesh is None):
             raise ValueError(
-                "sample: at_once must come with a mesh of only data whose devices divide the prompts,"
-                f" got {dict(mesh.shape)} and {count} prompts"
+                "sample: at_once must come with a mesh of only data whose devices divide the"
+                f" prompts, got {dict(mesh.shape)} and {count} prompts"
             )
         if at_once < 1 or at_once % devices:
             raise ValueError(

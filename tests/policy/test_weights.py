@@ -381,7 +381,7 @@ def sharded(folder):
 def test_weights_beside_an_index_that_does_not_name_them_are_refused(tmp_path):
     sharded(tmp_path)
     save_file({"model.norm.weight": np.ones(2, np.float32)}, tmp_path / "model.safetensors")
-    with pytest.raises(ValueError, match=r"either model.safetensors or the shards .* found both"):
+    with pytest.raises(ValueError, match=r"either model.safetensors or the shards .* got both"):
         load(tmp_path)
 
 

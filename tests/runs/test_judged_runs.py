@@ -422,7 +422,10 @@ def test_points_of_a_judge_are_shares_of_their_most(tmp_path):
         ({"judge": "policy", "judge_options": ("tokens=0",)}, "tokens must be at least 1, got 0"),
         ({"judge": FAIR, "judge_budget": ("calls=-1",)}, "most_calls must be at least 0"),
         ({"judge": FAIR, "judge_budget": ("euros=1",)}, "must be among calls, tokens"),
-        ({"judge": "policy", "judge_budget": ("calls=1",)}, "empty where the policy is the judge"),
+        (
+            {"judge": "policy", "judge_budget": ("calls=1",)},
+            "empty with --judge policy, whose tokens",
+        ),
         ({"judge": FAIR, "judge_prompt": "again"}, "must come with the judge policy .*got --judge"),
         (
             {"judge": "policy", "judge_prompt": "again", "judge_options": ("tries=2",)},

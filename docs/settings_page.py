@@ -16,25 +16,34 @@ from rlvr_jax.runs.config import GROUPS, TrainConfig
 PAGE = Path(__file__).parent / "settings.md"
 _HEAD = """# Settings
 
-A setting has one name. The flag `--learning-rate` is `learning_rate` in a run's `config.json`, in a
-file for `--config`, and in `TrainConfig.of(learning_rate=3e-4)`.
+This page lists all settings of a training run with their defaults. A setting has the same name
+everywhere:
+
+- the flag `--learning-rate` of the command,
+- the key `learning_rate` of a run's `config.json` and of a file for `--config`,
+- the argument of `TrainConfig.of(learning_rate=3e-4)` in Python.
 
     python -m rlvr_jax train --method clip_cov --steps 300     # the preset of task and method
-    python -m rlvr_jax train --method clip_cov --no-preset     # the defaults below
+    python -m rlvr_jax train --method clip_cov --no-preset     # the defaults of this page
+    python -m rlvr_jax train --method clip_cov --help          # prints the values of the preset
 
-- A run starts from the preset of its task and method. The lines before the first step name the
-  preset and each hyperparameter that differs from the published one.
-- `--no-preset` starts from the defaults below and the published hyperparameters.
-- `--config FILE` reads a run's `config.json`, or settings by name in JSON or TOML. Flags override
-  the file: `--config runs/one/config.json --seed 1`. An unknown name or a value of another type is
-  refused. `run_dir` and `resume` of the file are left out; with another `--method`, so are its
-  hyperparameters.
-- `config.json` is flat. `settings` are the values that were given; a resumed run is compared with
-  them. `resolved` are the values of settings that mean a rule ("0: a tenth of the run").
-- A list takes several words: `--stop "." "!"`. A switch has two flags: `--resume`, `--no-resume`.
-- `python -m rlvr_jax train --task TASK --method NAME --help` prints the values of a preset.
+**Presets.** A run starts from the preset of its task and method. The lines before the first step
+print the preset and each hyperparameter that differs from the published one. With `--no-preset` a
+run starts from the defaults of this page and the published hyperparameters.
 
-This page is made by `python docs/settings_page.py`.
+**Files.** `--config FILE` reads a run's `config.json`, or settings by name in JSON or TOML. Flags
+override the file: `--config runs/one/config.json --seed 1`. An unknown name or a value of another
+type is an error. The settings `run_dir` and `resume` of the file are ignored. With another
+`--method`, its hyperparameters are also ignored.
+
+**Stored settings.** A run writes its settings to `config.json`. The key `settings` has the given
+values, and a resumed run must have equal ones. The key `resolved` has the values of settings that
+mean a rule ("0: a tenth of the steps of the run").
+
+**Types.** A list takes several words: `--stop "." "!"`. A switch has two flags: `--resume` and
+`--no-resume`. The sign – is an empty default.
+
+The command `python docs/settings_page.py` writes this page.
 """
 
 
@@ -45,7 +54,7 @@ def settings_page() -> str:
 
 def _table(group: str) -> Iterator[str]:
     holder: Any = GROUPS.get(group, TrainConfig)
-    doc = inspect.getdoc(holder) if group else "The run: fields of `TrainConfig` itself."
+    doc = inspect.getdoc(holder) if group else "The run: the fields of `TrainConfig` itself."
     ranges = described(holder)
     yield from (f"## {group.capitalize() or 'Run'}", "", str(doc), "")
     yield from ("| flag | default | description |", "|---|---|---|")

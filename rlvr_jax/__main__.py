@@ -1,9 +1,9 @@
 """Overview of the package on one page, or one of the commands.
 
-python -m rlvr_jax                       # commands, methods, tasks, where the documentation is
+python -m rlvr_jax                       # commands, methods, tasks, folder of the documentation
 python -m rlvr_jax quickstart            # the main job
 python -m rlvr_jax train --help
-rlvr-jax train --help                    # the same, in any folder
+rlvr-jax train --help                    # this command in any folder
 """
 
 import os
@@ -39,7 +39,7 @@ _WIDTH = 98
 
 
 def overview() -> str:
-    """The overview as text."""
+    """Returns the overview as text."""
     lines = [__doc__.partition("\n")[0], "", "commands (python -m rlvr_jax NAME, or rlvr-jax NAME)"]
     lines += [f"  {name:<16}{text}" for name, text in COMMANDS.items()]
     lines += ["", "and (python -m NAME)"]
@@ -71,7 +71,7 @@ def main() -> None:
     if name in ("", "-h", "--help"):
         print(overview())
     elif name in COMMANDS:
-        # The same process as `python -m` of the command itself would be.
+        # This process becomes that of `python -m` with the command.
         module = f"rlvr_jax.experiments.{name}"
         os.execv(sys.executable, [sys.executable, "-m", module, *rest])
     else:

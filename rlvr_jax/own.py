@@ -36,7 +36,7 @@ def own(caller: str, name: str, unknown: Callable[[str], str] | None = None) -> 
         close = difflib.get_close_matches(attribute, dir(found), n=3)
         hint = f"; closest: {', '.join(close)}" if close else ""
         raise ValueError(
-            f"{caller}: module {module!r} must have {attribute!r}, which it has not{hint}"
+            f"{caller}: module {module!r} must have {attribute!r}, got no such name{hint}"
         )
     return getattr(found, attribute)
 

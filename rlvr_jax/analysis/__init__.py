@@ -1,16 +1,16 @@
 """Analyses of run directories: pass@k, the entropy law, reports, comparisons.
 
-Hands out
+    run = load_run("runs/dapo")
+    steps, entropy = run.series("entropy")    # nats per response token
+
+Public names:
   numbers: `pass_at_k`, `all_at_k`, `majority_at_k`, `majority_answer`, `best_of_k`,
     `pass_at_k_variance`, `mean_pass_at_k`, `pass_at_k_curve`; `fit_entropy_law`,
     `token_covariance`, `entropy_change`; `mass_balance`;
-  run directories: `load_run` and the `Run` it returns;
-  programs: `python -m rlvr_jax.analysis.report` (`report.write_report`, one HTML page for one run
-    or several laid over each other), `python -m rlvr_jax.analysis.comparison`
-    (`comparison.compare_runs`, methods × seeds with intervals), and
-    `python -m rlvr_jax.analysis.prompt_order` (prompts by how their outcomes varied);
-  effects of training: `diagnosis.diagnose_run` of a run, `diagnosis.diagnose_answers` of arrays;
-    `python -m rlvr_jax.diagnosis` writes the page, and samples from two policies.
+  commands: `python -m rlvr_jax.analysis.report` writes one HTML page for runs (`write_report`);
+    `python -m rlvr_jax.analysis.comparison` compares methods and seeds (`compare_runs`);
+    `python -m rlvr_jax.analysis.prompt_order` sorts prompts by the variance of their outcomes;
+  effects of training: `diagnosis.diagnose_run` of a run, `diagnosis.diagnose_answers` of arrays.
 
 Everything is numpy: no device, no model, no network.
 """

@@ -35,24 +35,23 @@ class View:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What `compare_runs` found.
+    """The result of `compare_runs`.
 
     Fields:
       runs: method -> seed -> run.
-      baseline: the method that differences are taken to.
-      x_name: "sampled tokens" where all runs end at so many, "sampled rollouts", or "steps" where a
-        config does not say how many are sampled.
-      x: by path of the run and step, rollouts sampled until the end of that step (of all that were
-        drawn, also those that a filter dropped), or the step itself.
-      note: how many samples per prompt the held-out numbers rest on.
-      equal_rollouts: the numbers after as many rollouts (or steps) as every run that has come to
-        its last step sampled; as every run, if none has.
-      prompts: metric -> method -> interval over prompts and seeds at the last evaluation, of runs
-        that have come to their end; with "method − baseline" for paired differences. Empty if no
-        run has, and where runs did not count prompt by prompt, asked others, weighed them
-        otherwise, or were last evaluated at other steps.
-      equal_pass: the numbers where each run first reached one held-out pass@1; None if every level
-        is below where some run starts or above where some run gets.
+      baseline: the method of paired differences.
+      x_name: "sampled tokens" if all runs end at equal numbers, "sampled rollouts", or "steps" if a
+        config lacks the number of samples.
+      x: by path of the run and step, rollouts sampled until the end of that step, also those that a
+        filter dropped; or the step itself.
+      note: number of samples per prompt of the held-out numbers.
+      equal_rollouts: numbers after equally many rollouts (or steps), as many as every finished run
+        sampled; as every run, if none has finished.
+      prompts: metric -> method -> interval over prompts and seeds at the last evaluation of
+        finished runs. "method − baseline" is a paired difference. It is empty without finished
+        runs or counts by prompt, and if prompts, weights or steps of the last evaluation differ.
+      equal_pass: numbers at the first time that each run reached one held-out pass@1. None: every
+        level is below the first value of a run or above the best value of a run.
       sentences: conclusions that the intervals allow.
     """
 

@@ -2,10 +2,10 @@
 
     python -m rlvr_jax.analysis.comparison RUN [RUN …] --out comparison --baseline grpo
 
-Two views, because a slower method is not a worse one: values after equally many sampled rollouts,
-and values at an equal held-out pass@1, interpolated to where each run first reached it. t-intervals
-cover the seeds and not the choice of held-out prompts, which a bootstrap of the last evaluation
-does; none is corrected for their number.
+A slower method is not a worse one, so there are two views: values after equally many sampled
+rollouts, and values at an equal held-out pass@1, interpolated to its first time. t-intervals cover
+the seeds. A bootstrap of the last evaluation covers the choice of held-out prompts. The intervals
+are not corrected for their number.
 """
 
 import argparse

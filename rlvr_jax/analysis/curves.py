@@ -92,9 +92,9 @@ _INFO = re.compile(r"(?P<held_out>held_out/)?(?:(?P<kind>.+)/)?info/(?P<name>.+)
 def sections(
     runs: Sequence[Run], labels: Sequence[str], points: float = 1.0
 ) -> list[dict[str, Any]]:
-    """Gives the report's sections: title, intro, charts, and a table where one belongs.
+    """Returns the sections of the report: title, intro, charts, and a table in some.
 
-    Numbers of training that never moved are in a table of their own, which is folded.
+    Constant numbers of training are in a separate folded table.
 
     Args:
       points: factor on the number of points of a curve, for pages that are too large.

@@ -62,7 +62,7 @@ def read_histories(run: str | Path) -> dict[int, list[float]]:
             if view == "plain" and known:
                 found.setdefault(number, []).append(float(np.mean(known)))
     if not found:
-        raise ValueError(f"read_histories: {path} must hold visits of prompts, got none")
+        raise ValueError(f"read_histories: {path} must hold sampled prompts, got none")
     return dict(sorted(found.items()))
 
 
@@ -93,13 +93,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     }
     if not histories:
         most = max(map(len, known.values()))
-        parser.error(
-            f"--least-sampled must be at most {most}, as often as a prompt came,"
-            f" got {given.least_sampled}"
-        )
+        parser.error(f"--visits must be at most {most}, the most of any prompt, got {given.visits}")
     numbers, scores = list(histories), _SCORES[given.by](list(histories.values()))
-    print(f"{len(numbers)} of {len(known)} prompts have {given.least_sampled} groups or more")
-    print("  rank  number     score  groups   mean   last")
+    print(f"{len(numbers)} of {len(known)} prompts were sampled {given.visits} times or more")
+    print("  rank  number     score  visits   mean   last")
     for rank, place in enumerate(order(scores)[: given.top or None].tolist(), start=1):
         rates = histories[numbers[place]]
         rates_text = f"{len(rates):6d}  {np.mean(rates):.3f}  {rates[-1]:.3f}"

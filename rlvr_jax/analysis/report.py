@@ -1,10 +1,10 @@
-"""Writes one self-contained HTML page about a run, or about several laid over each other.
+"""Writes one self-contained HTML page about one run or several runs.
 
     python -m rlvr_jax.analysis.report RUN [RUN …] --out report.html
 
-The page needs no server and no network, opens from a file, and stays below 3 MB: long curves are
-shortened to means of consecutive steps, and of the samples only as many are taken as fit. That of a
-run that goes on, which training writes at every evaluation, loads itself anew while it is open.
+The page needs no server and no network, opens from a file, and has less than 3 MB. Long curves are
+shortened to means of consecutive steps, and only as many samples are shown as fit. Training writes
+the page of a growing run at every evaluation, and an open page then reloads itself.
 """
 
 import argparse
@@ -41,16 +41,16 @@ def write_report(
     title: str | None = None,
     live: bool = False,
 ) -> Path:
-    """Writes the report of one or more run directories; they may still be growing.
+    """Writes the report of one or more run directories, finished or growing.
 
-    A reader who has the file open sees the old page or the new one, never half of it.
+    A reader sees the old page or the new page, never a part of it.
 
     Args:
       path: the HTML file to write; its folder is made.
-      runs: run directories, at least one; laid over each other in this order.
+      runs: run directories, at least one; their curves are drawn in this order.
       title: heading; by default the task and the methods.
-      live: the page is going to be written again; it loads itself anew until then, but not while
-        somebody reads in it.
+      live: the page will be written again. It reloads itself until then, except while a reader
+        uses it.
     Returns:
       The path written.
     """

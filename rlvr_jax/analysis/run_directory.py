@@ -103,8 +103,8 @@ def load_run(path: str | Path) -> Run:
     """Reads a run directory, also one that is still being written.
 
     Raises:
-      ValueError: no such directory, no config.json in it, a finished line that is not JSON, or a
-        run of an earlier version, whose metrics have other names.
+      ValueError: no such directory; no config.json in it; a complete line that is not JSON; or a
+        run of an earlier version with other names of metrics.
     """
     path = Path(path)
     if not (path / "config.json").is_file():

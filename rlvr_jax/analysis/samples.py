@@ -36,7 +36,7 @@ def stored_samples(runs: Sequence[Run]) -> list[tuple[int, int, list[Row]]]:
 def shown_samples(
     stored: Sequence[tuple[int, int | None, list[Row]]], tokens: int
 ) -> tuple[list[Row], dict[str, float], list[int]]:
-    """What the page shows of the samples, the colour bounds, and which two to open first.
+    """Returns the samples of the page, the bounds of their colours, and the two to open first.
 
     Args:
       stored: (run, step, rows) as `stored_samples` returns them; the step may be None.

@@ -6,17 +6,16 @@
     python -m rlvr_jax.diagnosis --answers FOLDER
     python -m rlvr_jax.diagnosis RUN --json
 
-RUN is a run directory, finished or growing: the page lists data that it
-lacks, and how to obtain them. By default its first evaluation and its initial policy are compared
-with its last; with --against, another run's last evaluation and policy, or the weights of a policy
-folder or .gguf file. This samples and scores nothing.
+RUN is a run directory, finished or growing. The page lists the data that it lacks, and how to
+obtain them. The last evaluation and policy of RUN are compared with its first ones. With --against
+they are compared with the last ones of another run, or with the weights of a policy folder or .gguf
+file. This samples and scores nothing.
 
-With --task both are policies (folders, .gguf files, or runs that ended): both sample responses to
-the task's held-out prompts, the one that --against names twice, and score each other's responses.
-With --answers the responses and scores are read from a folder that --keep has written, and nothing
-is sampled.
+With --task both are policies: folders, .gguf files, or finished runs. Both sample responses to the
+held-out prompts of the task, the policy of --against twice. Both score all responses.
+With --answers, responses and scores are read from a folder of --keep, and nothing is sampled.
 
-The page is one file that loads nothing; --json prints the numbers instead.
+The page is one file without external files. --json prints the numbers instead.
 """
 
 import argparse
@@ -68,10 +67,10 @@ def _parser() -> argparse.ArgumentParser:
         help="run directory; with --task also a policy folder or file",
     )
     add("--against", metavar="FOLDER", help="another run, a policy folder or file")
-    add("--answers", metavar="FOLDER", help="answers that --keep has written")
+    add("--answers", metavar="FOLDER", help="responses that --keep has stored")
     add("--out", default="diagnosis.html", help="the page to write")
     add("--json", action="store_true", help="print the numbers, write no page")
-    add("--no-weights", action="store_true", help="leave the weights out")
+    add("--no-weights", action="store_true", help="do not compare the weights")
     sampled = parser.add_argument_group("responses that are sampled")
     add = sampled.add_argument
     add("--task", help="task with the held-out prompts, as in experiments.train")
@@ -91,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
 def _topics(options: argparse.Namespace) -> tuple[list[Topic], str, tuple]:
     """Requested topics, their heading, and responses to show."""
     if (options.run is None) == (options.answers is None):
-        raise ValueError("diagnose: RUN or answers must be given, and not both")
+        raise ValueError("diagnose: either RUN or --answers must be given, got both or none")
     if options.answers is not None:
         return diagnose_answers(*load_answers(options.answers), _NAMES), str(options.answers), ()
     if options.task:
@@ -101,7 +100,7 @@ def _topics(options: argparse.Namespace) -> tuple[list[Topic], str, tuple]:
         topics, rows = _of_policies(options, before, after)
         return topics, title, rows
     if _is_policy(Path(options.run)):
-        raise ValueError(f"diagnose: task must be given for the policy {options.run}")
+        raise ValueError(f"diagnose: --task must be given for the policy {options.run}, got none")
     with _against(options) as against:
         topics = diagnose_run(options.run, against, not options.no_weights)
     return topics, _title(options.run), ()
@@ -109,8 +108,8 @@ def _topics(options: argparse.Namespace) -> tuple[list[Topic], str, tuple]:
 
 @contextlib.contextmanager
 def _against(options: argparse.Namespace) -> Iterator[str | Path | None]:
-    """The policy that a run is compared with. Weights of a file, also those of its own start, are
-    in a temporary folder meanwhile."""
+    """The policy that a run is compared with. The weights of a file, also those of the initial
+    policy, are in a temporary folder meanwhile."""
     start = options.against or str(load_run(options.run).setting("model"))
     if options.no_weights or not (start.endswith(".gguf") and Path(start).is_file()):
         yield options.against
@@ -120,8 +119,8 @@ def _against(options: argparse.Namespace) -> Iterator[str | Path | None]:
 
 
 def _compared(options: argparse.Namespace) -> tuple[str, str]:
-    """The two policies of the plots, for the legend: of a run against a policy folder the run's
-    own, as only weights are compared with the folder."""
+    """The two policies of the legend. Only weights are compared with a policy folder, so the plots
+    of a run against a folder show the two policies of the run."""
     against = options.against
     if against is None or not (options.task or (Path(against) / "metrics.jsonl").is_file()):
         return ("start", "end")
@@ -149,7 +148,7 @@ def _of_policies(options: argparse.Namespace, before: Path, after: Path) -> tupl
 
 
 def _policy(path: str) -> Path:
-    """The policy folder or file that is meant.
+    """The policy folder or file of a path.
 
     Raises:
       ValueError: there is none.
@@ -158,7 +157,7 @@ def _policy(path: str) -> Path:
         if _is_policy(place):
             return place
     raise ValueError(
-        f"diagnose: {path} must be a policy folder, a .gguf file or a run that ended with a policy"
+        f"diagnose: RUN must be a policy folder, a .gguf file or a finished run, got {path}"
     )
 
 
@@ -171,7 +170,7 @@ def _start(run: str, against: str | None) -> Path:
     if against is not None:
         return _policy(against)
     if not (Path(run) / "config.json").is_file() or Path(run) == _policy(run):
-        raise ValueError(f"diagnose: against must be given, as {run} is no run with a start")
+        raise ValueError(f"diagnose: --against must be given for {run}, which is not a run")
     return _policy(str(load_run(run).setting("model")))
 
 

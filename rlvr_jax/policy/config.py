@@ -17,14 +17,13 @@ _ATTENTION = ADAPTABLE[:4]
 
 @dataclass(frozen=True)
 class RopeScaling:
-    """How rotary frequencies are stretched for more positions than the pretraining had.
+    """Scaling of rotary frequencies for more positions than in the pretraining.
 
     Fields:
       factor: divisor of slow frequencies.
-      original_positions: length of the pretraining, N. A frequency f turns N f / 2π times in it:
-        one that turns at least `high_turns` times is unchanged, one that turns at most
-        `low_turns` times is divided by `factor`, those between are interpolated (Llama 3.1).
-        None: all frequencies are divided ("linear").
+      original_positions: length of the pretraining, N. A frequency f turns N f / 2π times in it.
+        With at least `high_turns` turns it is unchanged. With at most `low_turns` turns it is
+        divided by `factor`. Others are interpolated (Llama 3.1). None: all are divided ("linear").
     """
 
     factor: float
@@ -69,16 +68,16 @@ class ModelConfig:
     """Shape of a decoder of the Qwen2, Qwen3, Llama 3, Gemma 3 or Qwen3-MoE kind.
 
     Fields:
-      vocab_size, width, num_layers, num_heads, num_kv_heads, head_size, mlp_width: sizes; the
-        query heads share `num_kv_heads` key/value heads in equal groups; with experts,
+      vocab_size, width, num_layers, num_heads, num_kv_heads, head_size, mlp_width: sizes. The
+        query heads share `num_kv_heads` key/value heads in equal groups. With experts,
         `mlp_width` is that of one expert.
       rope_theta: base of the rotary frequencies.
       norm_epsilon: inside the root of RMSNorm.
       qkv_bias: biases on the query, key and value projections (Qwen2).
       qk_norm: RMSNorm on every query and key head (Qwen3, Gemma).
       tied: the unembedding is the embedding.
-      max_positions: longest sequence the model was made for.
-      rope_scaling: how the frequencies of `rope_theta` are stretched; None for not at all.
+      max_positions: largest length of a sequence.
+      rope_scaling: scaling of the frequencies of `rope_theta`; None: no scaling.
       activation: of the gate, "silu" or "gelu_tanh" (Gemma).
       query_pre_attn_scalar: attention scores are divided by its root; `head_size` if None.
       sliding_window: tokens that layers of `sliding_layers` see, their own included.
@@ -87,10 +86,10 @@ class ModelConfig:
       output_norms: a further RMSNorm after attention and after the MLP (Gemma).
       unit_offset: norms multiply by 1 + w instead of w (Gemma).
       scaled_embedding: embeddings are multiplied by √width (Gemma).
-      logit_softcap: c of logits' = c tanh(logits / c); None for no bound.
-      num_experts, experts_per_token: experts of a layer, and assignments of each token to them;
-        None for one dense MLP.
-      normalized_experts: the router's weights of a token's experts are made to sum to 1.
+      logit_softcap: c of logits' = c tanh(logits / c). None: no bound.
+      num_experts, experts_per_token: experts of a layer, and assignments per token. None: one dense
+        MLP.
+      normalized_experts: the router weights of the experts of a token are scaled to the sum 1.
       compute_dtype: dtype of activations and matrix products; norms, softmax and parameters stay
         float32 (or float64).
       remat: values that the backward pass recomputes instead of storing: "none"; "layers", all but

@@ -1,9 +1,9 @@
 """A decoder of the Qwen2, Qwen3, Llama 3, Gemma 3 or Qwen3-MoE kind, as Flax modules.
 
-Root-mean-square norms, rotary positions, grouped-query attention, gated MLPs; what sets the
-families apart is data in `ModelConfig`. Layers are scanned over stacked parameters, so compile time
-does not grow with depth; shallow models are unrolled, and so are all that extend a cache by a token
-at a time, because a cache that is one array per layer is updated in place.
+It has root-mean-square norms, rotary positions, grouped-query attention and gated MLPs. The
+differences of the families are fields of `ModelConfig`. Layers are scanned over stacked parameters,
+so compile time does not grow with depth. Shallow models are unrolled. Models that extend a cache by
+one token are also unrolled, because a cache with one array per layer is updated in place.
 """
 
 from collections.abc import Callable

@@ -35,12 +35,12 @@ def mixture(
     """Σ over the k likeliest experts e of p_e · (act(x gate_e) ∘ x up_e) output_e.
 
     p = softmax(x router), in float32, divided by the sum of the k if `normalized`. Assignments are
-    sorted by expert, so that each expert multiplies its own rows only and the work is that of k
-    experts for any number of experts; no assignment is dropped.
+    sorted by expert, so that each expert multiplies only its rows. The work is therefore that of k
+    experts for any number of experts. No assignment is dropped.
 
-    On a mesh each device sorts the assignments of its own rows, since a sort of all would put those
-    of all devices on each, and multiplies those to its own experts: of matrices split by M a TPU
-    would pad the rest of its lanes.
+    On a mesh each device sorts the assignments of its rows, since a global sort would move those of
+    all devices to each one. It multiplies the assignments of its experts: a TPU would pad its lanes
+    for matrices that are split by M.
 
     Source: Qwen3 Technical Report, https://arxiv.org/abs/2505.09388; the sorted form is that of
     MegaBlocks, https://arxiv.org/abs/2211.15841.

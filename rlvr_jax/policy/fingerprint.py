@@ -1,4 +1,4 @@
-"""What a policy folder computes with, as values that two folders can be compared by."""
+"""Fingerprints of policy folders, to compare the values that they compute with."""
 
 import dataclasses
 import hashlib
@@ -22,10 +22,10 @@ _BYTES = 2**26  # of a tensor that are read at a time
 
 
 def fingerprint(path: str | Path) -> dict[str, Any]:
-    """What decides the numbers that a policy folder or a GGUF file gives, as JSON values.
+    """Returns the values that determine the results of a policy folder or GGUF file, as JSON.
 
-    Values are compared, not files: tensors that were saved again, in other shards, or in a wider
-    dtype have the fingerprint that they had.
+    It depends on values, not on files: tensors that were saved again, in other shards, or in a
+    wider dtype have an equal fingerprint.
 
     Returns:
       configuration: the shape of the model and the constants of its layers, by name.

@@ -1,9 +1,9 @@
-"""Causal attention on TPU, whose scores never leave the chip: JAX's splash kernel.
+"""Causal attention on TPU with scores that stay on the chip: the splash kernel of JAX.
 
-The kernel makes the scores of a block of queries and a block of keys in the chip's own memory, in
-float32, and skips blocks in which no query sees a key; its backward pass makes them again. Mosaic
-kernels are not partitioned by the compiler, so on a mesh every device calls it on its own rows and
-heads. Dao et al. 2022, https://arxiv.org/abs/2205.14135, is the idea.
+The kernel computes the scores of a block of queries and a block of keys on the chip, in float32. It
+skips blocks without a visible key. Its backward pass computes the scores again. The compiler does
+not partition Mosaic kernels, so every device of a mesh calls it on its rows and heads. The idea is
+that of Dao et al. 2022, https://arxiv.org/abs/2205.14135.
 """
 
 from typing import Any
@@ -35,13 +35,12 @@ _DTYPES = ("bfloat16", "float32")
 
 
 def flash_serves(config: ModelConfig, queries: int, mesh: Mesh | None) -> bool:
-    """Whether attention of so many queries in order, without a cache, is the kernel's.
+    """Whether the kernel computes the attention of so many queries in order, without a cache.
 
-    It is on TPUs (of the mesh, or what is traced for), in bfloat16 and float32, from `LEAST`
-    queries on, for models without sliding windows: the kernel measures a window along the array,
-    and behind a padded prompt that is not the distance of positions. Where JAX makes 64-bit
-    numbers, Mosaic refuses the kernel's indices. The reason why a long sequence on a TPU does
-    not use the kernel is printed once.
+    The conditions are a TPU, bfloat16 or float32, at least `LEAST` queries, and a model without
+    sliding windows. The kernel measures a window along the array, which differs from the distance
+    of positions after a padded prompt. With 64-bit numbers in JAX, Mosaic refuses the indices of
+    the kernel. If a long sequence on a TPU does not use the kernel, the reason is printed once.
     """
     if not on_tpu(mesh) or queries < LEAST:
         return False
@@ -80,8 +79,7 @@ def flash_attention(
     Args:
       query: bfloat16 or float32, like key and value. The N heads share the K key/value heads in
         equal groups.
-      mesh: rows are split over data and fsdp, heads over tensor, where they divide; None for what
-        lies on one device.
+      mesh: rows are split over data and fsdp, heads over tensor, if they divide. None: one device.
     """
     batch, length, heads, size = query.shape
     visible = jnp.broadcast_to(visible, (batch, key.shape[1]))

@@ -51,9 +51,9 @@ def read(path: str | Path) -> tuple[ModelConfig, dict[str, StoredTensor], list[i
     Before a tensor's `read` is called, one row of it is dequantised, to see that it can be.
 
     Raises:
-      ValueError: no GGUF file, another architecture, a size that is missing or none, a rotary
-        scaling that is not built, or a quantisation that the package `gguf` cannot turn into
-        floats. The package is missing.
+      ValueError: not a GGUF file; another architecture; a missing or invalid size; an unsupported
+        rotary scaling, or a quantisation that the package `gguf` cannot convert to floats. Also if
+        the package is missing.
     """
     reader, fields = open_gguf(path)
     kind = fields("general.architecture")

@@ -27,9 +27,9 @@ def gguf_tokenizer(path: str | Path) -> Any:
     """The tokenizer of a GGUF file, with its chat template, as transformers' fast class.
 
     Raises:
-      ValueError: no GGUF file, another kind of tokenizer, more tokens than the model has
-        embeddings, merges, kinds or ids that do not fit the tokens, or no end-of-sequence token.
-        The package `gguf` is missing.
+      ValueError: not a GGUF file; another kind of tokenizer; more tokens than embeddings; merges,
+        kinds or ids that do not fit the tokens; no end-of-sequence token. Also if the package
+        `gguf` is missing.
     """
     from transformers import PreTrainedTokenizerFast
 

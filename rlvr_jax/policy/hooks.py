@@ -1,10 +1,10 @@
-"""Reading and changing the stream of a model after one of its layers.
+"""Hooks that read and change the hidden states of a model after one of its layers.
 
     hook = Hook(layer=1, apply=lambda h, carry: (h + controlled(basis, carry, h), carry))
     hidden, caches, carry = model.hooked(params, tokens, positions, hook, carry, caches)
 
-A controller adds U_z h to the stream, U_z = Σ_k z_k B_k; its code z moves on a slower clock than
-tokens do, when a switch fires. A policy over codes is trained only on these few actions.
+A controller adds U_z h to the hidden state h, with U_z = Σ_k z_k B_k. Its code z changes less often
+than tokens, when a switch fires. A policy over codes is trained only on these few actions.
 Source: "Emergent temporal abstractions in autoregressive models enable hierarchical reinforcement
 learning", from its abstract: a reconstruction of the hook and its records.
 """

@@ -1,4 +1,4 @@
-"""JSON files of a folder that somebody else wrote."""
+"""Reads JSON files of third-party folders."""
 
 import json
 from typing import Any

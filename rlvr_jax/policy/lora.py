@@ -1,8 +1,8 @@
 """Low-rank adapters: x W becomes x W + (α / r) x A B, with A [in, r] and B [r, out] per layer.
 
-A model whose config has `lora` takes parameters with adapters and without: those with adapters are
-the policy, those without the frozen reference, and both share the memory of the base. The adapter
-is a pytree of its own, so that training has gradients and optimizer state only for it:
+A model whose config has `lora` takes parameters with or without adapters. With adapters they are
+the policy, without adapters the frozen reference. Both share the memory of the base. The adapter is
+a separate pytree, so that training has gradients and optimizer state only for it:
 
     model = replace(model, config=replace(model.config, lora=LoraConfig(rank=16, alpha=32)))
     adapter = lora.init(model, key)
@@ -123,7 +123,7 @@ def merge(model: Model, params: Params) -> Params:
 def merged_leaf(
     model: Model, params: Params, entry: ParameterEntry, index: tuple[int, ...] = ()
 ) -> Array:
-    """One parameter as `merge` gives it, or its entry at `index`, with nothing else made."""
+    """Returns one parameter of the result of `merge`, or its entry at `index`, without the rest."""
     leaf = parameter_at(params, entry.path)
     name = entry.path[-1]
     pair = [params["layers"].get(f"{name}_lora_{side}") for side in "ab"]
@@ -179,8 +179,8 @@ def load(path: str | Path, model: Model, shardings: Any = None) -> tuple[Model, 
     Returns:
       The model with the adapter's config, and the adapter in float32.
     Raises:
-      ValueError: no such files, or not what their names say; a value that is missing, or would
-        change the result and is not built; or tensors that do not fit the model.
+      ValueError: missing or invalid files; a missing value; an unsupported value that would change
+        the result; or tensors that do not fit the model.
     """
     folder = Path(path)
     for name in (_CONFIG, _WEIGHTS):

@@ -219,8 +219,8 @@ class Model:
     ) -> tuple[Float[Array, "B S D"], tuple[LayerCache | SharedCache, ...]]:
         """Hidden states of tokens at `positions` of sequences whose earlier tokens are cached.
 
-        A token's keys and values are written to the slot of its position; positions at or past the
-        number of slots write nothing. `params` may be `unstacked`.
+        Keys and values are written to the slot of the position. A position at or after the number
+        of slots writes nothing. The weights `params` may be `unstacked`.
 
         Args:
           tokens: ids, or embeddings in their place, as in `params["embedding"]`: before the factor

@@ -84,7 +84,7 @@ def _check(
                 )
             left.discard(name)
     if left:
-        raise ValueError(f"load: tensors without a place in the model: {sorted(left)[:5]}")
+        raise ValueError(f"load: the weights must fit the model, got also {sorted(left)[:5]}")
 
 
 def _placed(

@@ -1,9 +1,8 @@
-"""Products of arrays that keep the digits of their operands on every platform.
+"""Products of arrays with the precision of their operands on every platform.
 
-Accelerators round operands in float32 to fewer bits by default: a GPU to those of
-TensorFloat-32, a TPU to bfloat16. The sampler and the scorer would then disagree by 1e-3 in
-log-probs, where the ratio of their probabilities is to be 1. Who wants speed instead asks for
-`compute_dtype="bfloat16"`.
+Accelerators round float32 operands to fewer bits by default: a GPU to TensorFloat-32, a TPU to
+bfloat16. The log-probs of sampler and scorer would then differ by 1e-3, although the ratio of their
+probabilities should be 1. For speed, use `compute_dtype="bfloat16"`.
 """
 
 from typing import Any
@@ -18,17 +17,17 @@ from rlvr_jax.policy.layout import on_tpu
 
 
 def compiler_options(dtype: str, mesh: Mesh | None = None) -> dict[str, bool | int] | None:
-    """Options of `jax.jit` for a program whose products are of arrays of this type on this mesh; of
-    the outermost program, as JAX takes none within another.
+    """Returns options of `jax.jit` for products of this dtype on this mesh. They are for the
+    outermost compiled function, since JAX accepts none within another.
 
-    On a TPU XLA may cut a product whose parts are added up over `tensor` into one for each device,
-    so that sending and multiplying overlap. Its own estimate is then longer: scoring with
-    Qwen2.5-32B on a v5e-256 with tensor=8, 36 s in place of 21 (libtpu 0.0.42.1, 2026-11-28).
+    On a TPU, XLA may split a product with a sum over `tensor` by devices, to overlap communication
+    and multiplication. Its estimate is then longer: 36 s instead of 21 s to score with Qwen2.5-32B
+    on a v5e-256 with tensor=8 (libtpu 0.0.42.1, 2026-11-28).
 
-    On a GPU XLA tries dozens of Triton's kernels for every product, and one that keeps the digits
-    of float32 takes seconds to compile: on an H200 (jax 0.11.2, 2026-11-27) the quickstart's first
-    step took 38.5 s with them and 9.7 without, and its warm steps as long. In bfloat16 they compile
-    fast, and sampling needs them (docs/speed.md).
+    On a GPU, XLA tries dozens of Triton kernels for every product. In float32 each takes seconds to
+    compile: the first step of the quickstart took 38.5 s with them and 9.7 s without. Later steps
+    took equal times (H200, jax 0.11.2, 2026-11-27). In bfloat16 they compile fast, and sampling
+    needs them (docs/speed.md).
     """
     if mesh is not None and on_tpu(mesh) and mesh.shape["tensor"] > 1:
         return {"xla_jf_spmd_threshold_for_windowed_einsum_mib": 2**20}

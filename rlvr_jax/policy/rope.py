@@ -43,7 +43,7 @@ def rotary_tables(positions: Int[Array, "B S"], config: ModelConfig) -> tuple[Ro
 def stretched(
     frequency: Float[Array | np.ndarray, "h"], scaling: RopeScaling
 ) -> Float[Array | np.ndarray, "h"]:
-    """Frequencies (radians per position) as `scaling` says.
+    """Returns frequencies (radians per position), scaled by `scaling`.
 
     Source: the reference code of Llama 3.1, https://github.com/meta-llama/llama-models; linear:
     Chen et al. 2023, https://arxiv.org/abs/2306.15595.
@@ -62,9 +62,9 @@ def rotary(
     """Turns queries or keys by the angles of a table.
 
     Args:
-      by_product: the halves change places by a product with a matrix of 0, 1 and -1, which is
-        exact. For TPUs, whose memory is in lanes of 128 numbers: halves of a head, taken apart, lie
-        in them with gaps and are copied twice, a product's operands are not.
+      by_product: swaps the halves by a product with a matrix of 0, 1 and -1, which is exact. It is
+        for TPUs, whose memory has lanes of 128 numbers. Separate halves of a head would leave gaps
+        in them and need two copies. The operands of a product do not.
     """
     cos, sin = table
     if by_product:

@@ -32,12 +32,12 @@ class StoredTensor(NamedTuple):
 
 
 def stored_tensors(folder: Path) -> dict[str, StoredTensor]:
-    """The tensors of `model.safetensors`, or of the shards that its index names.
+    """Returns the tensors of `model.safetensors`, or of the shards that its index names.
 
     Raises:
-      ValueError: a file that is not there or is no safetensors file, an index that names no files
-        of the folder, weights beside an index that does not name them, a tensor that its shard
-        does not hold, or a dtype that is no float of 16 to 64 bits.
+      ValueError: a missing or invalid safetensors file; an index without files of the folder;
+        weights that the index does not name; a tensor that its shard lacks; or a dtype that is not
+        a float of 16 to 64 bits.
     """
     index, places = folder / INDEX, {}
     if index.is_file():
@@ -55,8 +55,8 @@ def stored_tensors(folder: Path) -> dict[str, StoredTensor]:
             )
         if _ONE_FILE not in files and (folder / _ONE_FILE).is_file():
             raise ValueError(
-                f"load: {folder} must hold either {_ONE_FILE} or the shards of {INDEX}, found both;"
-                " take the older one away"
+                f"load: {folder} must hold either {_ONE_FILE} or the shards of {INDEX}, got both;"
+                " remove the older one"
             )
     else:
         files = [_ONE_FILE]
@@ -69,7 +69,7 @@ def stored_tensors(folder: Path) -> dict[str, StoredTensor]:
         tensors |= held
     for name, file in places.items():
         if name not in shards[file]:
-            raise ValueError(f"load: {folder / file} must hold {name}, as {INDEX} says")
+            raise ValueError(f"load: {folder / file} must hold {name}, which {INDEX} lists")
         tensors[name] = shards[file][name]
     return tensors
 

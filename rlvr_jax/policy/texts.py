@@ -51,8 +51,8 @@ def score_texts(
       top: k, alternatives for each token.
       batch: texts that are computed together.
     Raises:
-      ValueError: what is no text; one of fewer than two tokens or of more than the model has
-        positions; no alternatives, or more than the vocabulary.
+      ValueError: a value that is not a text; a text with fewer than two tokens or more tokens than
+        positions; `top` outside of 1 to the size of the vocabulary.
     """
     if isinstance(texts, str):
         raise ValueError(f"score_texts: texts must be a sequence of texts, got the text {texts!r}")

@@ -23,9 +23,9 @@ def tokenizer(path: str | Path) -> Any:
     Returns:
       A transformers tokenizer (`encode`, `batch_decode`, `eos_token_id`, `chat_template`, …).
     Raises:
-      ValueError: no such folder, no tokenizer in it, one with an id that the model beside it does
-        not embed (but that of a special token other than the end of sequence), one without an
-        end-of-sequence token, one that transformers cannot read, or a file that is no JSON object.
+      ValueError: no such folder; no tokenizer in it; an id without embedding (except for special
+        tokens other than the end of sequence); no end-of-sequence token; a tokenizer that
+        transformers cannot read; or a file that is not a JSON object.
     """
     from transformers import PreTrainedTokenizerFast
 

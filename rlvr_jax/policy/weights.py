@@ -57,9 +57,8 @@ def load(
     Returns:
       (model, params); the model computes in the same dtype.
     Raises:
-      ValueError: another dtype; no such folder, no config or weights in it, a file that is not what
-        its name says, another architecture, a missing or unexpected tensor, or one of the wrong
-        shape or dtype.
+      ValueError: another dtype; no such folder; no config or weights in it; an invalid file;
+        another architecture; a missing or unexpected tensor, or one of another shape or dtype.
     """
     if dtype not in _DTYPES:
         raise ValueError(f"load: dtype must be one of {', '.join(_DTYPES)}, got {dtype!r}")
@@ -78,8 +77,8 @@ def load(
 
 
 def opened(path: str | Path) -> tuple[ModelConfig, dict[str, StoredTensor], str | None]:
-    """What a policy folder or a GGUF file holds: the shape of the model, its tensors by name, none
-    of them read, and the text of its `generation_config.json`.
+    """Opens a policy folder or a GGUF file without reading tensors. Returns the configuration of
+    the model, its tensors by name, and the text of its `generation_config.json`.
 
     Raises:
       ValueError: as `load`.

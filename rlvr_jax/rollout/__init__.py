@@ -1,15 +1,13 @@
-"""Rollouts: the in-process sampler, and batches in files.
+"""Rollouts: the sampler in the process of a run, and batches in files.
 
-`sample` samples groups of responses to `Prompts` with `Sampling`; `Processor` is the hook into the
-logits; `Pool` with its primitives (`prefill`, `decode`, `fork`, `fork_into`, `truncate`, `verify`,
-`probe`, `retire`, `compact`, `reset`, `resume`, `widen`) is the base of branching methods; a row is
-`FREE`, `RUNNING`, paused by its `BUDGET` or `STOPPED` by a text (`Stops`, `find_stops`), `FINISHED`
-or `PRUNED`.
-`with_deltas` adds logit differences of other trained models. `SoftThinking` has rows feed
-themselves mixtures of embeddings.
-`annealed` and `heated_by_entropy` move the temperature while a response is written.
-`sampling_batches` are the sampling batches into which a batch can be split.
-`save_rollouts` and `load_rollouts` store a batch with its token statistics.
+    rollouts = sample(model, params, Prompts(tokens, length, number, first_sample), key,
+                      samples=8, response_tokens=32, sampling=Sampling(), stop_tokens=(2,))
+
+A `Processor` changes the logits: `annealed`, `heated_by_entropy`, `with_deltas`. Branching methods
+use a `Pool` with `prefill`, `decode`, `fork`, `fork_into`, `truncate`, `verify`, `probe`, `retire`,
+`compact`, `reset`, `resume` and `widen`. A row is `FREE`, `RUNNING`, paused by its `BUDGET`,
+`STOPPED` by a text (`find_stops`), `FINISHED` or `PRUNED`. `SoftThinking` feeds mixtures of
+embeddings. `save_rollouts` and `load_rollouts` store a batch with its token statistics.
 """
 
 from rlvr_jax.keys import named_key

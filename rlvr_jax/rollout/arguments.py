@@ -1,4 +1,4 @@
-"""What the sampler and the pool are given, looked at on the host: lists and numpy's arrays."""
+"""Checks of the arguments of sampler and pool on the host: lists and numpy arrays."""
 
 from typing import Any
 

@@ -16,10 +16,10 @@ from rlvr_jax.types.parts import part
 
 @dataclass(frozen=True)
 class Delta:
-    """What training changed of a model, in logits.
+    """The change of a model by training, in logits.
 
     Fields:
-      trained, base: of one vocabulary, whose first entries are the policy's.
+      trained, base: models with one vocabulary, whose first entries are those of the policy.
       weight: λ.
     """
 

@@ -33,26 +33,25 @@ def decode(
     record_top: int = 0,
     stop_state: Int[Array, "R"] | None = None,
 ) -> Pool:
-    """Draws at most `steps` tokens for every running row; ends early when no row runs.
+    """Samples at most `steps` tokens for every running row; ends early when no row runs.
 
-    A row that its limit had paused runs again if the limit was raised. Tokens and records do not
-    depend on whether a temperature is in `sampling` or is given, up to rounding.
+    A row that was paused by its limit runs again if the limit was raised. Tokens and
+    records are equal for a temperature in `sampling` and as argument, up to rounding.
 
     Args:
-      sampling: a row is STOPPED at the token that completes one of its `stops`; the token stays in
-        the row, and the number of the text in `Pool.stop`. A text ends in a token just sampled; its
-        beginning may be anywhere after the prompt, given tokens included. A stop token finishes
-        the row all the same.
+      sampling: a row is STOPPED at the token that completes one of its `stops`. The token stays in
+        the row, and `Pool.stop` has the number of the text. A text ends in a token just sampled.
+        It may begin anywhere after the prompt, also in given tokens. Stop tokens still finish rows.
       stop_tokens: ids that finish a row; the stop token is part of the response.
       weight_version: recorded with every token.
-      temperature: of each row or of all, 1e-6 at least: here and in later calls, in the place
-        of the one in `sampling`. None: the rows keep theirs.
+      temperature: of each row or of all, at least 1e-6. It replaces that of `sampling` here and in
+        later calls. None: the temperatures of the rows do not change.
       constants: values that the processor reads as `context.constants`.
       record_top: number of most probable tokens to record for each sampled one; 0: none.
       stop_state: of `sampling.stops` at the end of each row's prompt; None: 0.
     Raises:
-      ValueError: record_top above the vocabulary, or another than the pool's; no Sampling, stop
-        tokens that are none, or on the host temperatures below 0.
+      ValueError: record_top above the vocabulary or different from that of the pool; no Sampling;
+        invalid stop tokens; on the host, temperatures below 0.
     """
     if not isinstance(sampling, Sampling):
         raise ValueError(f"decode: sampling must be a Sampling, got {sampling!r}")
@@ -194,7 +193,7 @@ def look_ahead(
         `sampling` holds; the rest is filled in here.
       given: the last tokens, or embeddings in their place.
     Returns:
-      What comes next, the caches with the tokens in them, and the carry, moved on where a row runs.
+      Next tokens, the caches with the given tokens, and the carry, changed for running rows.
     """
     model, params, sampling = how.model, how.params, how.sampling
     processor, carry = sampling.chain(), pool.carry

@@ -36,8 +36,8 @@ def prefill(
 ) -> Pool:
     """Appends given tokens to rows and fills their cache; mask, log-probs and entropy stay 0.
 
-    A free row begins with them as its prompt; one that is finished or was paused by a text
-    runs again, as after a tool's answer.
+    They are the prompt of a free row. A row that is finished or was paused by a text runs again,
+    for example after the reply of a tool.
 
     Args:
       tokens: right-padded; row r gets its first count[r], 0 does not change it. They must be of the
@@ -45,17 +45,17 @@ def prefill(
         which is not.
       embeddings: input of the model in place of tokens (a soft prefix): of the kind of the
         rows of `params["embedding"]`.
-      embedded: where; the token there is recorded, as a filler, and not looked up. The row's last
-        token must be none of these, which is not checked: `decode` feeds it again by its id, as
-        it feeds the last token of a truncated row.
+      embedded: places of the embeddings; the token there is recorded and not looked up. The last
+        token of a row must not be embedded, which is not checked: `decode` feeds it again by its
+        id, as it feeds the last token of a truncated row.
     Raises:
-      ValueError: tokens or counts that are none; embeddings without `embedded` or the other way
-        round, or of another shape.
+      ValueError: invalid tokens or counts; embeddings without `embedded` or the reverse, or of
+        another shape.
     """
     if (embeddings is None) != (embedded is None):
         raise ValueError(
-            "prefill: embeddings and embedded must be given together, got"
-            f" {'embedded' if embeddings is None else 'embeddings'} alone"
+            "prefill: embeddings and embedded must be given together, got only"
+            f" {'embedded' if embeddings is None else 'embeddings'}"
         )
     if embeddings is not None and embedded is not None:
         wanted = *jnp.shape(tokens), model.config.width
@@ -90,13 +90,13 @@ def verify(
     Args:
       draft: right-padded; row r's has count[r] tokens, 0 does not change the row. Tokens past the
         row's limit are dropped.
-      accept: (logp [R, D] under this policy, uniform numbers [R, D]) -> bool [R, D]; the numbers
-        are keyed by the row's key and the position, apart from those that draw.
+      accept: (logp [R, D] under this policy, uniform numbers [R, D]) -> bool [R, D]. The numbers
+        depend on row key and position, and differ from those of sampling.
       temperature: of the recorded log-probs and entropies, one for each row or for all. None: that
-        of the pool's rows, or 1 if they have none of their own.
+        of the rows of the pool, or 1 if they have none.
       behaviour_logp: recorded as such: log-probs when the draft was sampled. None: this policy's.
     Raises:
-      ValueError: drafts or counts that are none.
+      ValueError: invalid drafts or counts.
     """
     draft, count = _given("verify", "draft", model, pool, draft, count)
     start, (rows, width) = pool.length, draft.shape
@@ -154,16 +154,16 @@ def probe(
     count: Int[Array, "R"],
     temperature: float = 1.0,
 ) -> tuple[Float[Array, "R Q"], Float[Array, "R Q+1 D"]]:
-    """What the policy would say to given tokens at the end of each row; the pool stays as it is.
+    """Returns log-probs of given tokens at the end of each row; the pool does not change.
 
     Args:
       query: right-padded; row r's has count[r] tokens. They must fit into the row's slots, which is
         not checked.
     Returns:
-      Log-probs of the tokens of the query, 0 after them; and the hidden states of the row's last
-      token and of the query's, for a head. NaN for tokens that have no slot.
+      Log-probs of the query, 0 after it; and the hidden states of the last token of the row and of
+      the query, for a head. Both are NaN for tokens without a slot.
     Raises:
-      ValueError: queries or counts that are none.
+      ValueError: invalid queries or counts.
     """
     query, count = _given("probe", "query", model, pool, query, count)
     _, hidden = _fed(model, params, pool, query, count)
@@ -184,8 +184,8 @@ def reset(
     *,
     key: Key[Array, "R"],
 ) -> Pool:
-    """Begins rows anew with another prompt and key; group and trace stay, so the parts of one
-    answer that was written in several contexts can be found again.
+    """Restarts rows with another prompt and key. Group and trace do not change, so the parts of a
+    response in several contexts have equal ones.
 
     Args:
       rows: True on the rows to reset; others do not change.

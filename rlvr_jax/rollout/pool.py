@@ -1,21 +1,20 @@
-"""The pool of rows that all sampling works on, and the primitives that change it.
+"""The pool of rows that the sampler uses, and the primitives that change it.
 
-A row is a sequence that is being generated: tokens, the records of each, and the cached keys
-and values, all indexed by absolute position. The primitives are pure functions of a `Pool` with
-static shapes; a rollout method is a small driver of them.
+A row is a sequence in generation: tokens, the records of each token, and the cached keys and
+values, all indexed by absolute position. The primitives are pure functions of a `Pool` with static
+shapes. A rollout method calls them.
 
-    prefill   append given tokens to rows            fork      copy rows, cut at a position; or
+    prefill   append given tokens to rows            fork      copy rows up to a position; or
                                                                into free rows of the same pool
     decode    sample tokens until rows stop          truncate  roll rows back to a length
-    verify    take over a draft's accepted prefix    retire    free rows, or stop them for good
-    probe     log-probs of an answer, no trace left  compact   bring the running rows to the front
-    reset     begin rows anew from another prompt       widen     give rows more slots
-    resume    let rows go on that a stop paused
+    verify    append the accepted prefix of a draft  retire    free rows, or end them
+    probe     log-probs of tokens, without a change  compact   move the running rows to the front
+    reset     restart rows from another prompt       widen     add slots to rows
+    resume    continue rows that a stop paused
 
-The invariant that makes cutting free: the cache of a row is valid for all slots before its last
-token, and `decode` feeds that last token first. A change of `length` therefore is a rollback.
-Random numbers are keyed by (row key, position): a row does not depend on its place in the pool, on
-the other rows, or on the number of calls.
+Invariant: the cache of a row is valid for all slots before its last token, and `decode` feeds that
+last token first. A change of `length` is therefore a rollback. Random numbers are keyed by (row
+key, position). So a row does not depend on its place, on other rows, or on the number of calls.
 """
 
 from dataclasses import dataclass, replace
@@ -48,32 +47,32 @@ class Pool:
     Fields:
       tokens: int [R, S]; meaningless from `length` on.
       length, prompt_length: int [R].
-      limit: int [R], at most S: the row pauses when its length reaches it; once it is raised, the
-        next `decode` goes on.
+      limit: int [R], at most S: the row pauses when its length reaches it. A higher limit lets the
+        next `decode` continue it.
       status: int [R]: FREE, RUNNING, BUDGET (paused by the limit), FINISHED (stop token sampled),
-        PRUNED (given up: retains its record and never runs again), STOPPED (paused by a sequence of
-        tokens until it is given others, rolled back or resumed).
-      key: [R], the row's random key.
-      caches: keys and values of each layer. Shared ones tie a row to its place next to the others
-        of its prompt: of the primitives, only `decode` takes them.
+        PRUNED (ended, with its record), or STOPPED. A STOPPED row was paused by a text until it is
+        prefilled, rolled back or resumed.
+      key: [R], random key of the row.
+      caches: keys and values of each layer. Rows of one prompt with shared caches must stay
+        adjacent: of the primitives, only `decode` accepts them.
       mask: bool [R, S], tokens that were sampled (not given).
-      logp, behaviour_logp, entropy: [R, S], of tokens when they were sampled: log-prob under
-        the policy at the sampling temperature, under the distribution really sampled from, and
-        entropy of the former over the whole vocabulary (nats; 0 elsewhere).
-      version: int [R, S], weight version that drew the token; 0 elsewhere.
+      logp, behaviour_logp, entropy: [R, S], of sampled tokens, nats; 0 elsewhere. `logp` is under
+        the policy at the sampling temperature, `behaviour_logp` under the distribution really
+        sampled from. `entropy` is that of the policy over the whole vocabulary.
+      version: int [R, S], weight version that sampled the token; 0 elsewhere.
       group, parent, branch_position, trace: int [R], bookkeeping of forks and restarts; -1 if none.
         `parent` is a row of the pool that was forked, `branch_position` the row's length there.
       stop: int [R], which text of `Sampling.stops` has paused the row, -1 where none has.
       fresh: bool [R], rows emptied since a processor last ran: the next one makes their carry new.
       carry: state of the logits processor, any pytree with leading size R.
-      temperature: [R], at which the row is sampled from now on; None: that of `Sampling`.
-      token_temperature, sampled_temperature: [R, S], of sampled tokens: temperature of `logp` and
-        `entropy`, and that of the distribution sampled from, where a processor says that it is
-        another; 0 elsewhere. None until `decode` has something to record.
-      topk_logp, topk_ids: [R, S, k] and int [R, S, k], the k most probable tokens where one was
-        sampled while they were recorded, descending, of the same policy as `logp`; 0 elsewhere.
-      soft, candidate_ids, candidate_weight, candidate_noisy_logp: bool [R, S], and [R, S, k] each,
-        of rows that think softly: see `Rollouts`. None until `decode` has something to record.
+      temperature: [R], temperature of the next tokens; None: that of `Sampling`.
+      token_temperature, sampled_temperature: [R, S], of sampled tokens; 0 elsewhere. The first is
+        the temperature of `logp` and `entropy`, the second that of the sampled distribution, if a
+        processor changes it. None until `decode` records them.
+      topk_logp, topk_ids: [R, S, k] and int [R, S, k], the k most probable tokens of the policy,
+        descending, at recorded sampled tokens; 0 elsewhere.
+      soft: bool [R, S]; candidate_ids, candidate_weight, candidate_noisy_logp: [R, S, k]. Records
+        of soft thinking, see `Rollouts`. None until `decode` records them.
     """
 
     tokens: Int[Array, "R S"]
@@ -191,15 +190,14 @@ def _emptied(record: Array, places: Bool[Array, "R S"]) -> Array:
 
 
 def fork(pool: Pool, source: Int[Array, "Q"], cut: Int[Array, "Q"], key: Key[Array, "Q"]) -> Pool:
-    """A pool whose row q is row source[q] cut to cut[q] tokens, running, with a key of its own.
+    """Returns a pool whose row q is row source[q], truncated to cut[q] tokens, with a new key.
 
     Args:
-      source: rows to copy, which is checked in lists and numpy's arrays; Q may differ from R.
-      cut: at least the prompt's length and at most the row's, which is not checked. A finished row
-        that is cut at its end runs on after its stop token.
+      source: rows to copy, checked in lists and numpy arrays; Q may differ from R.
+      cut: at least the length of the prompt and at most that of the row, not checked. A finished
+        row that is truncated at its end continues after its stop token.
     Raises:
-      ValueError: the pool's rows share the caches of their prompts; other keys than one for each;
-        rows that there are not.
+      ValueError: rows with shared caches; not one key per row; rows that do not exist.
     """
     check_unshared(pool, "fork")
     (rows, slots), number = pool.tokens.shape, len(source)
@@ -229,20 +227,20 @@ def fork_into(
     trace: Int[Array, "Q"] | None = None,
     real: Bool[Array, "Q"] | None = None,
 ) -> Pool:
-    """The same pool with Q of its rows replaced by forks of others, which are left as they are.
+    """Returns the pool with Q of its rows replaced by forks of other rows, which do not change.
 
-    Row into[q] becomes row q of `fork`. Not checked: the former contents of a row of `into` are
-    lost, free or not, and one that occurs there twice holds one of its forks. All sources are read
-    before anything is written.
+    Row into[q] becomes row q of `fork`, and its earlier contents are lost, free or not. If a row
+    occurs twice in `into`, it becomes one of the two forks. This is not checked. All sources are
+    read before a row is written.
 
     Args:
       source, cut: as for `fork`; a row may be forked several times.
       into: rows to write.
       group, trace: of the forks; None: those of their sources.
-      real: False where there is nothing to fork: Q is static and the number of forks need not be.
+      real: False for forks to skip, since Q is static and the number of forks may vary.
     Raises:
-      ValueError: the pool's rows share the caches of their prompts; on the host, rows that there
-        are not, or groups and traces that are no int32.
+      ValueError: rows with shared caches; on the host, rows that do not exist, or groups and
+        traces that are not int32.
     """
     check_unshared(pool, "fork_into")
     forks = fork(pool, source, cut, key)
@@ -348,11 +346,11 @@ def paused_at_limit(pool: Pool) -> Pool:
 
 
 def compact(pool: Pool, size: int | None = None) -> tuple[Pool, Int[Array, "size"]]:
-    """Brings the rows that the next `decode` runs to the front, otherwise in their order.
+    """Moves the rows that the next `decode` runs to the front; their order does not change.
 
     Args:
-      size: rows of the new pool, at most R; rows after them are dropped, so at most `size` should
-        be running and the others be read out before. None: all.
+      size: rows of the new pool, at most R. Later rows are dropped, so read them before and have at
+        most `size` running rows. None: all.
     Returns:
       The pool and the old index of each of its rows.
     Raises:

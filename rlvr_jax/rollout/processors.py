@@ -1,4 +1,4 @@
-"""What happens to the logits between the model and the draw.
+"""Changes of the logits between model and sampling.
 
 A processor is pure functions, `init(rows) -> carry` and
 `apply(logits [R, V], carry, context) -> (logits, carry)`. It sees logits that are already divided
@@ -26,7 +26,7 @@ from rlvr_jax.types.parts import Part, part
 
 
 class TokenContext(NamedTuple):
-    """What a processor may know besides the logits.
+    """Inputs of a processor besides the logits.
 
     Fields:
       position: int [R], how many response tokens the row has.
@@ -72,18 +72,18 @@ class Sampling:
     """Settings of the sampler: the distribution of the next token, and stops.
 
     Fields:
-      temperature: at least 1e-6, which samples the likeliest token, as `top_k=1` does at any; the
-        logits are divided by it, here and in the scorer. `sample` and `decode` take others, for
-        each prompt or row, that may change without another compilation; there, a value below 1e-6
-        is 1e-6.
+      temperature: at least 1e-6, which samples the most probable token, as `top_k=1` does. The
+        logits of sampler and scorer are divided by it. `sample` and `decode` accept temperatures
+        by prompt or row, which may change without another compilation. There, values below 1e-6
+        are 1e-6.
       top_k: keep the k most probable tokens; 0 is off.
       top_p: keep the smallest set of most probable tokens whose mass reaches p; 1 is off.
       min_p: keep tokens at least min_p times as probable as the most probable one; 0 is off.
       processor: runs after the temperature and before the cuts.
-      stops: of `find_stops`; a response pauses at the token with which its text contains one of
-        them, as one that waits for a tool does. The token stays in the response, which counts as
-        truncated. None: there are none.
-      soft: rows feed themselves mixtures of embeddings before they write tokens; None: they do not.
+      stops: texts of `find_stops`. A response pauses at the token with which its text contains one
+        of them, for example before the reply of a tool. The token stays in the response, which
+        counts as truncated. None: no texts.
+      soft: rows feed mixtures of embeddings before they sample tokens; None: they do not.
     """
 
     temperature: float = 1.0

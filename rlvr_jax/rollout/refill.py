@@ -1,10 +1,9 @@
-"""The sampler's loop over more responses than are computed at once.
+"""Continuous batching: the loop of the sampler over more responses than slots.
 
-The slot of a row that ends goes to the next one. The common beginning of several responses to a
-prompt is computed once: all of them sample their next token from it, each with its own random
-numbers, until they differ. Then they copy its cache, if it still exists when their turn comes. So
-equal responses to a prompt are computed once for all its samples, and the time of an evaluation
-falls with the policy's entropy.
+The next row takes the slot of a finished one. The common beginning of several responses to a prompt
+is computed once. All of them sample their next token from it, each with its random numbers, until
+they differ. Then they copy its cache, if it still exists when they get a slot. Equal responses to a
+prompt are therefore computed once, and an evaluation is faster if the entropy is lower.
 """
 
 from dataclasses import replace
@@ -44,13 +43,12 @@ def decode_in_turn(
     steps: int,
     stop_state: Int[Array, "N"] | None = None,
 ) -> Pool:
-    """Draws at most `steps` tokens for every row of a pool, of which `at_once` are computed.
+    """Samples at most `steps` tokens for every row of a pool, of which `at_once` are computed.
 
-    A row has a cache while it is computed: the prompt's, copied when its turn comes, and a ring of
-    `steps` slots, which all rows write at one place whenever they began. None is fed more tokens
-    than it has, whether others follow it or not. When the turn comes of one that has some, it
-    copies those that it shares with a row of its prompt that is being computed, unless the
-    processor has a state from token to token: it sees all of them again.
+    A row in a slot has a cache: a copy of the cache of its prompt, and a ring of `steps` places.
+    All rows write at the same place of the ring. A row is fed only its tokens. A row that already
+    has tokens when it gets a slot copies the keys that it shares with a computed row of its
+    prompt. If the processor has a state from token to token, it processes these tokens again.
 
     Args:
       pool: N running rows without caches, N / P of them side by side answer each prompt. Those of a
@@ -75,13 +73,13 @@ def decode_in_turn(
     prompt_length = pool.prompt_length
 
     def at_slots(slots, value, otherwise):
-        """For each row the value of its own slot."""
+        """The value of the slot of each row."""
         place = jnp.where(slots.taken, slots.row, rows)
         return jnp.full((rows,), otherwise, value.dtype).at[place].set(value, mode="drop")
 
     def sampled(pool, ahead, slots, leader, watched):
-        """The pool with the next token of all rows that follow one whose turn it is, whom each row
-        follows now, and the states of `watch`."""
+        """The pool with the next token of all rows that follow a computed row, the row that each
+        one follows now, and the states of `watch`."""
         slot, length = at_slots(slots, slot_numbers, -1)[leader], pool.length
         due = (pool.status == RUNNING) & (slot >= 0)
         due &= length - prompt_length == slots.place[slot]

@@ -49,18 +49,18 @@ def row_keys(
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Prompts:
-    """Prompts that responses are sampled to.
+    """Prompts of a call of `sample`.
 
     Fields:
       tokens: right-padded ids of the vocabulary.
-      length: from 1 to L each. Both are checked in lists and numpy's arrays, not in JAX's.
+      length: from 1 to L each. Both are checked in lists and numpy arrays, not in JAX arrays.
       number: identity of the prompt in its task; with `first_sample` it keys the random numbers.
-      first_sample: number of the prompt's first sample; above 0 where it is sampled again.
-      temperature: of each prompt or of all, 1e-6 at least, in the place of the one of `Sampling`;
-        another one is not another program.
-      soft_prompt: vectors in the place of the embeddings of the first E tokens of every prompt,
-        which are longer than that; with no opening, and prompts that are all computed together.
-      stop_state: of `Sampling.stops` at the end of each prompt, where a prompt ends with the
+      first_sample: number of the first sample of the prompt; above 0 if it is sampled again.
+      temperature: of each prompt or of all, at least 1e-6, instead of that of `Sampling`. A change
+        needs no compilation.
+      soft_prompt: vectors that replace the embeddings of the first E tokens of every prompt. All
+        prompts are longer, have no opening, and are computed together.
+      stop_state: state of `Sampling.stops` at the end of each prompt, if a prompt ends with the
         beginning of a response; None: 0.
     """
 
@@ -90,36 +90,35 @@ def sample(
     record_top: int = 0,
     beyond: bool = False,
 ) -> Rollouts:
-    """Draws `samples` responses of at most `response_tokens` tokens to each prompt.
+    """Samples `samples` responses of at most `response_tokens` tokens to each prompt.
 
-    A rollout depends only on the weights, its prompt and its key: not on the other prompts, their
-    order, or how many there are.
+    A rollout depends only on the weights, its prompt and its key. It does not depend on the other
+    prompts, their order or their number.
 
-    Over a mesh (`model.mesh`) prompts and rows are split over data and fsdp. If every device has
-    the whole weights (a mesh of only data) and as many prompts, each samples its rows by itself and
-    ends when they end. Else all take every step together; prompts that data × fsdp does not divide
-    are then computed on every device, rows have to be divided.
+    A mesh (`model.mesh`) splits prompts and rows over data and fsdp. With only data, each device
+    has all weights. If the prompts are divisible, it samples its rows independently. Else all
+    devices take every step together. Every device then computes prompts that data × fsdp does not
+    divide; rows must be divisible.
 
     Args:
-      key: of the run and step.
+      key: random key of the run and step.
       stop_tokens: ids that end a response, in any collection.
-      opening: so many first tokens, the same in all prompts and fewer than any has, are computed
-        once; neither is checked.
-      at_once: rows that are computed at the same time, over all devices; when one ends, the next
-        one takes its place, and a group's rows are one until they differ. None: all, in lockstep.
+      opening: number of first tokens that all prompts share, computed once. They are fewer than the
+        tokens of any prompt. This is not checked.
+      at_once: rows that are computed at the same time, over all devices (`refill`). None: all rows.
       constants: read by the processor as `context.constants`: arrays with a leading axis P, of
-        which a row sees its prompt's part, or scalars. Others are not another program.
+        which a row sees the part of its prompt, or scalars. A change needs no compilation.
       record_top: number of most probable tokens to record for each sampled one, as
         `sampled_topk_logp` and `sampled_topk_ids`; 0: none.
-      beyond: prompts and responses together may be longer than the model has positions, for a
-        caller that truncates each row where its own budget ends.
+      beyond: prompts and responses together may exceed the positions of the model, for a caller
+        that truncates each row to its budget.
     Returns:
       Rollouts of B = P · samples rows, group by group; outcome and reward are 0 until verified.
     Raises:
-      ValueError: `opening` is not below the prompts' width; `record_top` is above the vocabulary;
-        `at_once` is not a multiple of the devices, or they do not draw by themselves; prompts that
-        are no table, or longer with their responses than the model has positions; lengths, numbers
-        or stop tokens that are none; a key that is none; temperatures below 0, on the host.
+      ValueError: `opening` is not below the width of the prompts; `record_top` is above the
+        vocabulary; `at_once` is not a multiple of the devices, or they do not sample independently;
+        prompts that are not a table, or exceed the positions with their responses; invalid lengths,
+        numbers, stop tokens or key; on the host, temperatures below 0.
     """
     key = checked_key("sample", key)
     if not isinstance(sampling, Sampling):
@@ -131,7 +130,7 @@ def sample(
     count, width = tokens.shape
     if width + response_tokens > positions and not beyond:
         raise ValueError(
-            f"sample: response_tokens must be at most {positions - width} behind prompts of {width}"
+            f"sample: response_tokens must be at most {positions - width} after prompts of {width}"
             f" for the {positions} positions of this model, got {response_tokens}"
         )
     check_opening(opening, width)
@@ -199,8 +198,8 @@ def draw_groups(
     if at_once is not None:
         if not (alone or mesh is None):
             raise ValueError(
-                "at_once needs a mesh of data alone whose devices divide the prompts, got"
-                f" {dict(mesh.shape)} and {count} prompts"
+                "sample: at_once must come with a mesh of only data whose devices divide the"
+                f" prompts, got {dict(mesh.shape)} and {count} prompts"
             )
         if at_once < 1 or at_once % devices:
             raise ValueError(

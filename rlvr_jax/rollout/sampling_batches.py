@@ -6,12 +6,12 @@ from collections.abc import Iterator
 def sampling_batches(prompts: int, samples: int, shards: int) -> Iterator[tuple[int, int]]:
     """Ways to split a batch into equal sampling batches, fewest first: (prompts, samples) of one.
 
-    Prompts come in multiples of `shards` as long as there are so many, so that no device computes
-    another's; whole groups are sampled together before they are split.
+    Its prompts are a multiple of `shards` if possible, so that no device computes the prompts of
+    another one. Groups are split only after prompts.
 
     Args:
       prompts, samples: of the batch; `samples` responses to each prompt.
-      shards: parts that the rows are split into over the devices.
+      shards: number of parts of the rows over the devices.
     """
     divisors = [n for n in range(prompts, 0, -1) if prompts % n == 0]
     counts = [n for n in divisors if n % shards == 0] or [prompts]

@@ -21,12 +21,12 @@ BOUNDS = GumbelNoise()
 
 @dataclass(frozen=True)
 class SoftThinking:
-    """How a row thinks before it writes tokens.
+    """Soft thinking of a row before it samples tokens.
 
     Fields:
-      end: tokens that end the thinking, when one is the most weighty of a mixture; it is fed as
-        itself, and so is a stop token. Behind it tokens are sampled as ever.
-      candidates: tokens of a mixture at most (k).
+      end: tokens that end the thinking if one has the largest weight of a mixture. This token, or a
+        stop token, is fed as itself. Later tokens are sampled as usual.
+      candidates: largest number of tokens of a mixture (k).
       top_p: mass of their nucleus.
       temperature: of the mixture (τ).
       noise: bounds of the noise.
@@ -54,7 +54,7 @@ class SoftThinking:
 
 
 class Mixture(NamedTuple):
-    """What rows would feed themselves next, candidates by falling weight.
+    """The next mixtures of rows, candidates by falling weight.
 
     Fields:
       soft: bool [R], that feed a mixture; False where they do not think, or where their most
@@ -130,6 +130,6 @@ def mixture_input(
     ids: Int[Array, "R k"],
     weight: Float[Array, "R k"],
 ) -> Float[Array, "R 1 D"]:
-    """What rows feed: the mixture of their last place, or the embedding of its token."""
+    """Input of rows: the mixture of their last place, or the embedding of its token."""
     mixed = products.einsum("rk,rkd->rd", weight.astype(embedding.dtype), embedding[ids])
     return jnp.where(soft[:, None], mixed, embedding[token])[:, None]

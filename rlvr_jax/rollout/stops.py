@@ -1,10 +1,9 @@
 """Texts that pause a row.
 
-A row pauses at the token with which its response contains one of the texts. The texts are
-found in the bytes of the tokens, by one automaton for all of them (Aho and Corasick 1975,
-https://doi.org/10.1145/360825.360855): a text is found however it is split into tokens, also where
-its last token goes on beyond it. That token was sampled and stays whole in the row. What the token
-adds beyond the text may begin the next one.
+A row pauses at the token with which its response contains one of the texts. One automaton searches
+the bytes of the tokens for all texts (Aho 1975, https://doi.org/10.1145/360825.360855). It finds
+a text for any split into tokens, also if the last token is longer than the text. That
+token was sampled and stays whole in the row. Its further bytes may begin the next text.
 """
 
 import hashlib
@@ -24,10 +23,10 @@ _CELLS = 2**22  # states × tokens that are computed at a time
 
 @dataclass(frozen=True)
 class Stops:
-    """What finds texts in the tokens of one vocabulary; see `find_stops`. Equal for equal texts and
-    vocabularies.
+    """An automaton that finds texts in the tokens of one vocabulary; see `find_stops`. Equal for
+    equal texts and vocabularies.
 
-    A state is how much of which text the end of a row is; 0 is none of any.
+    A state is the longest beginning of a text at the end of a row; 0 is the empty one.
 
     Fields:
       texts: in order.
@@ -90,12 +89,11 @@ class Stops:
 
 
 def find_stops(texts: Sequence[str], tokens: Sequence[bytes]) -> Stops:
-    """What pauses rows at some texts.
+    """Returns the stops of some texts, at which rows pause.
 
     Args:
-      texts: none of them empty.
-      tokens: the bytes that each token of the vocabulary adds to a text, none for one that adds
-        nothing.
+      texts: texts, none of them empty.
+      tokens: the bytes that each token of the vocabulary adds to a text; empty if it adds none.
     Raises:
       ValueError: no text, or an empty one.
     """

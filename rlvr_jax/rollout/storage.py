@@ -1,9 +1,8 @@
-"""Rollouts in a file: a batch that was sampled once, read wherever a loss is looked at.
+"""Stores a batch of rollouts in a file, for example to study losses without a sampler.
 
-One compressed .npz without pickled objects. An array is called `rollouts/<name>` if it is a field
-or record, `stats/<name>` if it is a statistic. `version` is that of this format; `texts`, if it is
-there, is a JSON object in UTF-8 as bytes, so that any text survives.
-Equal contents give equal bytes.
+The file is a compressed .npz without pickled objects. A field or record is `rollouts/<name>`, a
+statistic is `stats/<name>`. `version` is that of this format. The optional `texts` is a JSON object
+in UTF-8 as bytes, so that it can have any text. Equal contents have equal bytes.
 """
 
 import dataclasses
@@ -41,8 +40,8 @@ def save_rollouts(
       stats: [B, T], under the weights a loss would be taken at.
       texts: per name one text for each rollout, e.g. {"prompt": […], "response": […]}.
     Raises:
-      ValueError: a statistic of another shape than the mask, an array of a dtype that the format
-        cannot hold (bfloat16), or not one text per rollout.
+      ValueError: a statistic with another shape than the mask, an unsupported dtype (bfloat16), or
+        not one text per rollout.
     """
     arrays: dict[str, Any] = {"version": np.asarray(_VERSION)}
     arrays |= {f"rollouts/{name}": np.asarray(array) for name, array in rollouts.arrays.items()}

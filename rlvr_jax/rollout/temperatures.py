@@ -91,9 +91,9 @@ def entropy_position(
 def heated_by_entropy(mirrored: bool = False) -> Processor:
     """Divides logits by 1 + τ ĥ, ĥ the `entropy_position` of the policy at the token.
 
-    Where the policy is less certain than at the center of a batch it is sampled hotter, elsewhere
-    colder. `TokenContext.constants` holds center, spread, highest, lowest of `entropy_position` and
-    strength (τ), scalars each: another batch is not another program.
+    Tokens with an entropy above the center of a batch have a higher temperature, other tokens a
+    lower one. `TokenContext.constants` has the scalars center, spread, highest and lowest of
+    `entropy_position`, and the strength (τ). A new batch needs no compilation.
 
     Args:
       mirrored: see `entropy_position`; both sides are then sampled hotter.

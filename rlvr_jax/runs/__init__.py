@@ -1,7 +1,9 @@
 """Runs: settings, command line, loop, run directories, checkpoints.
 
-`train(config)` runs one `TrainConfig` to its end; `parse_config` reads one from a command line;
-`guarded` wraps a command. `resolved.resolve` makes all that a run depends on of its settings.
+    config = TrainConfig.of(task="brackets", method="clip_cov", steps=9)
+    train(config)    # writes the run directory and returns its summary
+
+`parse_config` reads a command line, `resolved.resolve` checks settings, `guarded` wraps a command.
 """
 
 from rlvr_jax.runs.command import RunsFailed, check_directory, describe_end, train

@@ -1,4 +1,4 @@
-"""Checkpoints by orbax: everything a run needs to go on as if it had never stopped."""
+"""Checkpoints by orbax. A resumed run writes the same bytes as an uninterrupted one."""
 
 import contextlib
 import errno
@@ -25,28 +25,28 @@ from rlvr_jax.training.memory import lacks_memory
 _NUM_STORED = 2
 # Bytes of arrays on their way to the disk where a run's memory is also the host's.
 _IN_FLIGHT = 2**28
-# Address space, never written, that is given back when memory runs out: the threads and buffers of
-# a save take less.
+# Reserved address space, never written. It is freed when memory runs out: the threads and buffers
+# of a save take less.
 _RESERVE = 2**28
 
 
 def latest_step(directory: Path) -> int | None:
-    """Step of the newest complete checkpoint in a directory; None if there is none."""
+    """Returns the step of the newest complete checkpoint in a directory; None if there is none."""
     return max(ocp.utils.checkpoint_steps(directory), default=None) if directory.is_dir() else None
 
 
 class Checkpoints:
     """The last two states of a run, each under the number of its step; saving is asynchronous.
 
-    A state is parameters, optimizer, the states of the parts of method and experience, and
-    counts. Random keys are functions of the seed and the step, so the step is all they need.
+    A state has parameters, optimizer, states of the parts of method and experience, and counts.
+    Random keys are not stored: they are functions of the seed and the step.
 
     Args:
-      state: the like of which will be saved; only its sizes are read.
+      state: an example of the states to save; only its sizes are read.
 
     Fields:
-      short: whether memory ran out in a save; that state is saved with the reserve, and the next
-        one may not be.
+      short: whether memory ran out in a save. That state is saved with the reserve, and the next
+        save may fail.
     """
 
     def __init__(self, directory: Path, state: RunState):
@@ -73,13 +73,13 @@ class Checkpoints:
         self.short = False
 
     def save(self, step: int, state: RunState) -> None:
-        """Starts writing a state; a kill before the end leaves the older ones whole.
+        """Starts to write a state. A kill before the end does not damage older checkpoints.
 
-        On a CPU the arrays themselves are written, and an update that cannot be made in their place
-        would allocate a second state: there the save is waited for.
+        On a CPU this waits for the save. The arrays are written without a copy, and an update
+        meanwhile would allocate a second state.
 
         Raises:
-          OSError: the disk has less space than the state takes, or another save has filled it.
+          OSError: the free space of the disk is smaller than the state, or ended in another save.
         """
         if step == self.latest():
             return
@@ -106,27 +106,26 @@ class Checkpoints:
                 self._manager.wait_until_finished()
 
     def latest(self) -> int | None:
-        """Step of the newest saved state; None: there is none."""
+        """Returns the step of the newest saved state; None: there is none."""
         return self._manager.latest_step()
 
     def restore(self, step: int, like: RunState) -> RunState:
-        """Reads a state with the structure, dtypes and shardings of `like`, which is used up: the
-        memory of `like` is freed first.
+        """Reads a state with the structure, dtypes and shardings of `like`. The memory of `like` is
+        freed first, so it cannot be used afterwards.
 
-        A part of the objective that the checkpoint does not know has the state it has in `like`.
+        A part of the objective that the checkpoint does not have keeps its state of `like`.
 
         Raises:
-          ValueError: the checkpoint lacks anything else, or is of a state with other parts or
-            sizes.
+          ValueError: the checkpoint lacks another entry, or has other parts or sizes.
         """
         named = _named(like)
         found = self._manager.item_metadata(step).tree.keys()
         lacks, besides = sorted(named.keys() - found), sorted(found - named.keys())
         if besides or not all(_of_new_part(name, found) for name in lacks):
             raise ValueError(
-                f"--resume: the checkpoint of step {step} must hold the state of this run's parts;"
-                f" it lacks {', '.join(lacks) or 'none'} and also holds"
-                f" {', '.join(besides) or 'no other'}"
+                f"--resume: the checkpoint of step {step} must have the state of this run's parts,"
+                f" got one without {', '.join(lacks) or 'none'} and with the additional"
+                f" {', '.join(besides) or 'none'}; use the settings of the run, or a new --run-dir"
             )
         stored = {name: leaf for name, leaf in named.items() if name in found}
         shapes = self._manager.item_metadata(step).tree
@@ -147,7 +146,7 @@ class Checkpoints:
 
     @contextlib.contextmanager
     def _disk_errors(self) -> Iterator[None]:
-        """Tells a full disk from other errors of orbax, which has one kind for all."""
+        """Raises OSError for a full disk; orbax raises one type for all errors."""
         try:
             yield
         except ValueError as error:
@@ -156,10 +155,10 @@ class Checkpoints:
             raise _no_room(self._directory) from error
 
     def close(self) -> None:
-        """Waits for the save under way; nothing can be saved afterwards.
+        """Waits for the current save. No other save is possible afterwards.
 
         Raises:
-          OSError: it has filled the disk.
+          OSError: the disk is full.
         """
         with self._disk_errors():
             self._manager.wait_until_finished()

@@ -1,4 +1,4 @@
-"""From the settings of a run to its finished directory."""
+"""Runs one configuration: from its settings to its finished directory."""
 
 import contextlib
 import dataclasses
@@ -38,7 +38,7 @@ from rlvr_jax.training.layout import describe_layout
 
 
 class RunsFailed(RuntimeError):
-    """Of several runs some have failed; all others have come to their ends.
+    """Some of several runs failed; the others have finished.
 
     Fields:
       failures: the error of each, by its run directory.
@@ -63,7 +63,7 @@ def train(
 ) -> dict[str, Any]:
     """Runs one configuration to its end.
 
-    Several processes all call it; the first one writes, into a directory that all of them see.
+    Each of several processes calls it. The first one writes, into a directory that all can read.
 
     Args:
       console: where settings, warnings and progress are printed.
@@ -73,7 +73,7 @@ def train(
       The content of the run's `summary.json`.
     Raises:
       ValueError: settings, task, model or run directory that do not fit, or a directory that
-        another job is using; before anything is made.
+        another job is using. It is raised before any file is written.
       Stopped: SIGINT or SIGTERM; the state is saved.
       FloatingPointError: the loss is not finite; see `train_steps`.
     """
@@ -88,12 +88,12 @@ def train(
 def _train_locked(config: TrainConfig, console: Console, watch: Watch | None) -> dict[str, Any]:
     directory = config.run_dir
     if config.resume and not (directory / "config.json").is_file():
-        raise ValueError(f"--resume: --run-dir must hold a run, got {str(directory)!r}")
+        raise ValueError(f"--resume: --run-dir must contain a run, got {str(directory)!r}")
     resolved = resolve(config)
     card = resolved.card()
     if len(set(held := parallel.gather(card["task_fingerprint"]))) > 1:
         raise ValueError(
-            f"task {config.data.task!r} must have the same prompts in all processes, got"
+            f"--task {config.data.task} must have the same prompts in all processes, got"
             f" fingerprints {held}"
         )
     stored, first_step = {}, 0
@@ -109,12 +109,12 @@ def _train_locked(config: TrainConfig, console: Console, watch: Watch | None) ->
     if stored.get("prompts", card["prompts"]) != card["prompts"]:
         raise ValueError(
             "--resume: the tokens of the prompts must be those of the run (fingerprint"
-            f" {stored['prompts']}), got {card['prompts']}: tokenizer or chat template differ"
+            f" {stored['prompts']}), got {card['prompts']}; restore tokenizer and chat template"
         )
     card["first_prompt"] = shown_prompt(run.start.train_table)
     card["device"] = jax.devices()[0].device_kind
     _say(run, card, console, alone=watch is None)
-    # What the first process makes, the others must not find when they check the directory.
+    # The other processes must check the directory before the first one writes to it.
     parallel.barrier("checked")
     if parallel.is_first():
         directory.mkdir(parents=True, exist_ok=True)
@@ -150,12 +150,12 @@ def _say(run: Run, card: dict[str, Any], console: Console, alone: bool) -> None:
 
 
 def describe_end(config: TrainConfig, summary: dict[str, Any]) -> str:
-    """Last lines of a finished run: gains, cost and files."""
+    """Returns the last lines of a finished run: gains, and the file of the report."""
     return (
         f"held-out pass@1 {summary['held_out_pass_at_1_start']:.3f} →"
-        f" {summary['held_out_pass_at_1_end']:.3f} (n={summary['n']} a prompt), entropy"
+        f" {summary['held_out_pass_at_1_end']:.3f} (n={summary['n']} per prompt), entropy"
         f" {summary['entropy_start']:.3f} → {summary['entropy_end']:.3f} nats,"
-        f" {summary['held_out_truncated_fraction_end']:.0%} of the answers truncated\n"
+        f" {summary['held_out_truncated_fraction_end']:.0%} of the responses truncated\n"
         f"report: {config.run_dir / 'report.html'}"
     )
 
@@ -176,12 +176,12 @@ def check_directory(directory: Path, resume: bool) -> None:
 
 
 def _first_step(config: TrainConfig) -> int:
-    """Where a run goes on: at its last checkpoint, or, if it has come to none, at its beginning."""
+    """The step of the last checkpoint of a run, where it continues; 0 if there is none."""
     folder = config.run_dir / "checkpoints"
     step = latest_step(folder)
     if step is None and (config.run_dir / "summary.json").is_file():
         raise ValueError(
-            "--resume: a finished run must have a checkpoint to go on from, got none in"
+            "--resume: a finished run must have a checkpoint to continue from, got none in"
             f" {str(folder)!r}"
         )
     if step is not None and step > config.steps:
@@ -220,7 +220,7 @@ def _train(
     label = f"{run.config.method} seed {run.config.seed}"
     if run.config.resume:
         place = f"after step {first_step}" if first_step else "from the beginning"
-        message = f"{label}: goes on {place}, of {run.config.steps}"
+        message = f"{label}: continues {place}, of {run.config.steps}"
         console.print(message, highlight=False, soft_wrap=True)
     # Each is closed even if the other raises: a full disk must not lose the save under way.
     with (
@@ -245,13 +245,13 @@ def _train(
         model, params = run.start.model, run.policy_params(state.device)
         if run.adapts:
             policy.lora.save(directory / "adapter", model, state.device.params, run.start.path)
-        # As it came: the settings may have taken its template away.
+        # Unchanged: the settings may have removed its template.
         own = policy.tokenizer(run.start.path)
         policy.save(directory / "policy", model, params, own)
     summary = None
     if parallel.is_first():
         summary = _summarize(directory, time.perf_counter() - started)
-        # Who finds a summary takes the run for finished.
+        # A summary marks a finished run, so it is written last.
         writer.write_report(live=False)
         about = methods.method(run.config.method)
         paper = f"[{about.title}]({about.url})" if about.url else about.title

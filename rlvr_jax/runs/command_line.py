@@ -1,6 +1,7 @@
-"""From a command line, a file of settings or an earlier run to the settings of a run."""
+"""Reads the settings of a run from a command line, a file or an earlier run."""
 
 import argparse
+import inspect
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -18,24 +19,26 @@ from rlvr_jax.runs.settings import stored_config
 
 _OF_ONE_RUN = ("run_dir", "resume")
 """Settings that a file of settings does not give to another run."""
-_OF_START = """--config FILE starts from the settings of a run's config.json, or of a JSON or TOML
-file; --no-preset leaves out the preset of task and method, whose values are the defaults here."""
+_OF_START = """Defaults are those of the preset of task and method. --no-preset leaves the preset
+out. --config FILE starts from a run's config.json, or from a JSON or TOML file.
+
+    python -m rlvr_jax train --task brackets --method clip_cov --steps 300 --run-dir runs/one"""
 
 
 def parse_config(
     arguments: Sequence[str], description: str | None = None, start: TrainConfig | None = None
 ) -> TrainConfig:
-    """Reads a command line; it starts from the preset of its task and method.
+    """Reads a command line, whose flags change the preset of its task and method.
 
-    With `--config FILE` it starts from the settings of the file, with `--no-preset` from the
-    defaults and the published method, with `--resume` from the settings of the run in `--run-dir`.
+    `--config FILE` replaces the preset by the settings of the file, `--no-preset` by the defaults
+    and the published hyperparameters, `--resume` by the settings of the run in `--run-dir`.
 
     Args:
       description: the beginning of `--help`; None: that of the settings.
-      start: in the place of the preset.
+      start: settings to start from instead of the preset.
     Raises:
-      ValueError: an unknown method (closest names), or a file that `read_settings` refuses. What
-        cannot work together is refused by `resolve`.
+      ValueError: an unknown method, or a file that `read_settings` refuses. `resolve` checks the
+        settings together.
     """
     given, rest = _given(arguments)
     start = _start(given, start)
@@ -43,7 +46,7 @@ def parse_config(
         TrainConfig,
         args=rest,
         default=start,
-        description=described(f"{description or TrainConfig.__doc__}\n\n{_OF_START}"),
+        description=described(f"{description or inspect.getdoc(TrainConfig)}\n\n{_OF_START}"),
         config=(tyro.conf.OmitArgPrefixes,),
     )
     if config.hyperparameters != start.hyperparameters:
@@ -65,20 +68,20 @@ def _given(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     try:
         given, rest = of_start.parse_known_args(arguments)
     except argparse.ArgumentError:
-        raise ValueError("--config must be a file of settings, got none") from None
+        raise ValueError("--config must be a file of settings, got no name") from None
     return of_settings.parse_known_args(rest, given)[0], rest
 
 
 def _start(given: argparse.Namespace, start: TrainConfig | None) -> TrainConfig:
-    """The settings that the others of a command line change."""
+    """The settings that a command line starts from."""
     if given.resume and given.config:
         raise ValueError(
-            f"--config must be left out with --resume, which has the run's own settings, got"
+            f"--config must be left out with --resume, which uses the settings of the run, got"
             f" {str(given.config)!r}"
         )
     directory = Path(given.run_dir or (start or TrainConfig).run_dir)
     stored = stored_config(directory) if given.resume else None
-    # Where one differs the run is another, which is refused when its settings are compared.
+    # Another task or method is refused later, when the settings are compared.
     if stored and given.task in (None, stored.data.task) and given.method in (None, stored.method):
         return stored
     if start is not None and not given.config:
@@ -88,20 +91,20 @@ def _start(given: argparse.Namespace, start: TrainConfig | None) -> TrainConfig:
     method = given.method or values.get("method", TrainConfig.method)
     methods.method(method)
     if method != values.get("method", method):
-        # The file's are of its own method.
+        # The hyperparameters of the file are those of its method.
         values = {n: v for n, v in values.items() if n not in ("hyperparameters", "preset")}
     start = TrainConfig.of(task=task, method=method) if given.no_preset else preset(task, method)
     return start.replace(**values)
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """Settings of a file: a run's config.json, or settings by name in JSON or TOML.
+    """Reads settings by name from a run's config.json or from a JSON or TOML file.
 
-    The run directory of another run is left out.
+    `run_dir` and `resume` are left out.
 
     Raises:
-      ValueError: a file that cannot be read, an unknown setting (closest names), or a value of
-        another type or out of range.
+      ValueError: a file that cannot be read, an unknown setting, or a value of another type or out
+        of range.
     """
     try:
         text = path.expanduser().read_text()
@@ -112,7 +115,7 @@ def read_settings(path: Path) -> dict[str, Any]:
         raise ValueError(f"--config must be JSON or TOML, got {str(path)!r}: {error}") from None
     values = values.get("settings", values) if isinstance(values, Mapping) else values
     if not isinstance(values, Mapping):
-        raise ValueError(f"--config must hold settings by name, got {str(path)!r}")
+        raise ValueError(f"--config must contain settings by name, got {str(path)!r}")
     try:
         return {n: check_setting(n, value) for n, value in values.items() if n not in _OF_ONE_RUN}
     except ValueError as error:

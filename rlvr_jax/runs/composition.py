@@ -1,4 +1,4 @@
-"""A run's recipe: the objective of one method, the experience of it or of another, own stages."""
+"""The recipe of a run: objective of its method, experience of a method, custom stages."""
 
 import inspect
 from collections.abc import Mapping, Sequence
@@ -30,14 +30,14 @@ from rlvr_jax.types import Recipe, replace
 def compose(
     config: TrainConfig, task: Task, recipe: Recipe, hyperparameters: Mapping[str, Any]
 ) -> Recipe:
-    """The recipe of a run: with the experience that its settings ask for.
+    """Returns the recipe of a run, with the experience that its settings request.
 
     Args:
       config: its response_tokens is the budget of a response, not 0.
       recipe, hyperparameters: of the method.
     Raises:
-      ValueError: stages that cannot be made; an experience that needs what the task's prompts lack;
-        dynamic sampling beside another refill.
+      ValueError: stages that cannot be made; prompts without the fields that the experience needs;
+        dynamic sampling with another refill.
     """
     first, compare = judging(config)
     compare = compare or _by_number(config, first)
@@ -69,8 +69,8 @@ def compose(
 
 
 def _by_number(config: TrainConfig, asked: Sequence[Stage]) -> Compare | None:
-    """What compares two answers by the number that a run's judge gives each of them; None where
-    nobody judges, where the method compares none, or where its hyperparameters say who does.
+    """Compares two responses by the grade of each by the judge of the run; None without a judge,
+    if the method compares none, or if its hyperparameters set the comparison.
     """
     method = config.experience or config.method
     sets_compare = not config.experience and any(
@@ -81,31 +81,31 @@ def _by_number(config: TrainConfig, asked: Sequence[Stage]) -> Compare | None:
     if len(asked[0].rewards) > 1:
         raise ValueError(
             f"--judge-rubric must have one criterion for method {method!r}, which"
-            f" compares answers by one number, got {len(asked[0].rewards)}; --judge-prompt pairs"
-            " has the judge compare them"
+            f" compares responses by one number, got {len(asked[0].rewards)}; with --judge-prompt"
+            " pairs the judge compares them"
         )
     return compare_by(0)
 
 
 def _compares(method: str) -> bool:
-    """Whether a method has answers compared with each other."""
+    """Whether a method compares responses with each other."""
     return "compare" in inspect.signature(methods.method(method).recipe).parameters
 
 
 def _compared(method: str, hyperparameters: dict[str, Any], compare: Compare | None) -> Recipe:
-    """The recipe of a method, whose answers a run's judge compares, if one does."""
+    """The recipe of a method. If a judge compares responses, it uses this comparison."""
     if compare is not None:
         if not _compares(method):
             raise ValueError(
-                "--judge-prompt must show one answer for method"
-                f" {method!r}, which compares none with another, got one that shows two"
+                "--judge-prompt must show one response for method"
+                f" {method!r}, which does not compare responses, got one that shows two"
             )
         hyperparameters = {**hyperparameters, "compare": compare}
     return methods.recipe(method, **hyperparameters)
 
 
 def writers_of(record: str) -> list[str]:
-    """Parts that write a record, each with the methods that have it."""
+    """Returns the parts that write a record, each with the methods that have it."""
     found: dict[str, list[str]] = {}
     for name in methods.names():
         try:
@@ -121,7 +121,7 @@ def writers_of(record: str) -> list[str]:
 def setting_of(
     config: TrainConfig, task: Task, chain: Experience, vocabulary: int, width: int
 ) -> RunInfo:
-    """What the parts of an experience may know of a run."""
+    """Returns the context of a run for the parts of its experience."""
     return RunInfo(
         task,
         config.sampling.prompts_per_step,
@@ -137,7 +137,7 @@ def setting_of(
 
 
 def own_stage(name: str) -> Stage:
-    """The stage of module:function, called with the arguments behind a second colon."""
+    """Returns the stage of module:function, called with the arguments after a second colon."""
     module, _, rest = name.partition(":")
     function, _, given = rest.partition(":")
     found = own_function("--stage", f"{module}:{function}", name)
@@ -151,7 +151,7 @@ def own_stage(name: str) -> Stage:
         and parameter.name not in arguments
     ]
     if missing:
-        raise ValueError(f"--stage {name} must be given {', '.join(missing)}, got none")
+        raise ValueError(f"--stage {name} must set the arguments {', '.join(missing)}, got none")
     stage = found(**arguments)
     if not isinstance(stage, Stage):
         raise ValueError(f"--stage {name} must return a Stage, got {type(stage).__name__}")

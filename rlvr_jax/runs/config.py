@@ -1,4 +1,4 @@
-"""Everything that a run depends on: nested frozen dataclasses, whose fields are the flags.
+"""Settings of a run: nested frozen dataclasses. Their fields are the flags of the command.
 
     config = TrainConfig.of(method="clip_cov", steps=9, learning_rate=3e-4)
     config.optimizer.learning_rate, config.replace(steps=3).steps
@@ -33,21 +33,21 @@ class PolicySettings:
     """The policy: its folder, its adapters, and how its layers compute."""
 
     model: str = ""
-    """Policy folder in Hugging Face's layout, or a .gguf file; empty: the task's own base model."""
+    """Policy folder in Hugging Face's layout, or a .gguf file; empty: base model of the task."""
     lora_rank: NonNegativeInt = 0
-    """Rank of low-rank adapters; only these are trained. 0: all weights are trained."""
+    """Rank of low-rank adapters, which are then the only trained weights; 0: no adapters."""
     lora_alpha: float = 32.0
-    """Alpha of adapters: an adapter's product is scaled by alpha / rank."""
+    """Alpha of the adapters: the product of an adapter is scaled by alpha / rank."""
     lora_targets: tuple[str, ...] = ADAPTABLE
-    """Matrices of a layer that get an adapter."""
+    """Matrices of each layer that get an adapter."""
     compute_dtype: Literal["float32", "bfloat16"] = "float32"
-    """Type of activations and matrix products: float32 or bfloat16; weights stay float32."""
+    """Number format of activations and matrix products; weights are always float32."""
     remat: Literal["none", "layers", "attention"] = "none"
-    """Values that the backward pass recomputes to save memory: none; layers, all within a layer;
-    attention, all but the matrix products with weights."""
+    """Values that the backward pass recomputes, to save memory. With layers: all values within a
+    layer. With attention: all values within a layer except matrix products with weights."""
 
     def options(self) -> dict[str, Any]:
-        """Fields of a model's shape that a run sets."""
+        """Returns the fields of a model's configuration that a run sets."""
         adapters = self.lora_rank, self.lora_alpha, self.lora_targets
         lora = LoraConfig(*adapters) if self.lora_rank else None
         return dict(compute_dtype=self.compute_dtype, remat=self.remat, lora=lora)
@@ -55,38 +55,38 @@ class PolicySettings:
 
 @dataclass(frozen=True)
 class DataSettings:
-    """Prompts, and how they are shown and graded."""
+    """Prompts, their format and their grading."""
 
     task: str = "brackets"
-    """Built-in name (with options after a colon), reasoning_gym:<data set>, jsonl:<files> (json:,
-    csv:, parquet:, arrow:), tfds:<name>, or module:name."""
+    """Task: a built-in name (options after a colon), reasoning_gym:<data set>, tfds:<name>,
+    jsonl:<files> (also json:, csv:, parquet:, arrow:), or module:name."""
     task_options: tuple[str, ...] = ()
-    """Options of a task that is not built in, and of its verifier, as name=value (held_out=0.2)."""
+    """Options of a task that is not built in, and of its verifier: name=value, as held_out=0.2."""
     columns: tuple[str, ...] = ()
-    """Columns of files that no known schema names: prompt=question,answer=solution."""
+    """Columns of a data file with an unknown schema: role=column, as prompt=question."""
     prompt_tokens: NonNegativeInt = 0
-    """Budget of a prompt in tokens; 0: the length of the task's longest prompt."""
+    """Largest prompt length, in tokens; 0: the length of the longest prompt of the task."""
     drop_long_prompts: bool = False
-    """Leave out and count prompts over prompt_tokens; off: such prompts are an error."""
+    """Exclusion of prompts longer than prompt_tokens, with a count; off: they are an error."""
     chat_template: bool = True
-    """Format prompts with the tokenizer's chat template, if it has one; --no-chat-template: prompts
-    do not change, for example if they are templated already."""
+    """Formatting of prompts with the chat template of the tokenizer, if it has one. Off:
+    prompts are not changed, for example because they have the template already."""
     chat_template_kwargs: tuple[str, ...] = ()
-    """Arguments of the chat template, as name=value: enable_thinking=false."""
+    """Arguments of the chat template: name=value, as enable_thinking=false."""
     system_prompt: str = ""
-    """System message before every prompt; empty: only the task's own system message."""
+    """System message before every prompt; empty: the system message of the task, if any."""
     few_shot: str = ""
-    """JSON file of messages, each with role and content, before every prompt and after the system
-    message; empty: none."""
+    """JSON file with a list of messages (role, content) between the system message and every
+    prompt; empty: no messages."""
     failed_grades: Literal["raise", "no_verdict"] = "raise"
-    """Effect of a verifier or a reward that raises: raise, the run ends and names prompt and
-    response; no_verdict, the response is counted, ungraded, and outside of loss and group."""
+    """Effect of an exception in a verifier or a reward. With raise: the run ends and names prompt
+    and response. With no_verdict: the response is ungraded, and outside of loss and group."""
     unsafe_local: bool = False
-    """Run generated code also on a machine without a sandbox (`python -m rlvr_jax.sandbox` lists
-    the available ones); off: such responses are ungraded."""
+    """Permission to run generated code without a sandbox where the machine has none; off: such
+    responses are ungraded. `python -m rlvr_jax.sandbox` lists the available sandboxes."""
 
     def template_arguments(self) -> dict[str, Any]:
-        """Arguments of the chat template; true, false and numbers as such."""
+        """Returns the arguments of the chat template; true, false and numbers as such."""
         found = {}
         for pair in self.chat_template_kwargs:
             name, equals, text = pair.partition("=")
@@ -104,75 +104,75 @@ class JudgeSettings:
     """A model that grades in addition to the verifier."""
 
     judge: str = ""
-    """Model that grades in addition to the verifier: policy, the policy itself; folder:<policy
-    folder>; server:<model>, at the address OPENAI_BASE_URL with the key OPENAI_API_KEY of the
-    environment; or module:function, from messages to text. Its grades, in [0, 1], are the first
-    rewards of the task, for methods that weigh rewards. Empty: no judge."""
+    """Model that grades in addition to the verifier: policy (the policy itself); folder:<policy
+    folder>; server:<model>; or module:function, from messages to text. Empty: no judge. The server
+    is that of the environment variables OPENAI_BASE_URL and OPENAI_API_KEY. Grades, in [0, 1], are
+    the first rewards of the task, for methods that weigh rewards."""
     judge_rubric: str = ""
-    """JSON file of the judge's criteria: objects with a name and optional text, maximum, weight and
-    kind. Weights, vetoes and factual criteria that the file sets must equal those of the method.
-    Empty: one number for the whole response."""
+    """JSON file with the criteria of the judge: objects with a name and optional text, maximum,
+    weight and kind. Its weights, vetoes and factual criteria must equal those of the method.
+    Empty: the judge grades the whole response by one number."""
     judge_prompt: str = ""
-    """Text file of the judge's prompt, with {prompt}, {response} and optional {reference}; or
-    pairs: two answers, which methods with a tournament compare, as a file with {other} does;
-    constraints: whether the response meets all soft constraints of the prompt (meta["soft"]), 1 or
-    0; or, for the judge policy, again: whether it repeats an answer that its prompt shows, 1 or 0.
-    Empty: a request for a number from 0 to 10."""
+    """Text file with {prompt}, {response}, optional {reference} and, to compare two responses,
+    {other}. Or a built-in prompt: pairs, constraints, again. The prompt pairs shows two responses,
+    for methods with a tournament. With constraints: 1 if all soft constraints (meta["soft"]) are
+    met, else 0. With again (judge policy only): 1 if the policy repeats an answer that its prompt
+    shows, else 0. Empty: a request for a number from 0 to 10."""
     judge_options: tuple[str, ...] = ()
-    """Options of the judge as name=value: temperature (0), tries (1), tokens (512; response_tokens
-    for policy) and seconds (60) of a reply, at_once (32), retries (4), highest (10) number without
-    a rubric, visible (false): the judge sees only the text after <response>."""
+    """Options of the judge: name=value. Of a reply: temperature (0), tries (1), tokens (512;
+    response_tokens for policy), seconds (60). Of calls: at_once (32), retries (4). Without a
+    rubric: highest (10) number. visible (false): only the text after <response> is shown."""
     judge_budget: tuple[str, ...] = ()
-    """Most calls and tokens of the run, as calls=1000 tokens=1000000; further responses are
-    ungraded."""
+    """Largest number of calls and tokens of the run: calls=1000 tokens=1000000. Further responses
+    are ungraded. Empty: no limit."""
 
 
 @dataclass(frozen=True)
 class SamplingSettings:
-    """How the responses of a step are sampled."""
+    """Sampling of the responses of a step."""
 
     prompts_per_step: Count = 16
-    """Prompts of a rollout batch."""
+    """Prompts per step."""
     samples_per_prompt: Count = 8
-    """Rollouts per prompt: the size of a group."""
+    """Responses per prompt: the size of a group."""
     response_tokens: NonNegativeInt = 0
-    """Budget of a response in tokens; 0: the task's budget."""
+    """Largest response length, in tokens; 0: the budget of the task."""
     stop: tuple[str, ...] = ()
-    """Texts, each one token of the tokenizer, that end a response like the end of sequence."""
+    """Texts that end a response, each one token of the tokenizer; empty: end of sequence only."""
     temperature: Annotated[float, Range(LEAST_TEMPERATURE, fix="--top-k 1 is greedy")] = 1.0
-    """Temperature of the sampler and the scorer."""
+    """Temperature of the sampler and of scored log-probs."""
     top_k: NonNegativeInt = 0
-    """Number of most probable tokens that the sampler chooses from; 1: greedy; 0: all."""
+    """Number of most probable tokens that can be sampled; 1: greedy; 0: all tokens."""
     top_p: Share = 1.0
-    """Probability mass of the most probable tokens that the sampler chooses from; 1: all."""
+    """Probability mass of the most probable tokens that can be sampled; 1: all tokens."""
     min_p: _BelowOne = 0.0
-    """Least probability of a token, as a fraction of the most probable token's; 0: all."""
+    """Least probability of a sampled token, relative to the most probable one; 0: no limit."""
     mask_truncated: bool = True
-    """Mask truncated responses in the loss; their rewards stay in their groups."""
+    """Exclusion of truncated responses from the loss; their rewards still count in their groups."""
     dynamic_sampling: NonNegativeInt = 0
-    """Most batches that are sampled to fill a step with groups of mixed outcomes; 0: the method's
-    number, or one."""
+    """Largest number of batches sampled to fill a step with groups of mixed outcomes; 0: the
+    number of the method, or one."""
     sampling_batches: NonNegativeInt = 0
-    """Sampling batches per rollout batch, split by prompts, then by the samples of each; more save
-    memory and do not change the rollouts. 0: one."""
+    """Sampling batches per step, split by prompts, then by samples. More batches save memory and
+    do not change the rollouts. 0: one batch."""
     rows_at_once: NonNegativeInt = 0
-    """Rows that a call of the sampler computes at the same time (continuous batching): the next row
-    takes the slot of a finished one. The rollouts do not change. 0: all."""
+    """Rows that the sampler computes at the same time (continuous batching). The next row takes
+    the slot of a finished one, and the rollouts do not change. 0: all rows of a sampling batch."""
 
 
 @dataclass(frozen=True)
 class UpdateSettings:
-    """How a rollout batch is split into optimizer updates."""
+    """Split of the rollouts of a step into optimizer updates."""
 
     minibatches: Count = 1
-    """Optimizer updates per pass over a rollout batch."""
+    """Optimizer updates per epoch; must divide prompts_per_step."""
     epochs: Count = 1
-    """Passes over a rollout batch."""
+    """Passes over the rollouts of a step."""
     micro_batches: NonNegativeInt = 0
-    """Micro-batches per update; more save memory. 0: one, or on a CPU as many as fit the
-    activations into its caches."""
+    """Micro-batches per update; more save memory and do not change the gradient. With 0: one,
+    or on a CPU as many as fit the activations into its caches."""
     critic_epochs: Count = 1
-    """Passes of the critic over a rollout batch, in the same minibatches."""
+    """Passes of the critic over the rollouts of a step, in the same minibatches."""
 
 
 @dataclass(frozen=True)
@@ -180,89 +180,89 @@ class OptimizerSettings:
     """Adam with decoupled weight decay, for policy and critic."""
 
     learning_rate: float | None = None
-    """Adam learning rate (constant after warm-up); None: 1e-6, or 2e-5 for adapters."""
+    """Adam learning rate (constant after warm-up); None: 1e-6, or 2e-5 with adapters."""
     warmup_updates: NonNegativeInt = 10
-    """Updates in which the learning rate rises linearly from 0."""
+    """Warm-up updates, in which the learning rate rises linearly from 0."""
     adam_b1: _BelowOne = 0.9
-    """Decay of Adam's first moment."""
+    """Decay of the first moment of Adam."""
     adam_b2: _BelowOne = 0.95
-    """Decay of Adam's second moment."""
+    """Decay of the second moment of Adam."""
     weight_decay: NonNegative = 0.0
-    """Decoupled weight decay, times the learning rate."""
+    """Decoupled weight decay, multiplied by the learning rate; 0: none."""
     max_gradient_norm: Bound = 1.0
-    """Norm to which longer gradients are scaled down; the logged norm is the one before."""
+    """Largest gradient norm: longer gradients are scaled down. The logged norm is before that."""
     critic_learning_rate: NonNegative = 0.0
     """Adam learning rate of the critic, if the method has one; 0: five times learning_rate."""
 
 
 @dataclass(frozen=True)
 class DeviceSettings:
-    """Devices to train and to sample on."""
+    """Devices, and storage of compiled functions."""
 
     mesh: str = ""
-    """Devices as axis=size of data, fsdp and tensor, like data=2,fsdp=4; empty: one device, and on
-    a CPU one per core to sample from a small model and for large evaluations."""
+    """Device mesh: sizes of the axes data, fsdp and tensor, as data=2,fsdp=4. Empty: one device. On
+    a CPU a small model then samples, and large evaluations run, on one device per core."""
     sample_mesh: str = ""
-    """Mesh of the sampler on the same devices; empty: mesh."""
+    """Device mesh of the sampler, on the same devices; empty: that of mesh."""
     compile_cache: bool = True
-    """Store compiled functions in the user's cache directory, and load them from there."""
+    """Storage of compiled functions in the cache directory of the user, for later starts."""
 
 
 @dataclass(frozen=True)
 class EvaluationSettings:
-    """Held-out evaluations, and the stored samples."""
+    """Held-out evaluations and stored samples."""
 
     evaluate_every: NonNegativeInt = 0
-    """Steps between evaluations; 0: a tenth of the run."""
+    """Steps between evaluations; 0: a tenth of the steps of the run."""
     evaluation_prompts: Count = 256
-    """Held-out prompts of an evaluation; all evaluations of a run have the same prompts."""
+    """Held-out prompts per evaluation; all evaluations of a run have the same prompts."""
     evaluation_samples: Count = 64
-    """Rollouts per held-out prompt, up to whole groups of samples_per_prompt; pass@k is estimated
-    for k up to half of them."""
-    samples_stored: NonNegativeInt = 8
-    """Rollouts per step that are written to samples/."""
+    """Responses per held-out prompt, rounded up to whole groups of samples_per_prompt. pass@k is
+    estimated for k up to half of them."""
+    samples_kept: NonNegativeInt = 8
+    """Responses per step that are written to samples/, each of another group."""
 
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """One run: a method, a task, a policy, and how much of everything.
+    """Trains a policy on a task by a method. This class holds all settings of one run.
 
-    A step samples prompts_per_step × samples_per_prompt rollouts. Each of the `epochs` splits them
-    by whole groups into `minibatches` optimizer updates. Micro-batches only save memory: the
-    gradient does not depend on them.
+    A step samples prompts_per_step × samples_per_prompt responses. Each epoch splits them by whole
+    groups into `minibatches` optimizer updates. Micro-batches save memory and do not change the
+    gradient.
     """
 
     method: str = "grpo"
-    """Name of a published method (`python -m rlvr_jax.methods` lists them)."""
+    """Published method by name (`python -m rlvr_jax.methods` lists them), or module:function."""
     hyperparameters: tuple[str, ...] = ()
-    """Hyperparameters of the method, as name=value."""
+    """Hyperparameters of the method: name=value; empty: the defaults of method and preset."""
     preset: Annotated[str, tyro.conf.Fixed] = ""
-    """Preset of task and method that the settings start from; --no-preset: none, but the defaults
-    of all settings and the published hyperparameters."""
+    """Preset of task and method that the settings start from; --no-preset: the defaults of all
+    settings and the published hyperparameters."""
     experience: str = ""
-    """Name of a method whose experience (curriculum, sampler, stages) replaces that of `method`;
+    """Method whose experience (curriculum, sampler, batch transforms) replaces that of `method`;
     empty: no replacement."""
     stage: tuple[str, ...] = ()
-    """Custom stages that act last, each as module:function or module:function:name=value,…."""
+    """Custom batch transforms that act last: module:function or module:function:name=value,…."""
     run_dir: Path = Path("runs/run")
-    """Directory of the run; refused if it exists, unless resuming."""
+    """Directory of the run; an existing run is refused without --resume."""
     steps: Count = 300
-    """Rollout batches."""
+    """Training steps of the run."""
     sampled_tokens: NonNegativeInt = 0
-    """Budget of generated tokens: the run ends, with an evaluation, at the first step that reaches
-    it, or at its last step; 0: no budget."""
+    """Budget of generated tokens. The run ends, with an evaluation, at the step that reaches it,
+    or at its last step. 0: no budget."""
     seed: NonNegativeInt = 0
-    """Seed of everything random: prompts, rollouts, minibatches, the method's choices."""
+    """Random seed of prompts, rollouts, minibatches and choices of the method."""
     resume: bool = False
-    """Continue the run in run_dir from its last checkpoint."""
+    """Continuation of the run in run_dir from its last checkpoint."""
     checkpoint_every: NonNegativeInt = 0
-    """Steps between checkpoints; 0: every five minutes. One is always written at the end."""
+    """Steps between checkpoints; 0: every five minutes. The end of a run also writes one."""
     log_to: tuple[str, ...] = ()
-    """Further receivers of the metrics in metrics.jsonl: wandb, trackio, or a custom
-    module:function, called with (metrics, step)."""
+    """Further receivers of the metrics: wandb, trackio, or a custom module:function, which is
+    called with (metrics, step). Empty: only the files of the run directory."""
     verbose: bool = False
-    """Print every setting and the whole self-check before the first step (config.json has the
-    settings in any case), and the traceback of an error that ends the run."""
+    """Print of all settings and the whole self-check before the first step, and of tracebacks.
+    Off: a summary, and one sentence for an error that ends the run."""
 
     policy: PolicySettings = PolicySettings()
     data: DataSettings = DataSettings()
@@ -275,14 +275,14 @@ class TrainConfig:
 
     @classmethod
     def of(cls, **settings: Any) -> "TrainConfig":
-        """The default settings, but for these ones."""
+        """Returns the default settings with these changes."""
         return cls().replace(**settings)
 
     def replace(self, **settings: Any) -> "TrainConfig":
-        """The settings with others in the place of some, by their names.
+        """Returns a copy with other values of the named settings.
 
         Raises:
-          ValueError: an unknown name (closest names).
+          ValueError: an unknown name; the message has the closest names.
         """
         own: dict[str, Any] = {}
         groups: dict[str, dict[str, Any]] = {}
@@ -300,7 +300,7 @@ class TrainConfig:
         return {name: getattr(holders[each.group], name) for name, each in SETTINGS.items()}
 
     def sampler(self, prescribed: Mapping[str, Any] | None = None) -> Sampling:
-        """The sampler's settings.
+        """Returns the settings of the sampler.
 
         Args:
           prescribed: settings that the method's sampler sets.
@@ -315,8 +315,8 @@ class TrainConfig:
         for name, value in prescribed.items():
             if name not in known:
                 raise ValueError(
-                    f"the draw of method {self.method!r} must name settings of the sampler"
-                    f" ({', '.join(known)}), got {name!r}"
+                    f"--method {self.method}: the sampler must prescribe settings among"
+                    f" {', '.join(known)}, got {name!r}"
                 )
             if getattr(own, name) not in (getattr(Sampling(), name), value):
                 raise ValueError(
@@ -326,7 +326,7 @@ class TrainConfig:
         return dataclasses.replace(own, **prescribed)
 
     def sampling_batch(self, samples: int = 0) -> tuple[int, int]:
-        """Prompts, and samples of each, of one sampling batch.
+        """Returns the prompts, and the samples of each, of one sampling batch.
 
         Args:
           samples: responses of a group that are sampled at first; 0: samples_per_prompt.
@@ -341,18 +341,18 @@ class TrainConfig:
         wanted = self.sampling.sampling_batches or 1
         if wanted not in known:
             raise ValueError(
-                f"--sampling-batches must be one of {', '.join(map(str, known))} for"
-                f" {prompts} prompts x {samples} samples with rows in {shards} parts, got {wanted}"
+                f"--sampling-batches must be one of {', '.join(map(str, known))} for {prompts}"
+                f" prompts x {samples} samples on {shards} shards of rows, got {wanted}"
             )
         return known[wanted]
 
     def slots(self) -> int | None:
-        """Rows that a call of the sampler computes at the same time; None: all of the call."""
+        """Returns the rows that the sampler computes at the same time; None: all of the call."""
         sizes = mesh_sizes(self.devices.sample_mesh or self.devices.mesh)
         devices = math.prod(sizes.values())
         if self.sampling.rows_at_once and sizes["data"] < devices:
             raise ValueError(
-                "--rows-at-once must be 0 on a --sample-mesh of other axes than data, got"
+                "--rows-at-once must be 0 if --sample-mesh has other axes than data, got"
                 f" {self.sampling.rows_at_once} on {self.devices.sample_mesh or self.devices.mesh}"
             )
         if self.sampling.rows_at_once % devices:
@@ -364,7 +364,7 @@ class TrainConfig:
 
     @functools.cached_property
     def plan(self) -> BatchPlan:
-        """How a batch is split into updates."""
+        """The split of a batch into updates."""
         return BatchPlan(
             self.sampling.prompts_per_step,
             self.sampling.samples_per_prompt,
@@ -375,16 +375,16 @@ class TrainConfig:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """JSON values of all settings by name."""
+        """Returns JSON values of all settings by name."""
         own = self.flat | {"run_dir": str(self.run_dir)}
         return {name: list(v) if isinstance(v, tuple) else v for name, v in own.items()}
 
 
 def setting_of(name: str) -> "Setting":
-    """The setting of a name.
+    """Returns the setting of a name.
 
     Raises:
-      ValueError: there is none (closest names).
+      ValueError: an unknown name; the message has the closest names.
     """
     if name not in SETTINGS:
         close = difflib.get_close_matches(name, SETTINGS, n=3)
@@ -394,7 +394,7 @@ def setting_of(name: str) -> "Setting":
 
 
 def flag(name: str) -> str:
-    """The flag of a setting, which errors name."""
+    """Returns the flag of a setting, for messages."""
     return f"--{name.replace('_', '-')}"
 
 

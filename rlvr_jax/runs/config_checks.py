@@ -1,4 +1,4 @@
-"""Settings of a run that cannot work, independent of model and task."""
+"""Checks of the settings of a run that need neither model nor task."""
 
 import math
 from pathlib import Path
@@ -24,13 +24,13 @@ def check_config(config: TrainConfig) -> None:
             f" {' '.join(config.data.chat_template_kwargs)}"
         )
     if config.data.drop_long_prompts and not config.data.prompt_tokens:
-        raise ValueError("--drop-long-prompts needs --prompt-tokens, got 0")
+        raise ValueError("--drop-long-prompts must come with --prompt-tokens, got 0")
     rate = config.optimizer.learning_rate
     if rate is not None and (not rate > 0 or math.isinf(rate)):
         wanted = "finite" if rate > 0 else "positive"
         raise ValueError(f"--learning-rate must be {wanted}, got {rate}")
     if config.seed >= 2**32:
-        # JAX would take the rest of a division by 2^32.
+        # JAX would use the seed modulo 2^32.
         raise ValueError(f"--seed must be below 2**32, got {config.seed}")
     prompts, update = config.sampling.prompts_per_step, config.update
     if prompts % update.minibatches:
@@ -49,20 +49,20 @@ def check_config(config: TrainConfig) -> None:
 
 
 def check_setting(name: str, value: Any) -> Any:
-    """The value of one setting as its type: a list as a tuple, a text as a path.
+    """Returns the value of a setting in its type: a list as a tuple, a text as a path.
 
     Raises:
-      ValueError: no such setting, a value of another type or out of range.
+      ValueError: an unknown setting, or a value of another type or out of range.
     """
     hint = setting_of(name).type
     return Path(value) if hint is Path else checked(flag(name), "value", value, hint)
 
 
 def _check_meshes(config: TrainConfig, rows: int) -> None:
-    """Both meshes can be read, have the same devices and divide the rows that they get."""
+    """Checks that both meshes can be parsed and divide their numbers of rows."""
     if config.devices.sample_mesh and not config.devices.mesh:
         raise ValueError(
-            f"--sample-mesh needs a --mesh to train on, got {config.devices.sample_mesh!r} alone"
+            f"--sample-mesh must come with --mesh, got only {config.devices.sample_mesh!r}"
         )
     sampled = config.sampling.prompts_per_step * config.sampling.samples_per_prompt
     split = {"mesh": rows // max(1, config.update.micro_batches), "sample_mesh": sampled}

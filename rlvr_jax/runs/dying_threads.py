@@ -1,4 +1,4 @@
-"""A thread that cannot start for lack of memory ends the run; without this the run hangs."""
+"""Ends the run if a thread cannot start for lack of memory. Without this module it hangs."""
 
 import queue
 import signal
@@ -10,12 +10,12 @@ from contextlib import contextmanager
 
 @contextmanager
 def threads_must_start() -> Iterator[None]:
-    """Raises MemoryError in the main thread when another thread dies of one before it runs.
+    """Raises MemoryError in the main thread if another thread fails with it before it runs.
 
-    CPython waits in `Thread.start` for such a thread without an end. The thread has too little
-    memory for a hook in Python, so its report goes into a queue, which is a call in C. A thread
-    that has its memory already reads the queue and interrupts the wait by SIGUSR2, again and again:
-    a signal that comes just before the wait begins does not end it.
+    CPython waits in `Thread.start` for such a thread forever. The thread has too little memory for
+    a hook in Python, so its report goes into a queue, which is a call in C. A thread with allocated
+    memory reads the queue and interrupts the wait by SIGUSR2. It repeats the signal, since one that
+    arrives just before the wait does not end it.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

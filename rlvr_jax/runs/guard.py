@@ -1,4 +1,4 @@
-"""The frame of every command: joins processes, and ends with a one-sentence error."""
+"""The frame of every command: connects processes, and prints an error in one sentence."""
 
 import contextlib
 import errno
@@ -22,13 +22,13 @@ from rlvr_jax.training.memory import lacks_memory
 
 
 def guarded(main: Callable[[Sequence[str]], None], join: bool = True) -> None:
-    """Runs a command; errors that a user can fix end in one sentence, not in a traceback.
+    """Runs a command. It prints errors that a user can fix in one sentence, without a traceback.
 
-    Where a job has several processes, they are joined, and only the first one prints.
+    The processes of a job are connected, and only the first one prints.
 
     Args:
-      join: False for a command that leaves the devices to processes that it starts, on one host:
-        a process that joins the others takes its TPU.
+      join: False for a command that starts processes on one host and leaves the devices to them: a
+        process that connects to others uses its TPU.
     """
     try:
         if join:
@@ -46,7 +46,7 @@ def guarded(main: Callable[[Sequence[str]], None], join: bool = True) -> None:
     except (ValueError, FloatingPointError, RunsFailed) as error:
         _end(sentence(error), error)
     except Stopped as stopped:
-        print(f"{stopped}; go on with --resume", file=sys.stderr)
+        print(f"{stopped}; continue with --resume", file=sys.stderr)
         sys.exit(130)
     except KeyboardInterrupt:
         print("stopped; finished steps are saved up to the last checkpoint", file=sys.stderr)
@@ -56,22 +56,22 @@ def guarded(main: Callable[[Sequence[str]], None], join: bool = True) -> None:
             _end(_full(error), error)
         if lacks_memory(error):  # and not even the reserve was enough
             _end("memory ran out; finished steps are saved up to the last checkpoint", error)
-        if own_place(error) is None:  # a fault of the library, of which the traceback says more
+        if own_place(error) is None:  # an error of the library, which the traceback locates
             raise
         _end(sentence(error), error)
 
 
 def _full(error: OSError) -> str:
-    """Where a disk is full."""
+    """A message with the folder of the full disk."""
     place = Path(error.filename or ".")
     there = next((p for p in (place, *place.parents) if p.is_dir()), Path())
     free = shutil.disk_usage(there).free // 2**20
     where = f" at {error.filename}" if error.filename else ""
-    return f"the disk is full{where} ({free} MiB free); make room and use --resume"
+    return f"the disk is full{where} ({free} MiB free); free space and use --resume"
 
 
 def _end(message: str, error: Exception) -> NoReturn:
-    """Ends in one sentence, with the traceback before it where all is to be printed."""
+    """Ends in one sentence; with --verbose the traceback is printed before it."""
     if "--verbose" in sys.argv:
         traceback.print_exception(error)
     notes = [note for note in getattr(error, "__notes__", ()) if "JAX has removed" not in note]
@@ -83,7 +83,7 @@ def _at_home(option: re.Match[str]) -> str:
 
 
 def _called() -> str:
-    """The command as it was typed, for the line of its usage."""
+    """The command as it was typed, for its usage line."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     if spec is None:
         return sys.argv[0]

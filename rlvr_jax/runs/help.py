@@ -1,4 +1,4 @@
-"""Descriptions of programs in the help that `tyro` prints."""
+"""Format of the descriptions of programs in `--help`, which `tyro` prints."""
 
 import inspect
 import textwrap
@@ -7,10 +7,10 @@ from rich.console import Console
 
 
 def described(text: str | None, width: int | None = None) -> str:
-    """The description of a program in lines that fit.
+    """Returns the description of a program in lines that fit. Indented lines are commands.
 
     Args:
-      width: of the terminal; None: as it is.
+      width: width of the terminal, in characters; None: its current width.
     """
     width = min(width or Console().width, 100)
     lines = []
@@ -20,11 +20,11 @@ def described(text: str | None, width: int | None = None) -> str:
             "",
             *(paragraph.splitlines() if commands else textwrap.wrap(paragraph, width - 1)),
         ]
-    # tyro joins lines but for those that begin with no letter.
+    # tyro joins lines that begin with a letter.
     return "\n".join(f" {line}" if line else "" for line in lines[1:])
 
 
 def _paragraphs(text: str) -> list[str]:
-    """Paragraphs in one line each; those that are commands keep their lines."""
+    """Paragraphs, one line each; commands are not joined."""
     paragraphs = inspect.cleandoc(text).split("\n\n")
     return [part if part.startswith(" ") else " ".join(part.split()) for part in paragraphs]

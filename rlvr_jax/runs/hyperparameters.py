@@ -18,7 +18,7 @@ _MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 def method_arguments(
     config: TrainConfig, given: Mapping[str, Any] | None = None, method: str | None = None
 ) -> dict[str, Any]:
-    """All hyperparameters of a run's method: given ones, the run's, and the method's defaults.
+    """Returns all hyperparameters of a method: given values, values of the run, defaults.
 
     A parameter whose type carries `OfRun`, such as `MaxLength`, takes the value of the run.
 
@@ -27,7 +27,7 @@ def method_arguments(
       given: as `parse_hyperparameters` reads them; None: those of the settings.
       method: another method; None: that of the run.
     Raises:
-      ValueError: one that has no default is not given.
+      ValueError: a hyperparameter without default is not given.
     """
     if given is None:
         given = parse_hyperparameters(config.method, config.hyperparameters)
@@ -48,15 +48,15 @@ def method_arguments(
     for name, value in values.items():
         if value is inspect.Parameter.empty:
             raise ValueError(
-                f"--hyperparameters must give {name} of {method}, which has no default,"
+                f"--hyperparameters must set {name} of {method}, which has no default,"
                 f" got {', '.join(given) or 'none'}"
             )
     return values
 
 
 def plain(value: Any) -> Any:
-    """The value if JSON knows it, else its text, with names of functions and types in the place of
-    their texts, which have addresses of this process."""
+    """Returns the value if JSON has its type, else its text. Functions and types are replaced by
+    their names, since their texts have addresses of this process."""
     if isinstance(value, (bool, int, float, type(None))):
         return value
     return re.sub(r"<(?:function )?(\S+?)(?: object)? at 0x[0-9a-f]+>", r"\1", str(value))

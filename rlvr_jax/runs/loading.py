@@ -1,4 +1,4 @@
-"""A policy folder, loaded with a task's prompts in its tokens; and other folders as teachers."""
+"""Loads a policy folder with the prompts of a task in its tokens, and teachers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -37,8 +37,8 @@ from rlvr_jax.types import Recipe, replace
 class LoadedPolicy:
     """A policy folder with a task's prompts in its tokens, ready to sample.
 
-    `model` has the mesh to train on, where `params` lie; the sampler's own model that to sample on.
-    `tables` are the train prompts by the label of the view that they are shown in.
+    `model` has the training mesh, on which `params` are. The model of the sampler has the sampling
+    mesh. `tables` are the train prompts by the label of their view.
     """
 
     path: str
@@ -67,7 +67,7 @@ def load_policy(
     views: Sequence[View] = (),
     samples: int = 0,
 ) -> LoadedPolicy:
-    """Loads the weights, tokenizes the prompts, sets the sampler up; nothing is compiled yet.
+    """Loads the weights, tokenizes the prompts and makes the sampler. Nothing is compiled.
 
     A response ends with the tokenizer's end of sequence, one of the model's `stop_tokens`, or one
     of the settings'.
@@ -80,9 +80,9 @@ def load_policy(
       views: in which the train prompts are shown, besides as they are.
       samples: responses per prompt that are sampled at first; 0: as many as are trained.
     Raises:
-      ValueError: a model that cannot be loaded or does not fit into memory, a prompt over the
-        budget or with a token that the model does not embed, a view whose responses begin with so
-        much that nothing can follow, or sequences longer than the model was made for.
+      ValueError: a model that cannot be loaded or does not fit into memory; a prompt over the
+        budget or with a token without embedding; a view that fills the response budget; sequences
+        longer than the positions of the model.
     """
     mesh, sample_mesh = make_meshes(config.devices.mesh, config.devices.sample_mesh)
     samples = samples or config.sampling.samples_per_prompt
@@ -113,7 +113,7 @@ def load_policy(
     width = max(table.tokens.shape[1] for table in every)
 
     def shardings(shape):
-        # Asked for once the shape is known, before weights are read.
+        # Called as soon as the shape is known, before weights are read.
         for table in every:
             check_embedded(table, shape.vocab_size)
         if width + budget > shape.max_positions:
@@ -123,7 +123,7 @@ def load_policy(
                 f" {shape.max_positions}, prompts of {width}), got {budget}"
                 if room > 0
                 else f"prompts must be shorter than the {shape.max_positions} positions of this"
-                f" model, got one of {width} tokens"
+                f" model, got one of {width} tokens; --drop-long-prompts leaves it out"
             )
         for view in views:
             shown, parts = int(tables[view.label].length.max()), view.responses + 1
@@ -131,7 +131,7 @@ def load_policy(
                 most = (shape.max_positions - shown) // parts
                 raise ValueError(
                     f"--response-tokens must be at most {most} for this method, which shows"
-                    f" {view.responses} responses behind prompts of {shown} tokens"
+                    f" {view.responses} responses after prompts of {shown} tokens"
                     f" ({view.label}) in {shape.max_positions} positions, got {budget}"
                 )
         parameter_shardings(shape, sample_mesh)
@@ -168,15 +168,15 @@ def load_policy(
 
 @dataclass
 class StartWeights:
-    """The weights of a policy that has none in memory: the first caller gets those that were
-    loaded with it and may overwrite them; later callers get weights that are read anew."""
+    """The weights of a policy without weights in memory. The first caller receives the loaded ones
+    and may overwrite them; later callers receive newly read ones."""
 
     path: str
     mesh: Mesh
     loaded: Params | None
 
     def take(self) -> Params:
-        """Weights that belong to the caller."""
+        """Returns weights that the caller may overwrite."""
         params, self.loaded = self.loaded, None
         if params is None:
             params = policy.load(self.path, partial(parameter_shardings, mesh=self.mesh))[1]
@@ -184,18 +184,18 @@ class StartWeights:
 
 
 def other_teacher(recipe: Recipe, start: LoadedPolicy) -> Params | None:
-    """The weights of a teacher that is another folder.
+    """Returns the weights of a teacher that is another folder.
 
     Raises:
-      ValueError: it has another shape or other tokens than the policy, or its layers compute
-        otherwise, such as with another base of rotary frequencies.
+      ValueError: the teacher has another shape, other tokens, or other constants of its layers,
+        such as the base of rotary frequencies.
     """
     teacher = recipe.teacher
     if teacher is None or teacher == "start" or recipe.teacher_decay is not None:
         return None
     model, params = policy.load(teacher, partial(parameter_shardings, mesh=start.model.mesh))
     own = start.model.config
-    # Its weights run in the policy's compiled function, where another number would go unseen.
+    # Its weights run in the compiled function of the policy, which has the policy's constants.
     for name in (field.name for field in fields(own) if field.name not in policy.SET_BY_RUNS):
         if getattr(model.config, name) != getattr(own, name):
             raise ValueError(

@@ -11,16 +11,15 @@ from typing import TextIO
 from rlvr_jax import parallel
 
 LOCK = ".lock"
-"""Name of the file in a run directory that its job holds; no part of the run."""
+"""Name of the lock file in a run directory; it is not a part of the run."""
 
 
 @contextlib.contextmanager
 def locked(directory: Path) -> Iterator[None]:
     """Makes a run directory and locks it against other jobs until the end.
 
-    The lock is the system's, so it goes with its process however that ends, and no stale one is
-    left. The first of several processes holds it for all. A directory that was made for nothing
-    is removed.
+    The operating system removes the lock with its process, so no stale lock remains. The first of
+    several processes holds it for all. A directory that stays empty is removed.
 
     Raises:
       ValueError: another job has the directory, or it cannot be written; before anything is loaded.
@@ -60,7 +59,7 @@ def _held(path: Path) -> TextIO:
         file = path.open("a+")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Whoever had it may have taken it away since it was opened.
+            # The earlier owner may have removed the file since it was opened.
             if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
                 break
         except BaseException:

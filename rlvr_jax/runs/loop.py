@@ -1,4 +1,4 @@
-"""The training loop: sample, verify, update, and once in a while evaluate and save."""
+"""The training loop: sample, verify and update in each step; evaluate and save in some."""
 
 import os
 import signal
@@ -37,7 +37,7 @@ class Stopped(Exception):
 
 
 def evaluate_run(run: Run, state: RunState, step: int) -> Evaluation:
-    """Held-out numbers of the current policy, and how far it is from the start (read from disk)."""
+    """Held-out numbers of the current policy, and its KL to the initial policy."""
 
     def kl(rollouts):
         if step == 0:
@@ -72,9 +72,9 @@ def evaluate_run(run: Run, state: RunState, step: int) -> Evaluation:
 
 
 def _rows_of_update(run: Run) -> np.ndarray:
-    """As many rows of an evaluation's call as an update has, groups of one prompt each, from as
-    many prompts as there are, at equal distances, since prompts of one kind are adjacent. Rows come
-    twice where a stage makes groups of fewer rows than they have."""
+    """As many rows of an evaluation as an update has, in groups of one prompt each. The prompts are
+    at equal distances, since prompts of one kind are adjacent. Rows occur twice if a stage makes
+    smaller groups."""
     size = run.config.sampling.samples_per_prompt
     groups = np.arange(run.config.sampling.prompts_per_step // run.config.update.minibatches)
     there = min(run.evaluator.num_prompts, len(run.held_out))
@@ -102,18 +102,18 @@ class Outputs:
 def train_steps(
     run: Run, state: RunState, first_step: int, outputs: Outputs, asked: Sequence[int]
 ) -> RunState:
-    """Steps first_step … steps - 1 of a run, logged under their numbers counted from 1.
+    """Takes the steps first_step … steps - 1 of a run. Logs count them from 1.
 
     Args:
       asked: signals that request a stop, checked before each step (`stop_requests`).
     Raises:
       Stopped: by SIGINT or SIGTERM; the state is saved.
-      FloatingPointError: the loss is NaN or its gradient is not finite; where a step is one update,
+      FloatingPointError: the loss is NaN or its gradient is not finite. If a step is one update,
         the state before it is saved.
       GradingError: the verifier fails.
-      Exception: any other error of the run's parts. Where one process runs, the state before the
-        step is saved if it has learned nothing yet, the state after it if an evaluation fails that
-        is not the last one, and the error says so; before the first step there is none.
+      Exception: any other error of the parts of the run. A single process saves the state before
+        the step if no update was made, or the state after it if a later evaluation follows. The
+        message names the saved state. Nothing is saved before the end of the first step.
     """
     config = run.config
     writer, checkpoints, on_step = outputs.writer, outputs.checkpoints, outputs.on_step
@@ -139,12 +139,12 @@ def train_steps(
         state, metrics, timings = taken.state, taken.metrics, taken.timings
         watched = {name: metrics[name] for name in _FINITE if name in metrics}
         if np.isinf(metrics["loss"]) and np.isfinite(metrics["gradient_norm"]):
-            # As a divergence from a policy that has run away, whose value no gradient follows.
+            # Such as an infinite divergence from a policy, whose gradient is finite.
             metrics["infinite_loss"] = 1.0
             del watched["loss"]
         if not np.isfinite(list(watched.values())).all():
-            outcome = "the last checkpoint stands"
-            # Of several updates some may have been made, and resuming would make them again.
+            outcome = "the last checkpoint is unchanged"
+            # Some of several updates may have been made, and a resumed run would repeat them.
             if config.plan.updates == 1 and state.device.critic is None:
                 checkpoints.save(step, replace(state, host=before.host))
                 outcome = "the state before this update is saved"
@@ -198,14 +198,14 @@ def train_steps(
 
 @contextmanager
 def _saved_before(checkpoints: Checkpoints, step: int, state: RunState) -> Iterator[None]:
-    """Saves the state before a step that fails while that state is whole, as it is until the first
-    update: a stage or a reward of a user's own may fail after hours."""
+    """Saves the state before a failed step, if no update has used it: a custom stage or reward may
+    fail after hours."""
     try:
         yield
     except Exception as error:
         leaves = jax.tree.leaves(state)
         used_up = any(isinstance(leaf, jax.Array) and leaf.is_deleted() for leaf in leaves)
-        # Without a step a run begins anew, and other processes, which did not fail, save no parts.
+        # A run without a step starts again, and processes that did not fail save no parts.
         if not step or jax.process_count() > 1:
             raise
         if used_up:
@@ -225,7 +225,7 @@ def _saved_before(checkpoints: Checkpoints, step: int, state: RunState) -> Itera
 
 
 def _fail(error: Exception, step: int, state_note: str) -> NoReturn:
-    """Raises the error of a step, which says what became of the state."""
+    """Raises the error of a step, with a note about the saved state."""
     if type(error) in (ValueError, GradingError):  # which take a text
         raise type(error)(f"step {step + 1}: {error}; {state_note}") from error
     error.add_note(f"step {step + 1}: {state_note}")
@@ -239,11 +239,10 @@ def _has_ended(config: TrainConfig, state: HostState, steps: int) -> bool:
 
 @contextmanager
 def stop_requests() -> Iterator[list[int]]:
-    """Collects SIGINT and SIGTERM instead of dying within a step, or while a run's files are
-    written; the second one kills.
+    """Collects SIGINT and SIGTERM, so that no step or file is interrupted; a second signal kills.
 
-    Where several processes run, JAX informs all of them of a SIGTERM (`must_stop`), and Ctrl-C is
-    handed on as one.
+    In a job of several processes, JAX informs all of them of a SIGTERM (`must_stop`), and Ctrl-C is
+    passed on as a SIGTERM.
     """
     asked: list[int] = []
     # Signals can only be handled in the main thread.
@@ -268,7 +267,7 @@ def stop_requests() -> Iterator[list[int]]:
 
 @contextmanager
 def handled(handler: Callable[..., Any], *signals: signal.Signals) -> Iterator[None]:
-    """Within it the signals, SIGINT and SIGTERM if none is named, go to a handler."""
+    """Passes signals (default: SIGINT and SIGTERM) to a handler within a `with` block."""
     before = {n: signal.signal(n, handler) for n in signals or (signal.SIGINT, signal.SIGTERM)}
     try:
         yield

@@ -1,9 +1,8 @@
 """Settings that differ by task and method, all in one place.
 
-A command line starts from `TrainConfig`, then the task's preset, then the method's on that task;
-settings of the command line win, and
-`--no-preset` leaves both out. The published token quotas (2e-4 of a batch) are made for
-millions of tokens; on a task with a few thousand per update they choose nothing.
+A command line starts from `TrainConfig`. The preset of the task changes it, then that of the method
+on this task, then the flags. `--no-preset` leaves both presets out. Published token quotas (2e-4 of
+a batch) are made for millions of tokens. They choose no token of an update with a few thousand.
 """
 
 from typing import Any
@@ -25,7 +24,7 @@ _TASKS: dict[str, dict[str, Any]] = {
 }
 _TASKS["operators"] = _TASKS["brackets"]
 _TASKS["calculations"] = _TASKS["brackets"]
-# These have all settings of another task, those of methods included.
+# These tasks have all settings of another task, those of methods included.
 _ALIKE = {"hinted_brackets": "brackets"}
 # For a pretrained language model. All held-out questions are used, which takes as long as several
 # steps. Groups of four see twice as many questions as groups of eight and learn more from them;
@@ -101,11 +100,10 @@ _METHODS: dict[tuple[str, str], dict[str, Any]] = {
 
 
 def preset(task: str, method: str) -> TrainConfig:
-    """The settings with which a command line for this task and method starts.
+    """Returns the settings with which a command line for this task and method starts.
 
-    They name it (`TrainConfig.preset`): "brackets/grpo" has settings for the task and others for
-    the method. Options in a task's name change nothing: `brackets:train=512` has the settings of
-    `brackets`.
+    Their `preset` is its name: "brackets/grpo" has settings for the task and others for the method.
+    Options in the name of a task are ignored: `brackets:train=512` has the settings of `brackets`.
     """
     plain = without_options(task)
     known = _ALIKE.get(plain, plain)

@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: settings first, then one line that moves."""
+"""Output of a run on the console: its settings, then one line with its progress."""
 
 import math
 import time
@@ -18,7 +18,7 @@ _TWO_COLUMNS = 110
 
 
 def print_settings(console: Console, title: str, settings: Mapping[str, Any]) -> None:
-    """Prints every setting as it was resolved."""
+    """Prints every setting with its resolved value."""
     table = Table(
         title=escape(title), show_header=False, box=None, pad_edge=False, title_justify="left"
     )
@@ -35,7 +35,7 @@ def print_settings(console: Console, title: str, settings: Mapping[str, Any]) ->
 
 
 def progress_bar(console: Console) -> Progress:
-    """The lines of the runs that go on at a time: a context manager, silent off a terminal."""
+    """Returns a context manager with a line per run; it is silent without a terminal."""
     return Progress(
         TextColumn("{task.description}", table_column=Column(no_wrap=True)),
         BarColumn(bar_width=20 if console.width >= _TWO_COLUMNS else 6),
@@ -50,8 +50,8 @@ def progress_bar(console: Console) -> Progress:
 class RunProgress:
     """The line of one run: reward, entropy, truncated fraction, pass rate, tokens/s, time left.
 
-    On a terminal its line of the bar moves; elsewhere a line is printed at evaluations and every
-    half a minute.
+    On a terminal the line is updated. Elsewhere a new line is printed at evaluations and every half
+    a minute.
     """
 
     def __init__(self, console: Console, bar: Progress, label: str, steps: int, first_step: int):
@@ -82,7 +82,7 @@ class RunProgress:
             numbers = (
                 f"reward {_digits(metrics['reward'], 3)}"
                 f"  entropy {_digits(metrics['entropy'], 3)}"
-                f"  cut {metrics['truncated_fraction']:.0%}  {numbers}"
+                f"  truncated {metrics['truncated_fraction']:.0%}  {numbers}"
                 f"  {timings['tokens_per_s']:,.0f} tokens/s"
             )
         self._bar.update(self._task, completed=step, numbers=self._fitting(metrics, numbers))
@@ -107,19 +107,19 @@ class RunProgress:
         return f"reward {reward} entropy {entropy} {held_out}"
 
     def _warn_truncation(self, metrics: Mapping[str, float]) -> None:
-        """Says once that many responses hit the budget, with the quantiles of length."""
+        """Warns once if the budget truncates many responses, with the quantiles of length."""
         truncated = metrics.get("truncated_fraction", 0.0)
         if truncated > _TRUNCATION_WARNING and "cut" not in self._warned:
             self._warned.add("cut")
             quantiles = ", ".join(f"{q} %: {metrics[f'length/p{q}']:.0f}" for q in (10, 50, 90))
             self._warn(
                 f"{truncated:.0%} of the responses were truncated by the budget of"
-                f" --response-tokens (length quantiles {quantiles}); --mask-truncated decides"
-                " whether they are learned from"
+                f" --response-tokens (length quantiles {quantiles}); --mask-truncated excludes them"
+                " from the loss"
             )
 
     def _warn_unjudged(self, metrics: Mapping[str, float]) -> None:
-        """Warns once that a judge leaves most answers ungraded, and why."""
+        """Warns once if a judge leaves most responses ungraded, with the reasons."""
         numbers = {n.removeprefix("experience/judge_"): value for n, value in metrics.items()}
         without = numbers.get("no_verdict", 0.0) / max(numbers.get("asked", 0.0), 1.0)
         if without > _UNJUDGED_WARNING and "judge" not in self._warned:
@@ -129,9 +129,9 @@ class RunProgress:
             }
             why["unreadable"] = numbers.get("unreadable", 0.0)
             counts = ", ".join(f"{name}: {value:.0f}" for name, value in why.items() if value)
-            left_out = ", which are not learned from"
+            left_out = ", which are not in the loss"
             self._warn(
-                f"the judge has no verdict on {without:.0%} of the answers"
+                f"the judge left {without:.0%} of the responses ungraded"
                 f" ({counts}){left_out * ('experience/rows_without_reward' in metrics)}"
             )
 
@@ -144,8 +144,8 @@ class RunProgress:
             self._still = None
             self._warn(
                 f"{_STEPS_WITHOUT_GRADIENT} steps in a row had no gradient"
-                f" (mean reward {_digits(metrics['reward'], 3)}); one cause is that all answers to"
-                " a prompt earn the same"
+                f" (mean reward {_digits(metrics['reward'], 3)}); the usual cause is equal"
+                " rewards of all responses to a prompt"
             )
 
     def _warn(self, text: str) -> None:
@@ -160,5 +160,5 @@ class RunProgress:
 
 
 def _digits(value: float, digits: int) -> str:
-    """A number; a dash where there is nothing that it is the mean of."""
+    """A number; a dash for the mean of no values."""
     return "–" if math.isnan(value) else f"{value:.{digits}f}"

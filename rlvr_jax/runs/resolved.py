@@ -1,4 +1,4 @@
-"""Settings of a run, resolved once: a value for each rule, the task, the recipe."""
+"""Resolves the settings of a run once: a value for each rule, the task, the recipe."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ from rlvr_jax.types import Recipe
 
 @dataclass(frozen=True)
 class ResolvedRun:
-    """All that a run depends on before its policy is loaded.
+    """All values that a run depends on before its policy is loaded.
 
     Fields:
-      given: the settings as they were given; a resumed run is compared with them.
+      given: the settings from the user; a resumed run is compared with them.
       config: the settings with a value in place of each rule.
-      sampling: settings of the sampler, those that the method prescribes included.
-      hyperparameters: of the method, all of them.
-      recipe: of the method, with the experience that the settings ask for.
+      sampling: settings of the sampler, with those that the method prescribes.
+      hyperparameters: all hyperparameters of the method.
+      recipe: that of the method, with the experience that the settings request.
     """
 
     given: TrainConfig
@@ -41,7 +41,7 @@ class ResolvedRun:
     recipe: Recipe
 
     def card(self) -> dict[str, Any]:
-        """Content of the run's `config.json`."""
+        """Returns the content of the run's `config.json`."""
         config, recipe = self.given, self.recipe
         terms, usual = list(recipe.objective.labels), experience().labels
         if recipe.critic is not None:
@@ -75,11 +75,11 @@ def resolve(
     """Resolves the settings of a run with its task and its method.
 
     Args:
-      task: loaded already; None: that of the settings, which `load` loads.
-      recipe: in the place of the method's; the settings still compose its experience.
+      task: a loaded task; None: that of the settings, which `load` loads.
+      recipe: replaces the recipe of the method; the settings still compose its experience.
     Raises:
-      ValueError: settings or hyperparameters that cannot work, before anything is loaded; a task or
-        a recipe that cannot be made, or settings that do not fit them.
+      ValueError: invalid settings or hyperparameters, before anything is loaded; an invalid task or
+        recipe, or settings that do not fit them.
     """
     check_config(config)
     given = parse_hyperparameters(config.method, config.hyperparameters)
@@ -93,7 +93,7 @@ def resolve(
 
 
 def with_task(config: TrainConfig, task: Task) -> TrainConfig:
-    """The settings with the policy and the response budget of the task, where none are given.
+    """Returns the settings; an empty policy or response budget is replaced by that of the task.
 
     Raises:
       ValueError: neither has a policy.
@@ -101,14 +101,14 @@ def with_task(config: TrainConfig, task: Task) -> TrainConfig:
     model = config.policy.model or task.base_model
     if not model:
         raise ValueError(
-            f"--model must be a policy folder: task {config.data.task!r} has none of its own"
+            f"--model must be a policy folder for task {config.data.task!r}, which has none, got ''"
         )
     budget = config.sampling.response_tokens or task.response_tokens
     return config.replace(model=model, response_tokens=budget)
 
 
 def with_rules(config: TrainConfig) -> TrainConfig:
-    """The settings with a value in place of each rule that they decide by themselves."""
+    """Returns the settings with a value in place of each rule that depends only on settings."""
     rate = 2e-5 if config.policy.lora_rank else 1e-6
     return config.replace(
         learning_rate=rate if (own := config.optimizer.learning_rate) is None else own,
@@ -118,12 +118,12 @@ def with_rules(config: TrainConfig) -> TrainConfig:
 
 
 def settle(config: TrainConfig, recipe: Recipe) -> tuple[TrainConfig, Sampling]:
-    """The settings with the values that the method prescribes or decides, and the sampler's.
+    """Returns the settings with the values of the method, and the settings of the sampler.
 
     Args:
       config: of `with_rules`.
     Raises:
-      ValueError: a setting with another value than the sampler of the method prescribes.
+      ValueError: a setting that contradicts the sampler of the method.
     """
     _, draw = (recipe.experience or experience()).draw
     sampling = config.sampler(draw.sampling)

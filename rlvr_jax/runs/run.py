@@ -1,4 +1,4 @@
-"""What a run is made of: the policy, the prompts, the sampler, the compiled programs."""
+"""The objects of a run: policy, prompts, sampler, compiled functions."""
 
 import functools
 import math
@@ -47,17 +47,17 @@ from rlvr_jax.types import Recipe, replace
 
 @dataclass(frozen=True)
 class Run:
-    """All that one run is made of, ready to step.
+    """The objects of one run, ready for its first step.
 
     Fields:
       config: the settings of `ResolvedRun`, with the width of the prompts and the micro-batches.
       start: the initial policy. Its weights are stored in memory only if the objective
         needs a reference or adapters are trained on them; else `start.params` is None.
       weights: of `start`, where it stores none.
-      held_out: positions of the test prompts that evaluations ask.
+      held_out: positions of the test prompts of evaluations.
       evaluator: the sampler of their responses.
       teacher: weights of another policy that the recipe names as its teacher.
-      programs: compiled, each once; `variant` makes those for batches that are split otherwise.
+      programs: compiled functions; `variant` makes those for batches with another split.
       setting: the context of the run for the parts of the experience.
     """
 
@@ -77,11 +77,11 @@ class Run:
 
     @property
     def experience(self) -> Experience:
-        """How its batches come to be."""
+        """The experience, which produces the batches of the run."""
         return self.recipe.experience
 
     def initial_state(self) -> RunState:
-        """The state before the first update."""
+        """Returns the state before the first update."""
         spec = Spec(
             prompts=len(self.task.train),
             B=self.config.plan.rows,
@@ -114,7 +114,7 @@ class Run:
         return RunState(device, HostState(np.zeros((), np.int64), data))
 
     def prepared(self, state: RunState, step: int) -> RunState:
-        """The state that a step begins with: the experience may start weights or optimizer anew."""
+        """Returns the initial state of a step: the experience may reset weights or optimizer."""
         events = self.experience.events(state.host.data, step)
         if not events:
             return state
@@ -130,7 +130,7 @@ class Run:
 
     @property
     def learner(self) -> Learner:
-        """What learns from this run's batches."""
+        """The learner, which updates the policy with the batches of the run."""
         model, frozen = self.start.model, self.start.params
         return Learner(
             self.recipe.objective,
@@ -148,7 +148,7 @@ class Run:
         )
 
     def teacher_params(self, state: TrainState) -> Params:
-        """All weights of the teacher."""
+        """Returns all weights of the teacher."""
         if self.recipe.teacher == "start":
             return self.start.params
         if state.teacher is None:
@@ -157,7 +157,7 @@ class Run:
         return lora.attach(self.start.params, average.params) if self.adapts else average.params
 
     def most_rows(self) -> float:
-        """Rows of a batch at most, as a multiple of prompts × samples."""
+        """Returns the largest number of rows of a batch, as a multiple of prompts × samples."""
         _, draw = self.experience.draw
         return math.prod(part.most for part in (draw, *self.experience.stages.values()))
 
@@ -167,28 +167,28 @@ class Run:
         return self.start.model.config.lora is not None
 
     def start_params(self) -> Params:
-        """The weights of the initial policy, to be read: those in memory, or from disk."""
+        """Returns the weights of the initial policy, read-only: those in memory, or from disk."""
         return self.weights.take() if self.start.params is None else self.start.params
 
     def policy_params(self, state: TrainState) -> Params:
-        """All weights of the policy in a state, adapters attached; nothing is copied."""
+        """Returns all weights of the policy in a state, with adapters and without a copy."""
         return self.learner.policy_params(state)
 
     def sampler_params(self, state: TrainState) -> Params:
-        """The policy's weights on the sampler's mesh; a copy if it has a mesh of its own."""
+        """Returns the weights of the policy on the sampler's mesh; a copy if that mesh differs."""
         return self.programs.reshard(self.policy_params(state))
 
     def evaluator_params(self, state: TrainState) -> Params:
-        """The same for `evaluator`."""
+        """Returns the weights of the policy on the mesh of `evaluator`."""
         return self.programs.reshard_evaluator(self.policy_params(state))
 
     def key(self, name: str, *numbers: int) -> jax.Array:
-        """The random key of a purpose, folded with numbers (step, update)."""
+        """Returns the random key of a purpose, folded with numbers (step, update)."""
         return named_key(self.config.seed, name, *numbers)
 
     def scorer(self, state: TrainState) -> Callable[..., dict[str, np.ndarray]]:
-        """The scorer of token statistics of rollouts, in chunks of an update's rows:
-        (rollouts, needs, of whom) -> statistics by name."""
+        """Returns the scorer of token statistics, (rollouts, needs, policy) -> statistics by name.
+        It works in chunks with as many rows as an update."""
         teacher = None
         if self.recipe.teacher is not None:
             teacher = partial(self.teacher_params, state)
@@ -196,7 +196,7 @@ class Run:
 
     @functools.cached_property
     def memory(self) -> dict[str, int]:
-        """Bytes on a device that are known before anything is computed, by purpose."""
+        """Known bytes on a device before the first computation, by purpose."""
         fitted = self.recipe.critic and (self.recipe.critic, self.critic_optimizer)
         frozen = self.start.params is not None
         parts = least_bytes(self.start.model, self.optimizer, frozen, fitted)
@@ -207,7 +207,7 @@ class Run:
         return parts | {"sampler's cache": cache}
 
     def remarks(self) -> list[str]:
-        """What of the method cannot act with these settings, a sentence each."""
+        """Returns a sentence for each setting or part of the method without effect in this run."""
         config, stages = self.config, self.experience.stages
         optimizer, updates = config.optimizer, config.plan.updates
         plan = UpdatePlan(updates, config.sampling.samples_per_prompt)
@@ -215,7 +215,7 @@ class Run:
         if cut := self.start.sampler.sampling.cuts:
             found.append(
                 f"{', '.join(map(flag, cut))}: tokens are sampled from a part of the distribution,"
-                " while ratios and gradients are of all of it; sampler_ratio is the part's mass."
+                " but ratios and gradients use all of it; sampler_ratio shows the mass of the part."
             )
         names = ("lora_alpha", "lora_targets")
         idle = [n for n in names if getattr(config.policy, n) != getattr(PolicySettings, n)]
@@ -234,7 +234,7 @@ class Run:
         if asked and self.recipe.critic is None:
             found.append(f"--critic-learning-rate, --critic-epochs: {config.method} has no critic.")
         judged = [name for stage in stages.values() for name in stage.rewards]
-        # Stages that the method brings, or the user, may read them in their own way.
+        # Stages of the method or the user may read these rewards.
         of_settings = (
             config.judging.judge,
             config.sampling.dynamic_sampling,
@@ -243,18 +243,18 @@ class Run:
         others = config.stage or len(stages) > sum(map(bool, of_settings))
         if judged and not others and "component_rewards" not in self.recipe.objective.reads:
             found.append(
-                f"{', '.join(judged)}: nothing of {config.method} reads what the judge says;"
-                " it is told in curves (info/) and beside the samples."
+                f"{', '.join(judged)}: no part of --method {config.method} reads the grades of the"
+                " judge; they are only in curves (info/) and samples."
             )
         return found
 
 
 def make_run(resolved: ResolvedRun) -> Run:
-    """Loads the policy and builds the programs.
+    """Loads the policy and builds the compiled functions.
 
     Raises:
       ValueError: as `load_policy`, `check_needs`, `check_grades_suffice`, `check_group_size` and
-        `check_asked`; a method that reads the log-probs of a sampler that cuts its distribution.
+        `check_asked`; a method that reads `behaviour_logp`, if the sampler truncates it.
     """
     config, recipe = resolved.config, resolved.recipe
     chain = recipe.experience
@@ -269,8 +269,8 @@ def make_run(resolved: ResolvedRun) -> Run:
     frozen |= recipe.teacher == "start" or bool(scorer_needs(recipe.critic))
     if (cut := resolved.sampling.cuts) and "behaviour_logp" in recipe.objective.reads:
         raise ValueError(
-            f"{', '.join(map(flag, cut))} must be off for method {config.method!r}: by how far"
-            " sampler and policy are apart it weighs tokens, which would be the mass that is kept"
+            f"{', '.join(map(flag, cut))} must be off for method {config.method!r}, which"
+            f" weights tokens by the ratio of sampler and policy, got {resolved.sampling}"
         )
     fitted = recipe.critic and (recipe.critic, critic_optimizer)
     start = load_policy(
@@ -290,7 +290,7 @@ def make_run(resolved: ResolvedRun) -> Run:
     )
     sampler = start.sampler
     if not config.devices.mesh:
-        # Devices share the prompts of a call, and the rows that it computes at the same time.
+        # Devices split the prompts of a call, and the rows that it computes at the same time.
         parts = math.gcd(sampler.sampling_batch[0], sampler.at_once or 0)
         mesh = sampling_mesh(sampler.model, parts)
         start = replace(start, sampler=replace(sampler, model=replace(sampler.model, mesh=mesh)))
@@ -341,7 +341,7 @@ def make_run(resolved: ResolvedRun) -> Run:
 
 
 def check_group_size(config: TrainConfig, recipe: Recipe) -> None:
-    """Refuses groups of one where a part of the method cannot act on them."""
+    """Refuses groups of one response if a part of the method has no effect on them."""
     if config.sampling.samples_per_prompt > 1:
         return
     of_one, of_two = (
@@ -356,9 +356,9 @@ def check_group_size(config: TrainConfig, recipe: Recipe) -> None:
 
 
 def make_optimizer(settings: OptimizerSettings, rate: float) -> optax.GradientTransformation:
-    """Gradient clipping, Adam with decoupled weight decay, linear warm-up to the rate.
+    """Returns gradient clipping and Adam with decoupled weight decay and linear warm-up.
 
-    The same one for the same numbers, or the next run in a process would compile its programs anew.
+    Equal numbers return the same object, so that the next run in a process compiles nothing again.
     """
     numbers = settings.warmup_updates, settings.max_gradient_norm, settings.adam_b1
     return _optimizer(rate, *numbers, settings.adam_b2, settings.weight_decay)

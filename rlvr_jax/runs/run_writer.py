@@ -14,20 +14,20 @@ from rlvr_jax.runs.trackers import Tracker
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Writes a JSON file so that a reader sees the old one or the new one, never half of it."""
+    """Writes a JSON file at once: a reader sees the old or the new file, never a part."""
     replace_file(path, (json.dumps(value, indent=2) + "\n").encode())
 
 
 class RunWriter:
     """The files of one run that grow with its steps.
 
-    `metrics.jsonl` holds no clock and no memory values, so that equal runs write equal bytes; those
-    go to `timings.jsonl`. TensorBoard gets the same numbers, trackers those of `metrics.jsonl`.
+    `metrics.jsonl` has no times and memory values, so that equal runs write equal bytes. Times are
+    in `timings.jsonl`. TensorBoard receives both files, trackers receive `metrics.jsonl`.
     """
 
     def __init__(self, directory: Path, after_step: int, trackers: Sequence[Tracker] = ()):
-        """Opens the files; lines of later steps than `after_step` (of a run that was killed after
-        its last checkpoint) are removed."""
+        """Opens the files. Lines of steps after `after_step` are removed: a killed run has written
+        them after its last checkpoint."""
         from tensorboardX import SummaryWriter
 
         self.directory = directory
@@ -59,7 +59,7 @@ class RunWriter:
                 tracker.log(finite, step)
             except Exception as failure:  # any error of a third-party server or function
                 self._trackers.remove(tracker)
-                warnings.warn(f"--log-to: a tracker failed and is left: {failure}", stacklevel=2)
+                warnings.warn(f"--log-to: a tracker failed and is dropped: {failure}", stacklevel=2)
 
     def _append(self, name: str, step: int, values: Mapping[str, Any]) -> None:
         self._files[name].write(json.dumps({"step": step, **values}) + "\n")
@@ -70,9 +70,9 @@ class RunWriter:
         self._append("held_out", step, counts)
 
     def write_outcomes(self, step: int, seen: Sequence[Batch]) -> None:
-        """Appends the outcome of each sampled group to `outcomes.jsonl`: one line a step, with
-        the prompts' numbers, the views they were shown in, and the outcomes of their groups, before
-        any filter; null if ungraded."""
+        """Appends a line to `outcomes.jsonl`, with all sampled groups before any filter.
+
+        It has the numbers of the prompts, their views, and the outcomes; null if ungraded."""
         groups = [(batch, rows) for batch in seen for rows in batch.groups]
         line = {
             "number": [batch.requests[rows[0]].number for batch, rows in groups],
@@ -90,8 +90,7 @@ class RunWriter:
         """Writes the page with the results of the run so far.
 
         Args:
-          live: the run goes on, and the page is written again; so one that cannot be written is a
-            warning.
+          live: the run continues, and the page is written again. A failure is then a warning.
         """
         try:
             write_report(self.directory / "report.html", [self.directory], live=live)
@@ -117,7 +116,7 @@ class NoWriter:
 
 
 def _plain(value: Any) -> float | int | None:
-    """A JSON number; None for NaN and infinities, which JSON has no word for."""
+    """A JSON number; None for NaN and infinities, which JSON does not have."""
     if isinstance(value, int):
         return value
     value = float(value)

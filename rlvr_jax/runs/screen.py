@@ -15,12 +15,12 @@ from rlvr_jax.training.memory import describe_memory
 
 
 def differences(card: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Hyperparameters of a run that are not the method's own defaults: (the run's, the method's).
-
-    A preset, a command line, or the length of the run may have set them.
+    """Returns the hyperparameters of a run that differ from the defaults of the method.
 
     Args:
       card: content of its config.json.
+    Returns:
+      By name the value of the run and the default of the method.
     """
     parameters = inspect.signature(methods.method(card["method"]).recipe).parameters
     published = {name: plain(parameters[name].default) for name in card["hyperparameters"]}
@@ -32,7 +32,7 @@ def differences(card: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
 
 
 def run_lines(run: Run, card: Mapping[str, Any], check: tasks.SelfCheck) -> list[str]:
-    """Six lines: the run, its policy, its data, a step, the loss, deviations from the paper."""
+    """Returns six lines: run, policy, data, step, loss, deviations from the paper."""
     config, start = run.config, run.start
     shapes = parameter_shapes(start.model.config)
     size = sum(leaf.size for leaf in jax.tree.leaves(shapes))
@@ -69,7 +69,7 @@ def run_lines(run: Run, card: Mapping[str, Any], check: tasks.SelfCheck) -> list
 
 
 def _paid(check: tasks.SelfCheck) -> str:
-    """What known answers earn, over all kinds of prompts."""
+    """Mean outcomes of known, other and empty answers, over all kinds of prompts."""
     found = []
     for name, label in (("gold", "known answers"), ("wrong", "others' answers"), ("empty", "none")):
         means = [value for kind in check.kinds if (value := getattr(kind, name)) is not None]

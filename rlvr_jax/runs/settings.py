@@ -11,8 +11,8 @@ from rlvr_jax.runs.hyperparameters import plain
 from rlvr_jax.runs.run import Run
 
 _OF_METHOD = "method."
-"""Before the names of hyperparameters where settings have the same ones."""
-# What may differ between a run and its continuation.
+"""The prefix of hyperparameters in a dictionary with settings."""
+# Settings that may differ between a run and its continuation.
 _FREE = {
     "preset",
     "run_dir",
@@ -34,7 +34,7 @@ _FREE = {
 
 
 def stored_config(directory: Path) -> TrainConfig | None:
-    """The settings with which the run in a directory began; None: there is no such run."""
+    """Returns the initial settings of the run in a directory; None: there is no such run."""
     try:
         stored = dict(json.loads((directory / "config.json").read_text())["settings"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -45,7 +45,7 @@ def stored_config(directory: Path) -> TrainConfig | None:
 
 
 def resolved_settings(run: Run) -> dict[str, Any]:
-    """Resolved values of settings that mean a rule, and those that the method prescribes."""
+    """Returns the values of settings that are a rule, and those that the method prescribes."""
     names = ["temperature", "top_k", "top_p", "min_p", "learning_rate", "sampling_batches"]
     names += ["micro_batches", "response_tokens", "prompt_tokens", "evaluate_every"]
     names += ["critic_learning_rate"] * (run.recipe.critic is not None)
@@ -54,20 +54,20 @@ def resolved_settings(run: Run) -> dict[str, Any]:
 
 
 def shown_settings(card: dict[str, Any]) -> dict[str, Any]:
-    """All settings of a run's card, those of its method with a longer name, for it may be that of
-    another; a 0 that means a rule is replaced by its resolved value, if the card has it."""
+    """Returns all settings of a card. Hyperparameters have a prefix, since names may be equal. A 0
+    that is a rule is replaced by its resolved value, if the card has it."""
     settings = {**card["settings"], "model": card["model"], **card.get("resolved", {})}
     del settings["hyperparameters"]
     return settings | {_OF_METHOD + name: value for name, value in card["hyperparameters"].items()}
 
 
 def check_settings(stored: dict[str, Any], now: dict[str, Any]) -> None:
-    """Refuses to take a run for one with other settings, if they affect its results.
+    """Refuses to resume a run with other settings that affect its results.
 
     Args:
       stored, now: `TrainConfig.to_json` of the run and of the request.
     """
-    # A setting that the run's version did not have has its present default.
+    # A setting that the version of the run did not have has its present default.
     defaults = TrainConfig().to_json()
     before, after = ({**defaults, **settings} for settings in (stored, now))
     names = (before.keys() | after.keys()) - _FREE
@@ -83,7 +83,7 @@ def check_settings(stored: dict[str, Any], now: dict[str, Any]) -> None:
 
 
 def check_same_run(stored: dict[str, Any], now: dict[str, Any]) -> None:
-    """Refuses to take a run for one with other settings, another method or other data.
+    """Refuses to resume a run with other settings, another method or other data.
 
     Args:
       stored, now: cards (`ResolvedRun.card`) of the run and of the request. Values that the run's
@@ -109,8 +109,8 @@ def check_same_run(stored: dict[str, Any], now: dict[str, Any]) -> None:
     for name, text in stored.get("judge_files", {}).items():
         if (got := now.get("judge_files", {}).get(name, text)) != text:
             raise ValueError(
-                f"--resume: the file of {flag(name)} must hold what it held in the run,"
-                f" {text[:80]!r}, got {got[:80]!r}"
+                f"--resume: the file of {flag(name)} must be unchanged, {text[:80]!r}, got"
+                f" {got[:80]!r}"
             )
     missing = now["hyperparameters"].keys() - stored["hyperparameters"].keys()
     if missing and stored["settings"].get("method") == now["settings"]["method"]:

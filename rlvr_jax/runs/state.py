@@ -1,6 +1,6 @@
 """The state of a run between two steps: one object on the devices and one on the host.
 
-Random keys are no part of it: they are functions of the seed and the step.
+Random keys are not a part of it: they are functions of the seed and the step.
 """
 
 from dataclasses import dataclass

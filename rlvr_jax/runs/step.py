@@ -1,4 +1,4 @@
-"""One step of a run: collect rollouts, learn from them (`learning`), keep some to look at."""
+"""One step of a run: collect rollouts and learn from them (`training.learning`)."""
 
 import time
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from rlvr_jax.types import replace
 
 @dataclass(frozen=True)
 class Taken:
-    """What a step gives.
+    """The results of a step.
 
     Fields:
       state: after its updates and with what the experience observed.
@@ -37,7 +37,7 @@ class Taken:
 
 
 def take_step(run: Run, state: RunState, step: int) -> Taken:
-    """One whole step: collect, verify, learn, observe. `state.device` is used up."""
+    """Takes one step: collect, verify, learn, observe. `state.device` cannot be used again."""
     started = time.perf_counter()
     with names_memory(run, "while responses were sampled", "sampling"):
         collected = collect(run, state, step)
@@ -54,7 +54,7 @@ def take_step(run: Run, state: RunState, step: int) -> Taken:
         "tokens_per_s": float(batch.rollouts.length.sum()) / (now - started),
     }
     metrics = dict(collected.metrics)
-    # A part of an objective must not pass for a measurement of the batch.
+    # A metric of an objective must not replace a measurement of the batch.
     taken = metrics.keys() & learned.keys()
     metrics |= {f"objective/{n}" if n in taken else n: value for n, value in learned.items()}
     trained = batch.with_rollouts(old_logp=records["old_logp"])
@@ -66,8 +66,8 @@ def take_step(run: Run, state: RunState, step: int) -> Taken:
 
 
 def collect(run: Run, state: RunState, step: int) -> Collected:
-    """The experience of one step, with metrics of all sampled rollouts, before any filter, and the
-    mean reward of the trained ones."""
+    """Returns the experience of one step, with metrics of all sampled rollouts, before any filter,
+    and the mean reward of the trained ones."""
     params, scorer = run.sampler_params(state.device), run.scorer(state.device)
     version = step * run.config.plan.updates
     actor = RunActor(run.start.sampler, params, run.start.tables, version, scorer)

@@ -1,4 +1,4 @@
-"""The task of a run: made from the command line, without prompts over the budget."""
+"""Loads the task of a run from its settings, without prompts over the budget."""
 
 import json
 import warnings
@@ -17,12 +17,12 @@ Load = Callable[..., Task]
 
 
 def load_task(config: TrainConfig, load: Load = tasks.load_as_written) -> Task:
-    """The task that a run is about.
+    """Loads the task of a run.
 
     Messages from the settings come before those of the task.
 
-    With `drop_long_prompts` those of more than `prompt_tokens` tokens are left out of both splits,
-    and a warning counts them.
+    With `drop_long_prompts`, prompts of more than `prompt_tokens` tokens are left out of both
+    splits, and a warning counts them.
 
     Raises:
       ValueError: as `tasks.load_as_written`; messages that cannot be read, or a second system
@@ -54,7 +54,7 @@ def load_task(config: TrainConfig, load: Load = tasks.load_as_written) -> Task:
 
 
 def load_tokenizer(data: DataSettings, path: str) -> Any:
-    """The tokenizer of a policy folder, with the chat template as the settings want it.
+    """Returns the tokenizer of a policy folder, with the chat template of the settings.
 
     Raises:
       ValueError: as `policy.tokenizer` and `policy.templated`.

@@ -1,4 +1,4 @@
-"""Where else the curves of a run go: trackers of other people, and functions of one's own."""
+"""Additional receivers of the metrics of a run: third-party trackers and custom functions."""
 
 import importlib
 import importlib.util
@@ -26,19 +26,19 @@ class Tracker(NamedTuple):
 
 
 def check_trackers(names: Sequence[str]) -> None:
-    """Refuses trackers that there are not, before anything is loaded.
+    """Refuses unknown trackers before anything is loaded.
 
     Raises:
       ValueError: an unknown name, a package that is not installed (with the command that installs
-        it), or no function of one's own.
+        it), or a custom function that does not exist.
     """
     for name in names:
         if ":" in name:
             own_function("--log-to", name)
         elif name not in _PACKAGES:
             raise ValueError(
-                f"--log-to must be among {', '.join(_PACKAGES)}, or module:function of"
-                f" your own, got {name!r}"
+                f"--log-to must be among {', '.join(_PACKAGES)}, or a custom"
+                f" module:function, got {name!r}"
             )
         elif importlib.util.find_spec(name) is None:
             raise ValueError(
@@ -50,14 +50,14 @@ def check_trackers(names: Sequence[str]) -> None:
 def make_trackers(
     names: Sequence[str], directory: Path, card: Mapping[str, Any], resumed: bool
 ) -> list[Tracker]:
-    """Begins a run with each tracker; their own environment variables say where it goes
-    (`WANDB_MODE=offline` stores it in the run directory).
+    """Begins a run with each tracker. Environment variables of a tracker set its destination
+    (`WANDB_MODE=offline` stores the run in the run directory).
 
     Args:
       names: checked.
       directory: of the run; its name is the run's, and it contains the files of trackers.
-      card: of the run; its settings go with it.
-      resumed: it goes on with one of that name, if there is one.
+      card: of the run; its settings are sent, too.
+      resumed: the tracker continues a run of that name, if there is one.
     """
     made = []
     for name in names:
@@ -73,10 +73,10 @@ def make_trackers(
             package = importlib.import_module(name)
             run = package.init(project=_PROJECT, name=_identity(directory), config=settings, **own)
         except Exception as error:  # of another package
-            offline = "; WANDB_MODE=offline keeps it here" if name == "wandb" else ""
+            offline = "; WANDB_MODE=offline stores it here" if name == "wandb" else ""
             raise ValueError(
-                f"--log-to {name} must begin a run, got {type(error).__name__}: {error}{offline};"
-                " then --resume begins this one"
+                f"--log-to {name} must start a run, got {type(error).__name__}: {error}{offline};"
+                " then continue this run with --resume"
             ) from error
         made.append(Tracker(_called(run), run.finish))
     return made

@@ -1,9 +1,9 @@
-"""Training: the updates from a batch of rollouts.
+"""Training: the optimizer updates from a batch of rollouts.
 
-`objective_gradient` is the three-step gradient of any objective, `update` one optimizer update of a
-`TrainState`; `learn` makes all updates of a step with compiled programs (`programs`), split by a
-`BatchPlan`. `critic` fits the critic of methods that have one, `scorers` a learned scorer in its
-place, `layout` says where arrays lie.
+    gradient = objective_gradient(model, recipe("dapo").objective, params, rollouts, state, key)
+    gradient.loss, gradient.grads, gradient.stats.entropy    # also for any score: `exact_gradient`
+
+`update` is one optimizer update; `learn` makes all updates of a step, split by a `BatchPlan`.
 """
 
 from rlvr_jax.training.learning import Learner, learn

@@ -1,9 +1,9 @@
-"""Which rows of a batch each update gets.
+"""Distributes the rows of a batch over updates.
 
-A batch of `plan.prompts` groups of `plan.samples` rows that answer one prompt each is split by
-whole groups, nothing is moved. Any other batch (groups of other sizes, rows of a group that have
-other prompts, more rows or fewer) is dealt out group by group and filled up with empty rows, so
-that an update is compiled for a few numbers of rows only.
+A regular batch has `plan.prompts` groups of `plan.samples` rows with one prompt each. It is split
+by whole groups. Any other batch (other sizes of groups, several prompts in a group, another number
+of rows) is distributed group by group and padded with empty rows. An update is therefore compiled
+for only a few numbers of rows.
 """
 
 import zlib
@@ -65,12 +65,12 @@ def arrange(
     shuffle: Shuffle,
     most: float = 1.0,
 ) -> Arrangement:
-    """Deals the rows of a batch out to updates.
+    """Distributes the rows of a batch over updates.
 
     Args:
-      rollouts: rows of a group follow one another.
-      several: the objective weighs several rewards, so that all of them say whether rows differ.
-      most: rows of a batch at most, as a multiple of those of the plan.
+      rollouts: rows of a group are adjacent.
+      several: the objective uses several rewards, so rows differ if any of them differs.
+      most: largest number of rows of a batch, as a multiple of the rows of the plan.
     """
     if _is_regular(plan, rollouts):
         orders = _regular_orders(plan, rollouts, several, mesh, shuffle)

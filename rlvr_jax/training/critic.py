@@ -1,9 +1,9 @@
 """The critic of methods that read values: a linear head on hidden states, fitted to the returns.
 
-The head begins with zeros: the first batch has values of 0, and its advantages are returns. The
-hidden states are those of a network of its own, which starts as the policy does and is trained with
-all its weights, also where the policy gets adapters; or of the policy (`Critic.trunk`), on which
-the head is fitted with an optimizer of its own while no gradient of it flows into the policy.
+The head is zero at first: the first batch has values of 0, and its advantages are returns. The
+hidden states come from one of two networks (`Critic.trunk`). A separate network starts with the
+weights of the policy and trains all of them, even if the policy trains adapters. Or the states are
+those of the policy. Then only the head is trained, and no gradient reaches the policy.
 """
 
 from functools import partial
@@ -30,12 +30,12 @@ from rlvr_jax.types import Rollouts, replace
 def critic_values(
     model: Model, params: Params, rollouts: Rollouts, shared: int = 1, opening: int = 0
 ) -> Float[Array, "B T"]:
-    """V at each response token: the return expected before the token is sampled; 0 off the mask.
+    """V [B, T] at each response token: the expected return before the token is sampled; 0 off the
+    mask.
 
     Args:
-      model: whose trunk it is: the policy, without its adapters where the critic has a network of
-        its own.
-      params: the head, and the trunk's.
+      model: the model of the trunk: the policy, without adapters if the critic has its network.
+      params: weights of head and trunk.
       shared, opening: as for `policy.score`.
     """
     hidden = hidden_states(model, params["trunk"], rollouts, shared, opening)
@@ -68,9 +68,9 @@ def fit_critic(
       micro_batches: micro-batches of the critic; they change only memory and time.
       shared, opening: as for `policy.score`.
     Returns:
-      The new state, and metrics: critic/loss, critic/gradient_norm, critic/value and critic/return
-      (means over the tokens), critic/explained_variance (1 - var(G - V_old) / var(G), NaN if all
-      returns are equal).
+      The new state and metrics: critic/loss, critic/gradient_norm, critic/value, critic/return,
+      critic/explained_variance. Value and return are means over the tokens. The last metric is
+      1 - var(G - V_old) / var(G), NaN if all returns are equal.
     """
     mask = rollouts.mask
     returns = jax.lax.stop_gradient(critic.returns(rollouts))
@@ -106,7 +106,7 @@ def fit_critic(
 
 
 def trunk_of(model: Model, critic: Critic | Scorer) -> Model:
-    """The model that gives the critic its hidden states."""
+    """Returns the model whose hidden states the critic reads."""
     if critic.trunk == "policy":
         return model
     return replace(model, config=replace(model.config, lora=None))
@@ -144,7 +144,7 @@ def initial_critic(
     """The critic before the first update.
 
     Args:
-      start: all weights of the policy; they are copied where the critic has a trunk of its own.
+      start: all weights of the policy; they are copied if the critic has a separate trunk.
     """
     shapes = critic_shapes(model, critic, optimizer)
     if isinstance(critic, Scorer):
@@ -167,12 +167,12 @@ def jitted_critic(
     plan: BatchPlan,
     opening: int,
 ) -> tuple[Any, Any]:
-    """The two compiled functions, for global arrays; those of a `Scorer` return its values.
+    """Returns two compiled functions for global arrays; those of a `Scorer` return its values.
 
     Returns:
-      values (`critic_params`, rollouts of one update) -> {name: [B, T] or [B, K]}; and fit (state,
-      the same rollouts, the policy's weights or None) -> (state, metrics), which takes its state
-      over.
+      values: (`critic_params`, rollouts of one update) -> {name: [B, T] or [B, K]}.
+      fit: (state, these rollouts, weights of the policy or None) -> (state, metrics). The state
+      cannot be used again.
     """
     shardings = jax.tree.map(lambda x: x.sharding, critic_shapes(model, critic, optimizer))
     trunk = trunk_of(model, critic)

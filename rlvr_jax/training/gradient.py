@@ -4,11 +4,10 @@
     loss, dstats    = grad(objective)(stats)  2 the method, on the whole batch of the update
     grads           = pullback(dstats)        3 the model again, linear in dstats
 
-With M micro-batches, step 1 runs M times without residuals, step 2 once on all tokens, and step 3
-recomputes each micro-batch and pulls back its slice of dstats. An objective that takes no statistic
-of the current policy over the batch needs one pass: the cotangents of a micro-batch depend on its
-own statistics only, so each micro-batch is pulled back as soon as it is scored. One whose
-cotangents are all 0 is not pulled back.
+With M micro-batches, step 1 runs M times without residuals, and step 2 once on all tokens. Step 3
+recomputes each micro-batch and pulls back its slice of dstats. An objective without statistics of
+the current policy over the batch needs one pass. The cotangents of a micro-batch then depend only
+on its statistics, so it is pulled back directly after scoring. Zero cotangents are not pulled back.
 """
 
 from collections.abc import Callable
@@ -41,13 +40,13 @@ class Gradient:
 
 
 def statistics_needed(objective: Objective) -> frozenset[str]:
-    """Statistics that a gradient of the objective takes; log-probs always."""
+    """Returns the statistics that the gradient of the objective needs; "logp" always."""
     own = {*objective.reads, *old_statistics(objective).values()}
     return frozenset(own & measurable()) | {"logp"}
 
 
 def old_statistics(objective: Objective) -> dict[str, str]:
-    """Statistics of the weights that sampled: name in `Rollouts` -> statistic."""
+    """Returns the statistics of the weights that sampled: name in `Rollouts` -> statistic."""
     wanted = {need: need.removeprefix("old_") for need in objective.reads if need[:4] == "old_"}
     alone = measurable() - DIVERGENCES
     return {"old_logp": "logp"} | {need: name for need, name in wanted.items() if name in alone}
@@ -65,28 +64,26 @@ def exact_gradient(
     micro_batches: int = 1,
     mesh: Mesh | None = None,
 ) -> Gradient:
-    """Loss and gradient of an objective over all rows of an update, for any model.
+    """Computes loss and gradient of an objective over all rows of an update, for any model.
 
-    The gradient is that of the objective of the whole batch, however many micro-batches it is
-    split into: comparisons of rows (groups, quantiles, counts of tokens) see all of them. Averaging
-    the losses of micro-batches is not that.
+    The gradient is that of the whole batch for any number of micro-batches: groups, quantiles and
+    counts of tokens see all rows. The average of the losses of micro-batches is a different value.
 
     Args:
       score: (params, rows) -> `TokenStats` [b, T] with the fields of `statistics_needed`,
-        differentiable in `params`. A row's numbers depend on no other row: a model that couples
-        rows (batch statistics, experts with a capacity) has another gradient for other splits.
+        differentiable in `params`. Values of a row must not depend on other rows. With batch
+        statistics or experts with a capacity, the gradient depends on the split.
       objective: a loss, such as `rlvr_jax.methods.recipe("dapo").objective`.
       params: a pytree of arrays.
       rollouts: all rows of the update, as arrays of JAX or numpy.
       method_state: of `objective.init(Spec(prompts, B, T))`, then of the last call.
-      key: of jax.random; a new one for each update.
-      fresh: `params` are the weights that sampled the rollouts, and records are ignored: the old
-        statistics are then those of this very pass, and the ratio is exactly 1. False:
-        `rollouts.old_logp` (and other needed statistics of the old policy) is read where it is
-        given; where it is not, it is also that of this pass.
-      micro_batches: micro-batches of the model; they change only memory and time. One whose rows
-        get no gradient (groups of equal rewards) costs a forward pass.
-      mesh: over which rows are spread, if they are.
+      key: a key of jax.random, a new one for each update.
+      fresh: `params` are the weights that sampled the rollouts. Statistics of the old policy are
+        then those of this pass, and the ratio is exactly 1. With False, `rollouts.old_logp` and
+        others are read if they are given, else they are also those of this pass.
+      micro_batches: micro-batches of the model; they change only memory and time. If its rows have
+        no gradient (groups of equal rewards), a micro-batch needs only a forward pass.
+      mesh: the mesh over which rows are split, if they are.
     Raises:
       ValueError: not an objective; micro_batches does not divide the rows; a score that returns
         no statistics, or lacks some that the objective reads.
@@ -179,11 +176,11 @@ def exact_gradient(
 def with_old_statistics(
     objective: Objective, rollouts: Rollouts, stats: TokenStats, fresh: Bool[Array, ""] | bool
 ) -> Rollouts:
-    """The rollouts with the statistics of the weights that sampled them.
+    """Returns the rollouts with the statistics of the weights that sampled them.
 
     Args:
-      stats: of the current weights; where they are those that sampled (`fresh`) or nothing was
-        recorded, they are the old ones. But rows that are `stored` keep theirs.
+      stats: statistics of the current weights. They are the old ones if `fresh`, or if nothing was
+        recorded. Rows of the record `stored` keep their recorded values.
     """
     known = {}
     for field, name in old_statistics(objective).items():

@@ -45,14 +45,13 @@ def make_meshes(mesh: str, sample_mesh: str) -> tuple[Mesh, Mesh]:
 
 
 def sampling_mesh(sampler: Model, prompts: int) -> Mesh:
-    """The default mesh to sample on: one CPU device per core; else the sampler's
-    own.
+    """Returns the default mesh to sample on: one CPU device per core; else the sampler's mesh.
 
     A CPU samples from a small model faster with one device per core, each with a part of the
-    prompts: threads that share a row of small products wait for each other most of the time.
+    prompts. Threads that split the small products of one row mostly wait for each other.
 
     Args:
-      prompts: of a call of the sampler; the devices divide them.
+      prompts: prompts of a call of the sampler; the number of devices divides them.
     """
     if not (_on_cpu_alone(sampler) and num_parameters(sampler.config) <= SMALL):
         return sampler.mesh
@@ -61,11 +60,11 @@ def sampling_mesh(sampler: Model, prompts: int) -> Mesh:
 
 
 def evaluation_mesh(sampler: Model) -> Mesh:
-    """The default mesh to sample many rows on: one CPU device per core, if they can
-    all read the weights that are trained; else that of the sampler.
+    """Returns the default mesh to sample many rows on: one CPU device per core, if all can read the
+    trained weights; else that of the sampler.
 
-    Two cores drew 24 to 27 answers of SmolLM2-135M a second as two devices with 64 rows each, and
-    17 to 18 as one device with 64.
+    Two cores sampled 24 to 27 responses of SmolLM2-135M per second as two devices with 64 rows
+    each. As one device with 64 rows they sampled 17 to 18.
     """
     if not _on_cpu_alone(sampler) or sampler.config.compute_dtype != "float32":
         return sampler.mesh
@@ -110,11 +109,11 @@ def optimizer_shardings(optimizer: optax.GradientTransformation, params: Params)
 
 @cached_results
 def make_reshard(model: Model, sampler: Model) -> Callable[[Params], Params]:
-    """A function from a policy's parameters to those of the sampler.
+    """Returns a function from a policy's parameters to those of the sampler.
 
-    On a CPU that is the layers of the parameters where they lie: drop it before an update, which
-    cannot write over weights that somebody reads. In bfloat16, or on another mesh, it is a copy;
-    else the parameters themselves.
+    On a CPU its result is a view of the parameters. Delete it before an update, which cannot
+    overwrite weights with a view. In bfloat16, or on another mesh, the result is a copy; else it is
+    the parameters themselves.
 
     Args:
       model, sampler: the same model on the mesh to train and the mesh to sample on.
@@ -162,10 +161,10 @@ def _views(model: Model, params: Params) -> Params:
 
 
 def sampler_params(model: Model, params: Params) -> Params:
-    """Parameters as the sampler's loop reads them: layer by layer, in the compute dtype.
+    """Returns parameters for the loop of the sampler: layer by layer, in the compute dtype.
 
-    Norms stay wide, since they are computed so; all else is rounded where it is used, so that
-    rounding it before changes no bit and halves what every token has to read.
+    Norms stay in float32, as they are computed. Other weights are rounded at their use, so rounding
+    them before changes no bit and halves the bytes that each token reads.
     """
 
     def rounded(path, leaf):

@@ -28,7 +28,7 @@ Metrics = dict[str, float]
 
 
 class OtherPolicies(NamedTuple):
-    """All weights of the policies that a step compares with; None: it does not."""
+    """All weights of the other policies of a step; None: the step does not use one."""
 
     teacher: Params | None
     reference: Params | None
@@ -36,18 +36,18 @@ class OtherPolicies(NamedTuple):
 
 @dataclass(frozen=True)
 class Learner:
-    """What learns from batches of one kind.
+    """Updates a policy with batches, by one objective and its compiled functions.
 
     Fields:
       objective: the loss.
-      programs: compiled for it.
-      plan: how a batch is split into updates.
-      seed: of the run.
-      mesh: where the policy is trained.
-      frozen: weights that stay as they are: below adapters, or of the reference; None: neither.
+      programs: the compiled functions of the objective.
+      plan: split of a batch into updates.
+      seed: seed of the run.
+      mesh: the training mesh.
+      frozen: frozen weights: those under adapters, or of the reference; None: neither.
       adapts: adapters are trained, on top of `frozen`.
-      variant: (plan) -> programs for batches that are split in another way; compiled when used.
-      most: rows of a batch at most, as a multiple of the plan's.
+      variant: (plan) -> functions for batches with another split; compiled at the first use.
+      most: largest number of rows of a batch, as a multiple of the rows of the plan.
       teacher: (state) -> all weights of the teacher; None: the recipe has none.
       decay: of the average that a state's `teacher` is; None: it has none.
       scorer_needs: records that a learned scorer in the critic's place reads.
@@ -84,12 +84,12 @@ class Learner:
 
 @dataclass(frozen=True)
 class Scorer:
-    """Asks policies for token statistics of rollouts, with the program that scores updates.
+    """Measures token statistics of rollouts under a policy, with the scoring function of updates.
 
     Fields:
-      params: of the current policy.
-      start: gives those that the run began with.
-      teacher: gives those of the recipe's teacher; None: it has none.
+      params: weights of the current policy.
+      start: returns the weights of the initial policy.
+      teacher: returns the weights of the teacher of the recipe; None: it has none.
     """
 
     learner: Learner
@@ -98,8 +98,8 @@ class Scorer:
     teacher: Callable[[], Params] | None = None
 
     def score(self, rollouts: Rollouts, needs: Iterable[str], of: str = "current") -> Records:
-        """Statistics by name, [B, T], [B, T, V] of "all_logp", [B, D] of "mean_hidden", [B, K] of
-        "verdict_logp".
+        """Returns statistics by name, [B, T]. Exceptions are "all_logp" [B, T, V], "mean_hidden"
+        [B, D] and "verdict_logp" [B, K].
 
         Args:
           needs: of "logp", "entropy", and one of "all_logp", "mean_hidden", "max_id" and
@@ -132,15 +132,15 @@ def learn(
     step: int,
     further: Sequence[Rollouts] = (),
 ) -> tuple[TrainState, Metrics, Records]:
-    """All updates of one step.
+    """Makes all updates of one step.
 
     Args:
-      rollouts: the batch as numpy arrays, groups one after the other.
-      further: batches that are learned from afterwards, in order, an update's rows at a time; they
-        bring their advantages and old log-probs.
+      rollouts: the batch as numpy arrays; rows of a group are adjacent.
+      further: batches for additional updates afterwards, in order. They have their advantages and
+        old log-probs.
     Returns:
-      The new state, metrics averaged over the updates, and the per-token record of the first pass
-      over the batch, rows in the batch's order.
+      The new state; metrics, averaged over the updates; and the record per token of the first
+      epoch, with rows in the order of the batch.
     """
     several = "component_rewards" in learner.objective.reads
     shuffle = Shuffle(learner.seed, step)

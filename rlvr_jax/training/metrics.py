@@ -17,12 +17,12 @@ LOW_ENTROPY = 0.01
 
 
 def token_metrics(stats: TokenStats, rollouts: Rollouts) -> dict[str, Float[Array, ""]]:
-    """Entropy of the current policy, nats per response token, and how it is spread; NaN over no
-    token, as where all that is learned from is imitated.
+    """Returns the entropy of the current policy, nats per response token, and its distribution; NaN
+    without tokens, such as if all rows are imitated.
 
-    Metrics: entropy (mean), entropy/p10, /p50, /p90 (quantiles over tokens), entropy/correct and
-    /incorrect (mean over the tokens of correct and of incorrect responses), and
-    low_entropy_fraction (tokens below 0.01 nats).
+    Metrics: entropy is the mean over tokens, entropy/p10, /p50, /p90 are quantiles over tokens.
+    entropy/correct and /incorrect are means over the tokens of correct and incorrect responses.
+    low_entropy_fraction is the fraction of tokens below 0.01 nats.
     """
     entropy, mask = stats.entropy, rollouts.mask
     correct = mask & is_correct(rollouts.outcome)[:, None]
@@ -43,13 +43,13 @@ def token_metrics(stats: TokenStats, rollouts: Rollouts) -> dict[str, Float[Arra
 
 
 def sampler_metrics(rollouts: Rollouts) -> dict[str, Float[Array, ""]]:
-    """How far sampler and scorer are apart at the same weights, r = exp(old_logp - behaviour_logp).
+    """Compares sampler and scorer at equal weights by r = exp(old_logp - behaviour_logp).
 
-    Rows that another policy wrote, or that were sampled in an earlier step, do not count, nor do
-    tokens that somebody else wrote or that were given.
+    Rows of another policy or of an earlier step do not count. Tokens that the policy did not sample
+    do not count.
 
-    Metrics: sampler_ratio/min and /max over the response tokens, 1 but for rounding if both have
-    the same distribution; sampler_k3, mean of r - 1 - log r (nats), first within a response.
+    Metrics: sampler_ratio/min and /max over the response tokens are 1 except for rounding if both
+    have equal distributions. sampler_k3 is the mean of r - 1 - log r (nats) over responses.
     """
     mask, behaviour_logp = rollouts.mask, rollouts.behaviour_logp
     for foreign in (rollouts.records.get("off_policy"), rollouts.records.get("stored")):

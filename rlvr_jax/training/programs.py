@@ -47,11 +47,11 @@ class Programs:
         the weights of the second policy of divergences, if the objective has any.
       values: (`critic_params`, rollouts of one update) -> its estimates, "values" [B, T]; None if
         the method has no critic.
-      fit_critic: (critic's state, the same rollouts with these estimates and all that the returns
-        read, the policy's weights if the critic reads its hidden states) -> (state, metrics), or
-        None.
-      reshard, reshard_evaluator: parameters as they are trained -> as the sampler needs them, and
-        that of evaluations.
+      fit_critic: (state of the critic, these rollouts with the estimates and the inputs of the
+        returns, weights) -> (state, metrics), or None. The weights are those of the policy, if
+        the critic reads its hidden states.
+      reshard, reshard_evaluator: trained parameters -> parameters of the sampler and of the sampler
+        of evaluations.
     """
 
     score: Callable[..., dict[str, jax.Array]]
@@ -170,7 +170,7 @@ def jitted(
     plan: BatchPlan,
     opening: int,
 ) -> tuple[Any, Any, Any]:
-    """What `Programs` is made of, for global arrays, or shapes of them to be lowered.
+    """Returns the functions of `Programs`, for global arrays, or shapes of them to be lowered.
 
     Returns:
       score (params, rollouts); decide_once (rollouts, method state, key), or None; and step

@@ -1,7 +1,7 @@
 """The learned scorer of methods that have one, in the place of a critic.
 
-Its state is a `CriticState`: parameters of its own as the head, and a trunk where it has one. It is
-checkpointed, and fitted with the optimizer and in the passes of a critic.
+Its state is a `CriticState`: its parameters as the head, and a trunk if it has one. It is stored in
+checkpoints, and trained with the optimizer and in the passes of a critic.
 """
 
 from dataclasses import dataclass

@@ -43,7 +43,7 @@ def statistics(
     opening: int = 0,
     other: Params | None = None,
 ) -> TokenStats:
-    """Statistics [B, T] of the policy, differentiable in `params`; 0 off `Rollouts.scored`.
+    """Returns statistics [B, T] of the policy, differentiable in `params`; 0 off `scored`.
 
     Args:
       needs: of `STATISTICS`; "teacher_topk_logp" with "topk_ids", "candidate_logp" of rows that
@@ -99,7 +99,7 @@ def statistics(
 
 
 def verdicts(model: Model, params: Params, rollouts: Rollouts) -> Float[Array, "B K"]:
-    """The statistic `verdict_logp`, by a pass of its own over prompt, response and question."""
+    """The statistic `verdict_logp`, by a separate pass over prompt, response and question."""
     response, asked = rollouts.length, rollouts.records["asked_length"]
     width = rollouts.tokens.shape[1] + rollouts.records["asked_tokens"].shape[1] + 1
     places = jnp.arange(width, dtype=response.dtype)[None]

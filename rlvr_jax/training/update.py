@@ -77,16 +77,16 @@ def check_needs(
     given: Collection[str] = (),
     writers: Callable[[str], Sequence[str]] = lambda record: (),
 ) -> None:
-    """Refuses an objective with inputs that are neither measured nor recorded here.
+    """Refuses an objective that reads a value which the run neither measures nor records.
 
     Args:
       given: records of rollouts that the run's experience fills.
       writers: (record) -> parts that could fill it.
     Raises:
-      ValueError: a need that is neither a statistic of one policy, the current or the
-        old one, nor log-probs of the reference or of prompts, nor of grades, nor values of a
-        critic that the recipe says how to fit; log-probs at temperatures that are not named; old
-        log-probs of what is likeliest now, where several updates are taken per batch.
+      ValueError: a read that is not one of these: a statistic of the current or old policy,
+        log-probs of the reference, of prompts or of grades, values of the critic of the recipe.
+        Also log-probs at unnamed temperatures, and old log-probs of the now likeliest tokens with
+        several updates per batch.
     """
     objective = recipe.objective
     known = {*measurable(), *old_statistics(objective), "reference_logp", "batch_statistics"}
@@ -102,19 +102,19 @@ def check_needs(
         known.add(recipe.critic.writes if isinstance(recipe.critic, Scorer) else "values")
     if "old_tempered_logp" in objective.reads - dict(objective.records).keys():
         raise ValueError(
-            f"method {method!r} reads old_tempered_logp and must say at which temperatures, in the"
-            f" records of the part that needs it, got {dict(objective.records)}"
+            f"method {method!r}: records of the part that reads old_tempered_logp must have"
+            f" its temperatures, got {dict(objective.records)}"
         )
     if "old_topk_logp" in objective.reads and updates_per_step > 1:
         raise ValueError(
-            f"minibatches and epochs must be 1 for method {method!r}, whose likeliest tokens are"
-            f" those of the weights that sampled, got {updates_per_step} updates per batch"
+            f"--minibatches and --epochs must be 1 for method {method!r}, whose likeliest tokens"
+            f" are those of the weights that sampled, got {updates_per_step} updates per batch"
         )
     if missing := sorted(objective.reads - known):
         parts = {name: ", ".join(writers(name)) or "none" for name in missing}
         raise ValueError(
-            f"method {method!r} reads {', '.join(missing)}, which nothing in this run writes; parts"
-            f" that could: {'; '.join(f'{name}: {own}' for name, own in parts.items())}"
+            f"method {method!r} reads {', '.join(missing)}, which no part of this run writes; parts"
+            f" that can: {'; '.join(f'{name}: {own}' for name, own in parts.items())}"
         )
 
 
@@ -178,20 +178,19 @@ def update(
     fresh: Bool[Array, ""] | bool,
     **how: Any,
 ) -> tuple[TrainState, dict[str, Array], dict[str, Array]]:
-    """One optimizer update.
+    """Makes one optimizer update.
 
-    A gradient that is zero everywhere (no group with mixed rewards, nothing on the mask) or not
-    finite changes neither parameters nor optimizer: Adam's momentum does not move a policy that
-    got no gradient. The method's state is unchanged only where something is not finite. A loss may
-    be infinite where its gradient is not, as a divergence from a policy that has run away: it
-    counts.
+    A gradient that is zero everywhere (no group with mixed rewards, an empty mask) or not finite
+    changes neither parameters nor optimizer. The momentum of Adam therefore does not move a policy
+    without gradient. The state of the method stays unchanged only if a value is not finite. An
+    infinite loss with a finite gradient counts, such as a divergence from a distant policy.
 
     Args:
-      fresh: as for `objective_gradient`, whose other options `how` may hold.
+      fresh: as for `objective_gradient`; `how` may have its other options.
     Returns:
-      The new state; scalar metrics; and per token, [B, T] or [B, T, K]: `old_logp` (and others that
-      were needed of the old policy) as it was used, `logp`, `entropy`,
-      `advantage`, `ratio`, `chosen` (`is_chosen`), `clipped`.
+      The new state, scalar metrics, and a record per token, [B, T] or [B, T, K]. The record has
+      `old_logp` and other used statistics of the old policy, `logp`, `entropy`, `advantage`,
+      `ratio`, `chosen` (`is_chosen`) and `clipped`.
     """
     arguments = state.params, rollouts, state.method_state, key
     gradient = objective_gradient(model, objective, *arguments, fresh=fresh, **how)
@@ -238,7 +237,7 @@ def step_where(
     optimizer_state: Any,
     params: Any,
 ) -> tuple[Any, Any]:
-    """Parameters and optimizer state after a step, or the same ones where it is not usable."""
+    """Returns parameters and optimizer state after a step, or the same ones if it is not usable."""
     # optax mixes dtypes, which a caller who is strict about promotion would be refused.
     with jax.numpy_dtype_promotion("standard"):
         changes, stepped = optimizer.update(grads, optimizer_state, params)

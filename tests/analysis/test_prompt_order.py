@@ -49,7 +49,7 @@ def test_the_prompt_that_learns_like_the_pool_comes_first_by_impact():
 def test_the_command_prints_the_order(tmp_path, capsys):
     prompt_order.main([str(written(tmp_path))])
     first, _, *rows = capsys.readouterr().out.splitlines()
-    assert first == "2 of 3 prompts have 2 groups or more"
+    assert first == "2 of 3 prompts were sampled 2 times or more"
     assert [row.split()[:3] for row in rows] == [["1", "4", "0.5000"], ["2", "2", "0.0000"]]
     prompt_order.main([str(tmp_path), "--by", "impact", "--least-sampled", "1", "--top", "1"])
     assert len(capsys.readouterr().out.splitlines()) == 3

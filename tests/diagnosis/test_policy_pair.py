@@ -234,10 +234,10 @@ def test_a_start_in_a_file_has_weights_that_are_compared(start_in_a_file, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "RUN or answers must be given"),
+        ([], "either RUN or --answers must be given"),
         (["--answers", "nowhere"], "nowhere must hold before.npz"),
         ([str(PAIR / "grpo")], "task must be given for the policy "),
-        (["nowhere", *FEW], "nowhere must be a policy folder, a .gguf file or a run that ended"),
+        (["nowhere", *FEW], "RUN must be a policy folder, .* or a finished run, got nowhere"),
         ([str(PAIR / "grpo"), *FEW], "against must be given"),
         (
             [str(PAIR / "grpo"), "--against", START, *FEW, "--samples", "0"],

@@ -161,7 +161,7 @@ def test_a_verifier_that_pays_nothing_is_found():
     ("name", "message"),
     [
         ("custom_laws:needs", "must have defaults for value; name an object that is made"),
-        ("custom_laws:FILE", "must have 'FILE', which it has not"),
+        ("custom_laws:FILE", "must have 'FILE', got no such name"),
         ("custom_laws:CALLS", "must be a Recipe, an Objective, a part of one of them, or a Task"),
         ("no_such_file:method", "no module 'no_such_file'"),
         ("clip_covv", "closest: clip_cov"),

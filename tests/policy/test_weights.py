@@ -381,7 +381,7 @@ def sharded(folder):
 def test_weights_beside_an_index_that_does_not_name_them_are_refused(tmp_path):
     sharded(tmp_path)
     save_file({"model.norm.weight": np.ones(2, np.float32)}, tmp_path / "model.safetensors")
-    with pytest.raises(ValueError, match=r"either model.safetensors or the shards .* found both"):
+    with pytest.raises(ValueError, match=r"either model.safetensors or the shards .* got both"):
         load(tmp_path)
 
 
@@ -485,7 +485,7 @@ def test_a_layer_too_many_is_refused(tmp_path):
     save(tmp_path, *policy("llama"))
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 1}))
-    with pytest.raises(ValueError, match=r"without a place in the model: \['model.layers.1"):
+    with pytest.raises(ValueError, match=r"must fit the model, got also \['model.layers.1"):
         load(tmp_path)
 
 

@@ -160,7 +160,7 @@ def test_a_temperature_below_the_least_draws_the_likeliest_tokens(temperature):
     [
         ({"sampling": None}, "sampling must be a Sampling, got None"),
         ({"samples": 2.0}, "samples must be a whole number, got 2.0"),
-        ({"response_tokens": 2047}, "response_tokens must be at most 2046 behind prompts of 2"),
+        ({"response_tokens": 2047}, "response_tokens must be at most 2046 after prompts of 2"),
         ({"prompts": [[1, 2], [3]]}, r"prompts.tokens must be integers \[P, L\]"),
         ({"prompts": [[1, 11], [3, 0]]}, "prompts.tokens must be in 0 … 10, got 11"),
         ({"prompts": [[1, -1], [3, 0]]}, "prompts.tokens must be in 0 … 10, got -1"),

@@ -249,7 +249,7 @@ def test_as_many_as_there_are_is_all_at_once():
 @NEEDS_EIGHT_DEVICES
 def test_rows_that_are_not_the_devices_own_are_refused():
     model = replace(model_of(), mesh=make_mesh("data=4,tensor=2"))
-    with pytest.raises(ValueError, match=r"at_once needs a mesh of data alone .* and 6 prompts"):
+    with pytest.raises(ValueError, match=r"at_once must come with a mesh .* and 6 prompts"):
         draw(model, 4)
 
 

@@ -102,18 +102,18 @@ WRONG = {
     "unknown module": (dict(task="no_such_module:sums"), "no module 'no_such_module'"),
     "unknown name in a module": (
         dict(task="training_runs:sumz"),
-        "'sumz', which it has not; closest",
+        "'sumz', got no such name; closest",
     ),
     "name that is no task": (dict(task="training_runs:WORDS"), "must be a Task or a function"),
     "no model": (
         dict(model=""),
-        "model must be a policy folder: task 'training_runs:sums' has none",
+        "model must be a policy folder for task 'training_runs:sums', which has none",
     ),
     "no such model": (
         dict(model="nowhere"),
         "path must be a folder with a tokenizer.json, or a .gguf file, got 'nowhere'",
     ),
-    "nothing to resume": (dict(resume=True), "--resume: --run-dir must hold a run, got"),
+    "nothing to resume": (dict(resume=True), "--resume: --run-dir must contain a run, got"),
     "reward that is no number": (
         dict(task="training_runs:with_nan"),
         "reward_of_nothing: reward must be a finite number, got nan for prompt '",
@@ -174,7 +174,7 @@ def test_a_directory_that_holds_something_is_refused(line, tmp_path, monkeypatch
     said = said_by(line(), monkeypatch, capsys)
     assert said.startswith("error: --run-dir must be new or empty (or give --resume), got")
     said = said_by(line(resume=True), monkeypatch, capsys)
-    assert said.startswith("error: --resume: --run-dir must hold a run, got")
+    assert said.startswith("error: --resume: --run-dir must contain a run, got")
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["notes.txt"]
 
 
@@ -264,7 +264,7 @@ def test_settings_that_are_given_again_must_be_those_of_the_run(begun, monkeypat
 @pytest.mark.parametrize(
     ("left", "sentence"),
     [
-        ("summary.json", "a finished run must have a checkpoint to go on from, got none in"),
+        ("summary.json", "a finished run must have a checkpoint to continue from, got none in"),
         ("checkpoints/7", "steps must be at least the 7 that the run has taken, got 3"),
     ],
 )
@@ -288,7 +288,7 @@ def test_a_full_disk_is_said_in_one_sentence(line, monkeypatch, capsys):
     monkeypatch.setattr(RunWriter, "log", full)
     said = said_by(line(), monkeypatch, capsys)
     assert said.startswith("error: the disk is full at metrics.jsonl (")
-    assert said.endswith("make room and use --resume") and "\n" not in said
+    assert said.endswith("free space and use --resume") and "\n" not in said
 
 
 def test_texts_that_look_like_markup_are_printed_as_they_are(line, monkeypatch, capsys):
@@ -326,7 +326,7 @@ def test_a_disk_without_room_for_a_checkpoint_is_said_before_it_is_written(
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
     said = said_by(line(), monkeypatch, capsys)
     where = tmp_path / "run/checkpoints"
-    wanted = f"error: the disk is full at {where} (0 MiB free); make room and use --resume"
+    wanted = f"error: the disk is full at {where} (0 MiB free); free space and use --resume"
     assert said == wanted
     assert not list(where.glob("[0-9]*"))
     assert "Traceback" not in capsys.readouterr().err

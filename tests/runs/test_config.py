@@ -76,11 +76,11 @@ def test_settings_that_cannot_work_are_refused_in_a_sentence(changes, sentence):
         (
             {"sampling_batches": 3},
             "sampling-batches must be one of 1, 2, 4, 8, 16, 32, 64, 128 for 16 prompts x 8 samples"
-            " with rows in 1 parts, got 3",
+            " on 1 shards of rows, got 3",
         ),
         (
             {"sampling_batches": 32, "mesh": "fsdp=8", "sample_mesh": "data=4,fsdp=2"},
-            "one of 1, 2, 4, 8, 16 for .* with rows in 8 parts, got 32",
+            "one of 1, 2, 4, 8, 16 for .* on 8 shards of rows, got 32",
         ),
         (
             {"rows_at_once": 12, "mesh": "data=8"},
@@ -88,7 +88,7 @@ def test_settings_that_cannot_work_are_refused_in_a_sentence(changes, sentence):
         ),
         (
             {"rows_at_once": 16, "mesh": "data=4,fsdp=2"},
-            "rows-at-once must be 0 on a --sample-mesh of other axes than data, got 16 on data",
+            "rows-at-once must be 0 if --sample-mesh has other axes than data, got 16 on data",
         ),
         ({"lora_rank": 2, "lora_targets": ("keys",)}, "'keys'"),
     ],
@@ -172,7 +172,7 @@ def test_a_file_with_settings_that_cannot_work_is_refused_in_a_sentence(text, se
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        (["--config"], "--config must be a file of settings, got none"),
+        (["--config"], "--config must be a file of settings, got no name"),
         (["--config", "nowhere.json"], "--config must be a file, got 'nowhere.json'"),
         (["--config", "a.json", "--resume"], "--config must be left out with --resume"),
     ],
@@ -220,7 +220,7 @@ def test_hyperparameters_are_read_by_their_annotations(own):
 @pytest.mark.parametrize(
     ("pairs", "sentence"),
     [
-        ((), "must give strength of training_runs:my_loss, which has no default, got none"),
+        ((), "must set strength of training_runs:my_loss, which has no default, got none"),
         (("strength=much",), "--hyperparameters of .*: strength must be float, got 'much'"),
         (("high=much",), "high must be float or None like 2, got 'much'"),
         (("weights=1,,2",), "weights must be numbers with commas between them, got '1,,2'"),
@@ -339,7 +339,7 @@ def test_a_task_gives_what_the_settings_leave_open():
     )
     given = TrainConfig.of(model="elsewhere", response_tokens=7)
     assert with_task(given, task) == given
-    with pytest.raises(ValueError, match="task 'brackets' has none of its own"):
+    with pytest.raises(ValueError, match="task 'brackets', which has none"):
         with_task(TrainConfig(), dataclasses.replace(task, base_model=""))
 
 
@@ -361,7 +361,10 @@ def test_a_run_that_may_run_programs_unguarded_says_so(monkeypatch, tmp_path):
         ("stages", "--stage must be module:function, got 'stages'"),
         ("no_module:f", "--stage: no module 'no_module' can be imported, got 'no_module:f'"),
         ("training_runs:sums:offst=1", "--stage training_runs:sums must be among offset, got 'off"),
-        ("training_runs:at_call", "--stage training_runs:at_call must be given number, action"),
+        (
+            "training_runs:at_call",
+            "--stage training_runs:at_call must set the arguments number, action",
+        ),
         ("training_runs:sums", "--stage training_runs:sums must return a Stage, got Task"),
     ],
 )

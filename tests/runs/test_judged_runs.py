@@ -79,7 +79,7 @@ def test_a_method_that_reads_no_rewards_of_the_task_is_said_to_hear_no_judge(
 ):
     config = judged(model, tmp_path / "run", FAIR, judge_prompt=prompt, **given)
     told = training_runs.prepared(config).remarks()
-    assert any("judge: nothing of grpo reads what the judge" in line for line in told) == said
+    assert any("judge: no part of --method grpo reads the grades" in line for line in told) == said
 
 
 @pytest.mark.thorough
@@ -129,9 +129,9 @@ def test_the_words_of_a_policy_that_judges_itself_have_a_budget_of_their_own(
     [
         (
             "Is {response} right?",
-            "tokens for what it is asked, got 'policy' .*; --judge-prompt again needs no words",
+            "tokens for all words of the judge.*--judge-prompt again needs no words",
         ),
-        ("= " * 40 + "{response}", "room for what it is asked, .* and a question of 4"),
+        ("= " * 40 + "{response}", "positions for the judge's prompt, .* tokens and 4"),
     ],
 )
 def test_a_policy_that_cannot_read_what_it_is_asked_is_no_judge(model, tmp_path, asked, said):
@@ -149,7 +149,7 @@ def test_a_judge_without_any_verdict_is_said_and_gives_no_zeros(model, tmp_path,
     train(config, Console(file=shown, width=200))
     assert values(metrics(tmp_path / "run"), "reward") == [None]
     text = shown.getvalue()
-    assert "no verdict on 100% of the answers (OSError: " in text and "reward –" in text
+    assert "100% of the responses ungraded (OSError: " in text and "reward –" in text
     # What a judge gives the task's own grades do not lack.
     assert "self-check" not in text
 
@@ -186,9 +186,7 @@ def test_a_run_keeps_what_its_judge_was_asked_and_is_not_resumed_with_another_qu
     assert card["judge_files"] == {"judge_prompt": SHORT}
     check_same_run(card, resolve(config).card())
     (tmp_path / "prompt.txt").write_text("Is it good? {response}")
-    with pytest.raises(
-        ValueError, match="file of --judge-prompt must hold what it held in the run"
-    ):
+    with pytest.raises(ValueError, match="file of --judge-prompt must be unchanged"):
         check_same_run(card, resolve(config).card())
     # Older runs kept no questions; those without a judge have none.
     del card["judge_files"]
@@ -275,7 +273,7 @@ def test_what_was_said_of_two_answers_stands_beside_the_samples(model, tmp_path)
 
 def test_two_answers_are_refused_where_none_are_compared(model, tmp_path):
     config = judged(model, tmp_path / "run", FAIR, judge_prompt="pairs")
-    with pytest.raises(ValueError, match="judge-prompt must show one answer for method 'rlbff'"):
+    with pytest.raises(ValueError, match="judge-prompt must show one response for method 'rlbff'"):
         quietly(config)
 
 
@@ -407,7 +405,7 @@ def test_points_of_a_judge_are_shares_of_their_most(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"judge_rubric": "x"}, "--judge-rubric needs a --judge, got 'x' alone"),
+        ({"judge_rubric": "x"}, "--judge-rubric must come with --judge, got only 'x'"),
         ({"judge": "gpt"}, "judge must be module:function, got 'gpt'"),
         ({"judge": "no_module:f"}, "--judge: no module 'no_module'"),
         ({"judge": "folder:nowhere"}, "folder must be a policy folder, got 'nowhere'"),
@@ -424,7 +422,10 @@ def test_points_of_a_judge_are_shares_of_their_most(tmp_path):
         ({"judge": "policy", "judge_options": ("tokens=0",)}, "tokens must be at least 1, got 0"),
         ({"judge": FAIR, "judge_budget": ("calls=-1",)}, "most_calls must be at least 0"),
         ({"judge": FAIR, "judge_budget": ("euros=1",)}, "must be among calls, tokens"),
-        ({"judge": "policy", "judge_budget": ("calls=1",)}, "empty where the policy is the judge"),
+        (
+            {"judge": "policy", "judge_budget": ("calls=1",)},
+            "empty with --judge policy, whose tokens",
+        ),
         ({"judge": FAIR, "judge_prompt": "again"}, "must come with the judge policy .*got --judge"),
         (
             {"judge": "policy", "judge_prompt": "again", "judge_options": ("tries=2",)},

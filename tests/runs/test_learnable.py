@@ -17,12 +17,12 @@ from rlvr_jax.tasks import Grade, GradingError, Prompt
 @pytest.mark.parametrize(
     ("task", "told"),
     [
-        ("never", r"known answers must be graded, got no verdict on (\d+) of \1: nothing"),
-        ("gold_never", r"known answers must be graded, got no verdict on (\d+) of \1: nothing"),
-        ("gold_alone", r"no grade for 16 of 16 in the first step \(raised: 16\), such as prompt"),
-        ("gold_and_one", r"no grade for 15 of 16 in the first step \(raised: 15\)"),
-        ("raising", r"known answers must be graded, got no verdict on (\d+) of \1: nothing"),
-        ("without_golds", r"no grade for 16 of 16 in the first step"),
+        ("never", r"known answers must be graded, got (\d+) of \1 ungraded: nothing"),
+        ("gold_never", r"known answers must be graded, got (\d+) of \1 ungraded: nothing"),
+        ("gold_alone", r"16 of 16 ungraded in the first step \(raised: 16\): nothing can"),
+        ("gold_and_one", r"15 of 16 ungraded in the first step \(raised: 15\)"),
+        ("raising", r"known answers must be graded, got (\d+) of \1 ungraded: nothing"),
+        ("without_golds", r"16 of 16 ungraded in the first step"),
     ],
 )
 def test_a_run_that_is_almost_never_graded_ends_with_the_reason(model, tmp_path, task, told):
@@ -37,7 +37,7 @@ def test_a_run_that_is_almost_never_graded_ends_with_the_reason(model, tmp_path,
 def test_rows_to_imitate_need_no_grade():
     batch = numpy_actor.walk(experience(), steps=1)[0][0].batch
     ungraded = batch.graded([Grade(None)] * len(batch))
-    with pytest.raises(GradingError, match="got no grade for 16 of 16 in the first step"):
+    with pytest.raises(GradingError, match="got 16 of 16 ungraded in the first step"):
         check_first_step("numbers", ungraded)
     check_first_step("numbers", ungraded.with_rollouts(supervised=np.ones(len(batch), bool)))
 

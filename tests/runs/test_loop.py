@@ -417,7 +417,7 @@ def test_a_loss_that_is_not_finite_does_not_hide_behind_other_updates(two_steps)
     everyday(
         [
             (1, True, "the state before this update is saved"),
-            (2, False, "the last checkpoint stands"),
+            (2, False, "the last checkpoint is unchanged"),
         ],
         (1, True, "the state before this update is saved"),
     ),

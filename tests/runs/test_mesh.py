@@ -197,7 +197,7 @@ def test_a_run_goes_on_on_another_mesh(model, tmp_path):
         ({"mesh": "fsdp=8", "micro_batches": 4}, "the 4 rollouts of a micro-batch .*'fsdp=8'"),
         ({"mesh": "data=4"}, "sizes must multiply to the 8 devices, got 'data=4'"),
         ({"mesh": "tensor=8"}, "tensor must divide vocab = 14 of the model, got size 8"),
-        ({"sample_mesh": "data=8"}, "sample-mesh needs a --mesh to train on, got 'data=8' alone"),
+        ({"sample_mesh": "data=8"}, "sample-mesh must come with --mesh, got only 'data=8'"),
         ({"mesh": "data=8", "sample_mesh": "data=2"}, "multiply to the 8 devices, got 'data=2'"),
         ({"mesh": "rows=8"}, "mesh: mesh must be axis=size pairs of data, fsdp, tensor"),
     ],

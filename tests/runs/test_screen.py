@@ -115,9 +115,9 @@ def test_defaults_of_a_method_of_ones_own_are_not_called_published(model, tmp_pa
 @pytest.mark.parametrize("steps", [2, 3])
 def test_a_resumed_run_says_behind_which_step_it_goes_on(model, tmp_path, steps):
     config = training_runs.settings(model, tmp_path / "run", steps=1, evaluate_every=1)
-    assert "goes on" not in screen_of(config)
+    assert "continues" not in screen_of(config)
     again = config.replace(steps=steps, resume=True)
-    assert f"grpo seed 0: goes on after step 1, of {steps}\n" in screen_of(again)
+    assert f"grpo seed 0: continues after step 1, of {steps}\n" in screen_of(again)
 
 
 def test_the_six_lines_fit_a_terminal(model, tmp_path):
@@ -180,7 +180,7 @@ def test_a_tracker_that_fails_is_left_and_the_run_goes_on(model, tmp_path):
         model, tmp_path / "run", steps=1, log_to=(f"{__name__}:fail", f"{__name__}:keep")
     )
     REPLY_LOG.clear()
-    with pytest.warns(UserWarning, match="a tracker failed and is left: no server at step 0"):
+    with pytest.warns(UserWarning, match="a tracker failed and is dropped: no server at step 0"):
         training_runs.quietly(config)
     assert [step for step, _ in REPLY_LOG] == [0, 1]
 
@@ -218,7 +218,7 @@ def test_a_tracker_that_cannot_begin_is_told_and_the_run_begins_later(model, tmp
     monkeypatch.setitem(sys.modules, "wandb", module)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: module.__spec__)
     config = training_runs.settings(model, tmp_path / "run", steps=1, log_to=("wandb",))
-    wanted = "--log-to wandb must begin a run, got RuntimeError: No API key .* WANDB_MODE=offline"
+    wanted = "--log-to wandb must start a run, got RuntimeError: No API key .* WANDB_MODE=offline"
     with pytest.raises(ValueError, match=wanted):
         training_runs.quietly(config)
     training_runs.quietly(config.replace(log_to=(), resume=True))
@@ -322,9 +322,9 @@ def test_a_judge_without_verdicts_is_said_once(left_out):
         for step in (1, 2):
             line(step, known | left_out, {"tokens_per_s": 12345.0})
     text = shown.getvalue()
-    said = "the judge has no verdict on 75% of the answers (no room: 9, unreadable: 3)"
+    said = "the judge left 75% of the responses ungraded (no room: 9, unreadable: 3)"
     assert text.count(said) == 1 and "reward –  entropy –" in text
-    assert ("which are not learned from" in text) == bool(left_out)
+    assert ("which are not in the loss" in text) == bool(left_out)
 
 
 @pytest.mark.parametrize("norms, told", [((0, 0, 0, 0), 1), ((0, 0, 1, 0, 0, 0), 0)])

@@ -53,7 +53,7 @@ def test_what_a_method_prescribes_is_sampled_with_and_shown(model):
 @pytest.mark.parametrize(
     ("prescribed", "sentence"),
     [
-        ({"temprature": 0.6}, r"must name settings of the sampler \(temperature.*got 'temprature'"),
+        ({"temprature": 0.6}, r"must prescribe settings among temperature.*got 'temprature'"),
         ({"temperature": 0.6}, "temperature must be 0.6, which method 'grpo' prescribes, got 0.9"),
     ],
 )

@@ -46,7 +46,7 @@ def test_prompts_over_the_budget_are_left_out_and_counted(model, path):
         task = load_task(config)
     assert len(task.train) + len(task.test) == 20
     assert load_task(config_of(model, path, "--prompt-tokens", "8", "--drop-long-prompts"))
-    with pytest.raises(ValueError, match="--drop-long-prompts needs --prompt-tokens, got 0"):
+    with pytest.raises(ValueError, match="--drop-long-prompts must come with --prompt-tok"):
         resolve(config_of(model, path, "--drop-long-prompts"))
 
 

@@ -120,7 +120,7 @@ def test_one_that_is_told_to_stop_stops_all_with_their_state_saved(
     job.wait_for_lines(2)
     job.handles[told].send_signal(number)
     assert job.wait() == [130, 130], [path.read_text() for path in job.said]
-    assert all("; go on with --resume" in path.read_text() for path in job.said)
+    assert all("; continue with --resume" in path.read_text() for path in job.said)
     steps = [row["step"] for row in training_runs.metrics(tmp_path / "run")]
     assert steps == list(range(len(steps))) and len(steps) < 200
     last = max(int(path.name) for path in (tmp_path / "run/checkpoints").iterdir())

@@ -328,7 +328,7 @@ def test_values_are_provided_to_a_method_that_says_how_to_fit_its_critic():
 def test_likeliest_tokens_of_now_have_old_log_probs_in_the_first_update_only():
     own = methods.recipe("simko")
     check_needs(own, "simko", 1)
-    with pytest.raises(ValueError, match="minibatches and epochs must be 1 for method 'simko'"):
+    with pytest.raises(ValueError, match="minibatches and --epochs must be 1 for method 'simko'"):
         check_needs(own, "simko", 2)
 
 

@@ -139,7 +139,7 @@ def test_a_name_has_one_declaration():
 
 
 def test_a_record_that_nothing_writes_is_refused_with_the_parts_that_could():
-    with pytest.raises(ValueError, match="reads difficulty, which nothing in this run writes") as e:
+    with pytest.raises(ValueError, match="reads difficulty, which no part of this run writes") as e:
         own = clipped_objective(transforms=[weigh_by_difficulty()])
         check_needs(Recipe(own), "mine", 1, writers=writers_of)
     assert "difficulty: none" in str(e.value)

@@ -1,4 +1,4 @@
-"""The base policy against the trained one: does training widen the solvable set, or sharpen it?
+"""Base and trained policy: does training widen the solvable set, or sharpen the policy?
 
 Yue et al. 2025, "Does Reinforcement Learning Really Incentivize Reasoning Capacity in LLMs Beyond
 the Base Model?", https://arxiv.org/abs/2504.13837. Both are sampled n times per problem, with one
@@ -8,8 +8,8 @@ prompt, temperature and token limit:
     efficiency gap Δ_SE    base pass@K - RL pass@1: 0 if all that is reachable became a first try
     solvable sets          problems with a correct sample: both, RL only, base only, neither
 
-A crossing that is read off few samples is noise: near k = n the curves hang on single problems.
-Equal temperature is not equal entropy; the paper also raises RL's temperature until both agree.
+A crossing from few samples is noise: near k = n the curves depend on single problems. Equal
+temperature is not equal entropy; the paper also raises the temperature of RL until both agree.
 """
 
 from typing import NamedTuple
@@ -30,7 +30,7 @@ class BaseVsRL(NamedTuple):
       crossing_k: see `crossing_k`; 0 if there is none.
       efficiency_gap: base pass@n - RL pass@1.
       solvable: counts of problems; "first" is the base, "second" RL.
-      subset_fraction: fraction of RL's solvable problems that the base also solves.
+      subset_share: fraction of problems solvable by RL that the base also solves.
       histogram_base, histogram_rl: int [bins], problems by solve rate on [0, 1], the last bin with
         its upper edge.
     """

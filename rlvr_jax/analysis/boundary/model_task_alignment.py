@@ -1,10 +1,10 @@
 """Model and task: the base's ability on the task, and the gain of each recipe.
 
 Wu et al. 2025, "Mirage or Method? How Model-Task Alignment Induces Divergent RL Conclusions",
-https://arxiv.org/abs/2508.21188: gains from random rewards, one example or only negative samples
-appear where the base's pass@k on the task is high, gains from correct rewards everywhere. A cell is
-a model on a task; pass@16 is unbiased, on the training prompt and at the training temperature.
-The thresholds are ours. Correlations over a handful of cells are weak evidence: show the table.
+https://arxiv.org/abs/2508.21188. Random rewards, one example or only negative samples improve a
+policy if the pass@k of the base is high. Correct rewards always do. A cell is a model on a task.
+pass@16 is unbiased, on the training prompt and at the training temperature. The thresholds are
+ours. Correlations over a few cells are weak evidence: show the table.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ Alignment = Literal["aligned", "unaligned", "undecided"]
 
 
 class TrickGain(NamedTuple):
-    """What one recipe gains over the base.
+    """Gains of one recipe over the base.
 
     Fields:
       gains: by cell, in the order given.

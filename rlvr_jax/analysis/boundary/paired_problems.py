@@ -1,8 +1,8 @@
 """Two policies on the same problems: solved sets, and whether chance explains their difference.
 
-Both are exact: the sign test of McNemar on the problems that one policy solves and the other does
-not (under the null each falls to either side with chance ½), and Fisher's test on the correct
-samples of one problem under either policy, corrected over problems by Holm.
+Two tests are exact. The sign test of McNemar uses the problems that only one policy solves: under
+the null, this is either policy with chance ½. The test of Fisher uses the correct samples of one
+problem under either policy, corrected over problems by Holm.
 
 Sources: McNemar 1947, https://doi.org/10.1007/BF02295996; Holm 1979,
 https://www.jstor.org/stable/4615733; the exact two-sided forms are the textbook's.

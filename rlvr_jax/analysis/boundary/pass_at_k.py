@@ -1,14 +1,14 @@
-"""pass@k and its relatives: success with k samples of a problem, estimated from n of them.
+"""pass@k and related numbers: success with k samples of a problem, estimated from n samples.
 
 A problem was sampled n times, independently and from one policy at one temperature, and c samples
-were correct. With k of the n drawn without replacement:
+were correct. With k of the n chosen without replacement:
 
     pass@k = 1 - C(n - c, k) / C(n, k)      one of the k is correct
     pass^k = C(c, k) / C(n, k)              all k are correct
 
-Both are unbiased for 1 - (1 - p)^k and p^k. The plug-in 1 - (1 - c / n)^k is not: it is too low by
-Jensen's inequality. At k = n the estimate of a problem is just "c > 0"; n ≥ 2 k keeps its variance
-in bounds, so every result here carries n with k.
+Both are unbiased for 1 - (1 - p)^k and p^k. The plug-in 1 - (1 - c / n)^k is too low by Jensen's
+inequality. At k = n the estimate of a problem is only "c > 0". With n ≥ 2 k its variance stays
+small, so every result here has n and k.
 
 Source: Chen et al. 2021 (the estimator), https://arxiv.org/abs/2107.03374; Yue et al. 2025 (up to
 k = 1024, remarks on variance), https://arxiv.org/abs/2504.13837.

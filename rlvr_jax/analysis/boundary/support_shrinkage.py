@@ -1,4 +1,4 @@
-"""Support: the problems a policy can solve at all; which of them training preserves, finds, loses.
+"""Support: the problems that a policy can solve, and those that training preserves, finds, loses.
 
 Wu et al. 2025, "The Invisible Leash", https://arxiv.org/abs/2507.14843. A problem is in a policy's
 support at k samples if one is correct (or, for completions, if its log-probability is above a
@@ -7,16 +7,16 @@ threshold). With P preserved, E expanded (trained policy only), S shrunk (base o
     retention SRR = P / (P + S)        discovery NDR = E / (P + E)
     score SDS = 2 SRR NDR / (SRR + NDR)        net change NSCR = (E - S) / (P + E + S)
 
-An empty denominator gives 0. All k draws miss a mass p with chance (1 - p)^k ≥ ζ as long as
+With an empty denominator the value is 0. All k samples miss a mass p with chance (1 - p)^k ≥ ζ if
 p < ε = -ln ζ / k: rarer events are not seen.
 
-Part of every E and S is chance. `noise_floor` says how much, from one set of n samples: two
-disjoint draws of k ≤ n / 2 of them, on average over all ways to choose these,
+Part of every E and S is chance. `noise_floor` estimates it from one set of n samples, by two
+disjoint subsets of k ≤ n / 2 of them. The average over all subsets is
 
     both: 2 pass@k - pass@2k      only one, each side: pass@2k - pass@k      neither: 1 - pass@2k
 
-(pass@k here as the unbiased estimate); `expected_support` gives the same average for two policies.
-That floor is ours: the paper compares single draws.
+with unbiased pass@k. `expected_support` is the average for two policies. This noise floor is ours:
+the paper compares single samplings.
 """
 
 import math

@@ -1,14 +1,12 @@
 """The topics of a diagnosis: conclusions about policies, in sentences first.
 
-Hands out `diagnose_run` (a run directory), `diagnose_answers` with its `Answers` (arrays of two
-policies), and `write_page` and `as_json` for what they say.
+`diagnose_run` takes a run directory, `diagnose_answers` takes the `Answers` of two policies.
+`write_page` and `as_json` take their topics. `python -m rlvr_jax.diagnosis` calls them.
 
-`topics`: the form of a topic. `reach`: held-out problems. `uncertainty`: entropy and its exchange
-  for reward. `practice`: training prompts and their outcomes. `writing`: the stored
-  responses. `parameters`: the weights. `side_by_side`: answers of two policies, with a floor.
-  `likelihood`: two policies on the same tokens; `token_changes`: which of them changed.
-  `python -m rlvr_jax.diagnosis` puts them on a page, and draws the answers of two policy
-  folders.
+- `topics`: the form of a topic. `reach`: held-out problems. `uncertainty`: entropy and reward.
+- `practice`: training prompts and their outcomes. `writing`: the stored responses.
+- `parameters`: the weights. `side_by_side`: responses of two policies, with a noise floor.
+- `likelihood`: two policies on the same tokens. `token_changes`: the tokens that changed.
 """
 
 from rlvr_jax.analysis.diagnosis.answers import Answers

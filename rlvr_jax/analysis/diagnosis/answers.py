@@ -1,4 +1,4 @@
-"""Answers of one policy to some problems, as arrays: the input of a comparison."""
+"""Responses of one policy to some problems, as arrays: the input of a comparison."""
 
 from __future__ import annotations
 
@@ -19,27 +19,26 @@ _TOKENS += ("branching", "other_branching")
 
 @dataclass(frozen=True)
 class Answers:
-    """n answers to each of P problems, row by row, in any order.
+    """n responses to each of P problems, row by row, in any order.
 
     Log-probs and entropies are nats at the sampling temperature, over the whole vocabulary.
 
     Fields:
-      problem: int [B], which problem a row answers.
-      outcome: [B], in [0, 1]; a row is correct from ½ on. NaN, no verdict, is not correct.
-      tokens, mask: int and bool [B, T], the response and which of its tokens were sampled.
-      logp, entropy: [B, T], of the policy that answered; None: not known, and not compared.
-      other_logp, other_entropy: [B, T], of the other policy on the same tokens; None: not scored.
-      answer: final answers of the rows, as texts or numbers, None where a row gives none. None: the
-        task does not say.
-      weights: [P], of the problems by rising number; None: all alike.
-      branching, other_branching: [B, T], number of the likeliest tokens that hold 95 % of the mass
-        under either policy (`entropy_patterns.branching`); None: not known.
+      problem: int [B], problem of each row.
+      outcome: [B], in [0, 1]; a row is correct from ½ on. NaN (ungraded) is not correct.
+      tokens, mask: int and bool [B, T], tokens of the response; True for sampled tokens.
+      logp, entropy: [B, T], nats, of the policy that sampled; None: unknown and not compared.
+      other_logp, other_entropy: [B, T], of the other policy on these tokens; None: not scored.
+      answer: answers of the rows, as texts or numbers; None for a row without an answer. None: the
+        task has no answers.
+      weights: [P], weights of the problems by rising number; None: equal weights.
+      branching, other_branching: [B, T], number of most probable tokens with 95 % of the mass under
+        either policy (`entropy_patterns.branching`); None: unknown.
       words: text of each token id; None: tokens have no classes.
-      vocabulary: name of the vocabulary. Answers in other tokens are compared by their
-        grades and by how different they are, and not by token. None: that of the others.
+      vocabulary: name of the vocabulary. With two vocabularies, only grades and variety of the
+        responses are compared. None: that of the others.
     Raises:
-      ValueError: no row, no tokens, shapes that differ, or problems that were not answered equally
-        often.
+      ValueError: no row, no tokens, different shapes, or different numbers of rows per problem.
     """
 
     problem: ArrayLike

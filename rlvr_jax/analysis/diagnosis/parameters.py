@@ -14,7 +14,7 @@ from rlvr_jax.analysis.weights.checkpoints import (
 
 
 def parameters(before: Path, after: Path) -> Topic:
-    """What two folders say, matrix by matrix.
+    """Topics of the weights of two folders, matrix by matrix.
 
     A sentence names folders that cannot be compared (other tensors, values that are not finite).
     """

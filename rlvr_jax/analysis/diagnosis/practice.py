@@ -13,7 +13,7 @@ _MOST_POINTS = 300
 
 
 def practice(run: Run) -> Topic:
-    """What the outcomes of the training groups say."""
+    """Topics of the outcomes of the training groups."""
     topic = Topic("Training prompts")
     written = read_steps(run.path / "outcomes.jsonl")
     lines = [line for line in written if any(map(_judged, line["outcome"]))]

@@ -1,9 +1,9 @@
 """Held-out problems: did training widen the set of solvable problems, or sharpen the policy?
 
-Two evaluations of the same problems with n samples each. Differences of pass@k carry a bootstrap
-over problems; found and lost problems are counted at k = n / 2, where the same n samples also show
-the difference of two draws of the first policy. A floor at a larger k needs 2k samples: with a
-second draw of the first policy it is counted at k = n.
+The input is two evaluations of the same problems with n samples each. Differences of pass@k have a
+bootstrap over problems. Found and lost problems are counted at k = n / 2, where the n samples also
+have the noise floor of two samplings of the first policy. At a larger k it needs 2k samples: with a
+second sampling of the first policy, problems are counted at k = n.
 """
 
 from collections.abc import Mapping

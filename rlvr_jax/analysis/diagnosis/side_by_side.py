@@ -29,7 +29,7 @@ _MOST_WANTED = 1e6
 def side_by_side(
     before: Answers, after: Answers, again: Answers | None, names: tuple[str, str]
 ) -> Topic:
-    """What two sets of answers to the same problems differ in.
+    """Differences of two sets of responses to the same problems.
 
     Args:
       again: a second, independent draw of the first policy; None: there is no floor.

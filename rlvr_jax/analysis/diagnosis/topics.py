@@ -15,7 +15,7 @@ A bootstrap over fewer claims too much, over a single one it has no width."""
 
 @dataclass
 class Topic:
-    """What one subject has to say.
+    """Sentences, numbers and plots about one subject.
 
     Fields:
       title: heading.

@@ -27,7 +27,7 @@ _FEWEST_STEPS = 10
 
 
 def uncertainty(run: Run) -> Topic:
-    """What the run's entropies say."""
+    """Topics of the entropies of a run."""
     topic = Topic("Entropy")
     steps, entropy = run.series("entropy")
     if len(steps) < 2:

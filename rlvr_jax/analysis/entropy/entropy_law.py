@@ -1,10 +1,10 @@
 """The exchange of entropy for reward: R = -a e^H + b, and the covariance that drives it.
 
 Cui et al. 2025, "The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models",
-https://arxiv.org/abs/2505.22617: along a run without entropy control, the score R follows the mean
-token entropy H (nats, over the whole vocabulary, at the sampling temperature). Its ceiling, at
-H = 0, is b - a. A run with Clip-Cov, an entropy bonus or a high clip leaves the curve, and so do
-the first points if the format is still being learned: the fit of one run says nothing of another.
+https://arxiv.org/abs/2505.22617. In a run without entropy control, the score R follows the mean
+token entropy H (nats, over the whole vocabulary, at the sampling temperature). The largest score,
+at H = 0, is b - a. A run with Clip-Cov, an entropy bonus or a high clip leaves the curve. The first
+points also leave it while the format is learned. The fit of a run does not apply to another run.
 
 The reason, for independent logits z and one state (one step of natural policy gradient, rate η):
 

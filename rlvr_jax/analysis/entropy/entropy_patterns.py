@@ -1,15 +1,15 @@
-"""Where the entropy sits: forking tokens, overlap with the base, change by percentile, branching.
+"""Tokens with high entropy: forks, overlap with the base, change by percentile, branching.
 
 Wang et al. 2025, "Beyond the 80/20 Rule", https://arxiv.org/abs/2506.01939 (forking tokens,
 overlap, change by percentile, words), and Deng et al. 2025, "From Trial-and-Error to Improvement",
-https://arxiv.org/abs/2508.07534 (branching, positions; its stages of a run and its classes of
-tokens stand in `stages` and `token_classes`, unsolvable problems in `boundary.math_beyond`).
-Everything is over the response tokens of a pool of rollouts. Entropies are those of the untempered,
-untruncated distribution; samplers often report the tempered one.
+https://arxiv.org/abs/2508.07534 (branching, positions). The stages of a run, classes of tokens and
+unsolvable problems of that paper are in `stages`, `token_classes` and `boundary.math_beyond`.
+All numbers are over the response tokens of a pool of rollouts. Entropies are those of the whole
+distribution at temperature 1; samplers often report that of the sampling temperature.
 
-Base and current policy are compared on the SAME tokens, scored by both: each on its own rollouts
-would compare nothing. In float32 a token within rounding of the threshold may change sides; compare
-masks by the fraction in which they differ.
+Base and current policy are compared on the SAME tokens, scored by both: rollouts of each are
+different texts. In float32, a token near the threshold may fall on either side. Compare masks by
+the fraction in which they differ.
 """
 
 from collections import defaultdict
@@ -112,8 +112,8 @@ def branching(logits: ArrayLike, top_p: float = 0.95) -> np.ndarray:
 
 
 def branching_of_top(logp: ArrayLike, top_p: float = 0.95) -> np.ndarray:
-    """The same of the k largest log-probs, falling, int [...] of [..., k]; a k stands for k or more
-    where these do not hold the mass."""
+    """Returns `branching` of the k largest log-probs, descending, int [...] of [..., k]. The
+    value k means k or more: the log-probs may have less than the mass."""
     p = np.exp(np.asarray(logp, float))
     before = np.cumsum(p, axis=-1) - p
     return np.sum(before < top_p, axis=-1)

@@ -3,14 +3,14 @@
     python -m rlvr_jax.analysis.entropy.law_prediction RUN [RUN …]
 
 Cui et al. 2025, https://arxiv.org/abs/2505.22617, fit R = -a e^H + b to the first steps of runs
-without entropy control and claim two things of the rest. Both are measured here, on evaluations (H
-and R of the same held-out samples):
+without entropy control. They make two claims about the later steps, which are measured here on
+evaluations (H and R of the same held-out samples):
 
     score error     (b - a e^H) - R at the last evaluation, given its H
     ceiling error   (b - a) - R at the last evaluation: the claim that the run ends near H = 0
 
-A run whose objective controls entropy leaves the curve, so such runs stand apart; a fit without two
-different entropies among its first points is undefined, and counted.
+A run whose objective controls entropy leaves the curve, so such runs have separate rows. A fit
+without two different entropies among its first points is undefined, and counted.
 """
 
 import argparse
@@ -44,7 +44,7 @@ class Forecast(NamedTuple):
 
     Fields:
       law: the fit of the first points; None if it is undefined.
-      num_first, num_points: points that were fitted, and in all.
+      num_first, num_points: fitted points, and all points.
       score_error, ceiling_error: see the module, in units of the score; None without a fit.
     """
 

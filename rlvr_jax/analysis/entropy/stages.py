@@ -1,12 +1,12 @@
-"""The two stages of a run, rising and plateau, and whose entropy falls in each.
+"""The two stages of a run, rise and plateau, and the change of entropy in each.
 
-Deng et al. 2025, "From Trial-and-Error to Improvement", https://arxiv.org/abs/2508.07534, see most
-of the entropy fall in incorrect responses while reward rises; on the plateau nearly all tokens keep
-their probability. Where one stage ends is not defined there. Here it is the τ of
+Deng et al. 2025, "From Trial-and-Error to Improvement", https://arxiv.org/abs/2508.07534: while the
+reward rises, mostly the entropy of incorrect responses falls. On the plateau the probabilities of
+nearly all tokens are constant. The paper does not define the end of the first stage; here it is τ:
 
     reward ≈ c + s · min(step, τ),   s > 0,
 
-with the least squared error; a run has stages if shuffled steps hardly ever fit as well.
+with the least squared error. A run has stages if shuffled steps rarely fit as well.
 """
 
 from typing import NamedTuple

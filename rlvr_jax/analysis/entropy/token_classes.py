@@ -1,9 +1,9 @@
-"""What kind of word a token is: formal, logical, metacognitive, or semantic.
+"""The class of a token: formal, logical, metacognitive, or semantic.
 
 The four classes of Deng et al. 2025, "From Trial-and-Error to Improvement",
-https://arxiv.org/abs/2508.07534: numbers and operators; words that draw a conclusion; words with
-which a policy looks at its own work; the rest. The lists are ours and English, as no published ones
-were found. A token is classed by itself, so a word that a tokenizer cuts into pieces is semantic.
+https://arxiv.org/abs/2508.07534, are numbers and operators, words of conclusions, words about the
+reasoning itself, and the rest. The English lists are ours, since we found no published ones. Each
+token has a class independently, so a word that a tokenizer splits is semantic.
 """
 
 import re

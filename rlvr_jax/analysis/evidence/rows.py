@@ -137,11 +137,11 @@ def commit_of(folder: Path) -> str:
 
 
 def processor(device: str = "cpu") -> str:
-    """What computed: the model of this machine's processor, or an accelerator; numbers of another
-    one may round differently.
+    """Returns the model of the processor of this machine, or an accelerator, since results of
+    another one may round differently.
 
     Args:
-      device: kind of the devices that ran, as JAX calls it.
+      device: kind of the devices of the run, as JAX names it.
     """
     if device != "cpu":
         return device

@@ -21,7 +21,7 @@ from rlvr_jax.analysis.arrays import histogram_entropy
 
 
 class FormatShift(NamedTuple):
-    """What happened to K formats.
+    """Changes of the fractions of K formats.
 
     Fields:
       fraction_before, fraction_after: [K].

@@ -7,11 +7,11 @@ were not sampled. To first order in the rate η
     Δz_i   = (η/N) p_i (R_i 1[i sampled] - S),   S = R_c P⁺ + R_w P⁻
     ΔQ⁺    = (η/N) [(R_c - S) Q⁻ A + (S - R_w) Q⁺ B + S (Q⁺ U⁻ - Q⁻ U⁺)]
 
-Q⁺ and Q⁻ are the mass of correct and incorrect tokens, P⁺ and P⁻ that of the sampled ones, A and B
-the sum of p² over sampled correct and incorrect ones, U⁺ and U⁻ that over the others. What was
-sampled always adds to Q⁺ (R_c ≥ S ≥ R_w, which needs R_c ≥ 0 ≥ R_w); what was not may take, and
-vanishes as everything is sampled. The factor 1/N is the average over samples: the statement is
-about signs.
+Q⁺ and Q⁻ are the mass of correct and incorrect tokens, P⁺ and P⁻ that of the sampled ones. A and B
+are the sums of p² over sampled correct and incorrect tokens, U⁺ and U⁻ those over the others.
+Sampled tokens always add to Q⁺ (R_c ≥ S ≥ R_w, if R_c ≥ 0 ≥ R_w). The other tokens may subtract,
+which vanishes if all tokens are sampled. The factor 1/N is the average over samples: the statement
+is about signs.
 """
 
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What training did to the weights, matrix by matrix, in float64 and in the dtype they lie in.
+"""Changes of the weights by training, matrix by matrix, in float64 and in the stored dtype.
 
 `geometry`: spectra, angles, masks of one matrix before and after. `off_principal`: whether an
   update avoids principal weights. `spectral`: sparsity, rank, linearity over checkpoints.

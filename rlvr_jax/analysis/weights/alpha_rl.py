@@ -41,7 +41,7 @@ class RankOneSeries(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """What the line through the scores predicts.
+    """Predictions of the line through the scores.
 
     Fields:
       update: [M, N], to be added to W₀. vector: [M], â.

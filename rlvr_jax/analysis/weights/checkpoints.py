@@ -66,9 +66,9 @@ class TensorPair(NamedTuple):
 
 
 class TensorChange(NamedTuple):
-    """What happened to one tensor; the fields from `spectral_shift` on are None but for matrices.
+    """Changes of one tensor; the fields from `spectral_shift` on are None but for matrices.
 
-    What has no value is None: a change relative to zeros, directions where nothing changed, places
+    An undefined value is None: a change relative to zeros, directions where nothing changed, places
     of changed entries where none changed.
 
     Fields:

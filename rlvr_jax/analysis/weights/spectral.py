@@ -1,4 +1,4 @@
-"""What training did to a matrix and along its checkpoints: sparsity, rank, linearity.
+"""Changes of a matrix by training and over checkpoints: sparsity, rank, linearity.
 
 Of W₀ and W₁, D = W₁ - W₀ with singular triples σ_j, u_j, v_j:
 
@@ -33,7 +33,7 @@ from rlvr_jax.analysis.weights.geometry import (
 
 
 class Sparsity(NamedTuple):
-    """What storage lets through of an update.
+    """The part of an update that remains after storage.
 
     Fields:
       tolerant, exact: fractions of the entries that are equal, within a relative tolerance and to

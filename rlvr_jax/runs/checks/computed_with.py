@@ -1,4 +1,4 @@
-"""The policies that a run computes with, which its continuation must find as they were."""
+"""Fingerprints of the policies that a run reads. A resumed run must find equal ones."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,9 +9,8 @@ from rlvr_jax.types import Recipe
 
 
 def computed_with(config: TrainConfig, recipe: Recipe, model: str) -> dict[str, dict[str, Any]]:
-    """`policy.fingerprint` of the folders that a run reads, each with its path, by what they are
-    for: the policy, which is the reference as well, a teacher, a judge. The first process reads
-    them for all.
+    """Returns `policy.fingerprint` and path of the folders that a run reads, by role. The roles are
+    policy (also the reference), teacher and judge. The first process reads them for all.
 
     Raises:
       ValueError: as `policy.fingerprint`.
@@ -31,7 +30,7 @@ def computed_with(config: TrainConfig, recipe: Recipe, model: str) -> dict[str, 
 def check_computed_with(
     stored: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """Refuses to go on with other values than those that the run began with.
+    """Refuses to resume a run with other policies than its initial ones.
 
     Args:
       stored: of the run; entries that its version did not write are not compared.
@@ -39,7 +38,7 @@ def check_computed_with(
     for role, before in stored.items():
         after = now.get(role, before)
         where = f"of the {role} {after['path']} must be"
-        mend = "restore the folder, or begin a new run in another --run-dir"
+        mend = "restore the folder, or start a new run in another --run-dir"
         constants = before["configuration"].keys() & after["configuration"].keys()
         for name in sorted(constants):
             one, two = (values["configuration"][name] for values in (before, after))

@@ -13,8 +13,8 @@ from rlvr_jax.training.memory import free_bytes, gibibytes, lacks_memory
 from rlvr_jax.training.plan import BatchPlan
 
 NEAR = 0.8
-"""Fraction of the memory from which on a forecast is a warning: activations, logits and generated
-code come on top of it. Chosen, not measured."""
+"""A forecast above this fraction of the memory is a warning, since activations, logits and
+generated code are not in it. Chosen, not measured."""
 
 _CACHE = "sampler's cache"
 
@@ -51,19 +51,18 @@ def check_forecast(run: Run) -> str:
     listed = ", ".join(f"{name} {gibibytes(size)}" for name, size in parts.items())
     place = "this host" if shared else device.device_kind
     message = (
-        f"the run needs {gibibytes(wanted)} of memory ({listed}), found {gibibytes(room)}"
-        f" on {place}"
+        f"the run needs {gibibytes(wanted)} of memory ({listed}), got {gibibytes(room)} on {place}"
     )
     if wanted <= room:
-        return f"{message}; activations and logits come on top: {_smaller(run, sampling, 0)}"
+        return f"{message}; activations and logits need more: {_smaller(run, sampling, 0)}"
     raise ValueError(f"{message}; {_smaller(run, sampling, room - beside)}")
 
 
 def _smaller(run: Run, devices: int, room: int) -> str:
-    """Settings with which the cache takes less.
+    """Settings with which the cache is smaller.
 
     Args:
-      devices: whose caches lie in one memory.
+      devices: number of devices with their caches in one memory.
       room: bytes available for it; 0: any smaller cache.
     """
     sampler, width = run.start.sampler, run.start.train_table.tokens.shape[1]
@@ -105,10 +104,10 @@ def _sampling_batches(config: TrainConfig, samples: int) -> Iterator[tuple[int, 
 
 @contextmanager
 def names_memory(run: Run, doing: str, flags: str) -> Iterator[None]:
-    """Turns an allocation that fails into a sentence.
+    """Turns a failed allocation into a ValueError of one sentence.
 
     Args:
-      flags: of the settings that take less, "sampling" or "update".
+      flags: "sampling" or "update": the kind of settings that the message suggests.
     """
     try:
         yield

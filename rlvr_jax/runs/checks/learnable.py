@@ -1,4 +1,4 @@
-"""Ends a run in which nothing can be learned, as almost nothing is graded."""
+"""Ends a run that cannot learn, because almost nothing is graded."""
 
 from collections import Counter
 
@@ -9,7 +9,7 @@ from rlvr_jax.tasks import GradingError, SelfCheck
 from rlvr_jax.tasks.grading import shortened
 
 UNGRADED = 0.9
-"""Fraction of ungraded answers from which on a run does not go on. Chosen, not measured."""
+"""From this fraction of ungraded responses a run ends. Chosen, not measured."""
 
 _MEND = (
     "look at what its verifier returns (`rlvr_jax.tasks.self_check`), at the columns of the"
@@ -28,19 +28,19 @@ def check_known_answers(check: SelfCheck) -> None:
     if known and ungraded >= UNGRADED * known:
         problem_text = next((problem for problem in check.problems if "no verdict" in problem), "")
         raise GradingError(
-            f"task {check.task!r}: known answers must be graded, got no verdict on {ungraded} of"
-            f" {known}: nothing can be learned; {_MEND}. {problem_text}".rstrip()
+            f"task {check.task!r}: known answers must be graded, got {ungraded} of {known}"
+            f" ungraded: nothing can be learned; {_MEND}. {problem_text}".rstrip()
         )
 
 
 def check_first_step(task: str, batch: Batch) -> None:
-    """Refuses to go on from a first step in which almost no response has a grade. A judge without a
-    grade is a warning: it may be back in the next step.
+    """Ends a run if almost all responses of its first step are ungraded. Missing grades of a judge
+    are a warning, because the judge may answer in the next step.
 
     Args:
-      batch: that is trained on, with grades. Rows to imitate need none.
+      batch: the graded batch of the update. Rows to imitate need no grades.
     Raises:
-      GradingError: with the count, where the verifier gave up, and one of the responses.
+      GradingError: with the counts, the stages of the verifier, and one response.
     """
     imitated = batch.rollouts.records.get("supervised", np.zeros(len(batch), bool))
     ungraded, count = np.flatnonzero(~batch.decided & ~imitated), int(np.sum(~imitated))
@@ -50,7 +50,7 @@ def check_first_step(task: str, batch: Batch) -> None:
     where = ", ".join(f"{stage}: {count}" for stage, count in stages.most_common(3))
     row = int(ungraded[0])
     raise GradingError(
-        f"task {task!r}: responses must be graded, got no grade for {len(ungraded)} of {count}"
-        f" in the first step ({where}), such as prompt {shortened(batch.prompts[row].text)} and"
-        f" response {shortened(batch.responses[row].text)}: nothing can be learned; {_MEND}"
+        f"task {task!r}: responses must be graded, got {len(ungraded)} of {count} ungraded in the"
+        f" first step ({where}): nothing can be learned; {_MEND}. An ungraded response is"
+        f" {shortened(batch.responses[row].text)} to {shortened(batch.prompts[row].text)}"
     )

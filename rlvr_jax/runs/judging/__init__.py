@@ -1,7 +1,7 @@
-"""The judge of a run, as its settings name it.
+"""The judge of a run, from its settings.
 
-`judge_of` makes it from its model (`calls`) and its prompt and options (`named`); `judging` makes
-the stage of a run that calls it; `checks` refuse invalid settings before the first step.
+`judge_of` combines its model (`calls`) with its prompt and options (`named`). `judging` returns the
+stage that calls it. `checks` refuses invalid settings before the first step.
 """
 
 from rlvr_jax.runs.judging.checks import check_asked, check_criteria

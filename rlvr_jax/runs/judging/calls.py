@@ -19,7 +19,7 @@ from rlvr_jax.training.layout import make_meshes
 from rlvr_jax.types import replace
 
 _WORDS = 512
-"""Tokens of a reply at most; of a policy that judges itself it is as many as of a response."""
+"""Largest number of tokens of a reply. A policy that judges itself uses the response budget."""
 
 _OPTIONS = {
     "policy": ("temperature", "tokens"),
@@ -34,17 +34,17 @@ _FOLDER_PROMPTS = 16
 
 
 def options_of_call(judge: str) -> tuple[str, ...]:
-    """Which of `judge_options` are about the asking of a judge of this name."""
+    """Returns those of `judge_options` that apply to calls of this judge."""
     return _OPTIONS.get(judge.partition(":")[0], _OPTIONS["module"])
 
 
 def call_of(config: TrainConfig, options: dict[str, Any], sampling: dict[str, Any]) -> Call | None:
-    """The model of the judge; None for the policy itself.
+    """Returns the model of the judge; None for the policy itself.
 
     Args:
       options: `judge_options`, all of them.
     Raises:
-      ValueError: a folder, a server or a function that is not there.
+      ValueError: a folder, a server or a function that does not exist.
     """
     kind, _, name = config.judging.judge.partition(":")
     if config.judging.judge == "policy":
@@ -59,7 +59,7 @@ def call_of(config: TrainConfig, options: dict[str, Any], sampling: dict[str, An
 
 
 def _of_folder(path: str, tokens: int, config: TrainConfig, sampling: dict[str, Any]) -> Call:
-    """Another policy in this process, loaded at its first request."""
+    """Another policy in this process, loaded at the first request."""
     if not Path(path).is_dir():
         raise ValueError(f"--judge: folder must be a policy folder, got {path!r}")
     key = named_key(config.seed, "judge", 0)

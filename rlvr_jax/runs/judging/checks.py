@@ -12,10 +12,10 @@ from rlvr_jax.runs.loading import LoadedPolicy
 
 
 def check_criteria(path: str, method: str, hyperparameters: Mapping[str, Any]) -> None:
-    """Refuses a rubric whose criteria are others than the method combines.
+    """Refuses a rubric whose criteria differ from those of the method.
 
-    The method defines the weight of a criterion, and which are vetoes or factual; values that the
-    file also has must be equal. The judge's points come as fractions of their maximum.
+    The method defines the weights, vetoes and factual criteria. If the file also has them, they
+    must be equal. The grades of the judge are fractions of their maximum.
 
     Args:
       path: of the rubric; "": none.
@@ -51,7 +51,7 @@ def check_asked(config: TrainConfig, start: LoadedPolicy) -> None:
     """Refuses a policy as its own judge if it lacks tokens or positions for the judge's prompt.
 
     Raises:
-      ValueError: it can judge no answer to any prompt.
+      ValueError: it cannot judge any response.
     """
     if config.judging.judge != "policy" or config.judging.judge_prompt == AGAIN:
         return
@@ -68,22 +68,22 @@ def check_asked(config: TrainConfig, start: LoadedPolicy) -> None:
         # Only of the text: a prompt may begin with the same special token.
         if unknown is not None and unknown in encode_text(table.tokenizer, text):
             raise ValueError(
-                "--judge must be a policy with tokens for what it is asked, got"
-                f" 'policy' and the question {text[:80]!r}; --judge-prompt {AGAIN} needs no words"
+                "--judge policy must have tokens for all words of the judge's prompt, got unknown"
+                f" ones in {text[:80]!r}; --judge-prompt {AGAIN} needs no words"
             )
     words = sampling.get("tokens", start.sampler.response_tokens)
     room = start.model.config.max_positions - words
     length = sum(len(table.encode(text)) for text in question_of(shortest.text))
     if length > room:
         raise ValueError(
-            f"--judge must have room for what it is asked, got 'policy' with {room}"
-            f" tokens beside a reply of {words}, and a question of {length} about an empty answer"
-            " to the shortest prompt"
+            f"--judge policy must have positions for the judge's prompt, got {room} beside a reply"
+            f" of {words} tokens and {length} for the shortest prompt with an empty response;"
+            " --judge-options tokens= makes the reply shorter"
         )
 
 
 def check_again(config: TrainConfig) -> None:
-    """Refuses settings of a judge that is only to give answers again."""
+    """Refuses other settings of a judge with the prompt `AGAIN`."""
     others = ("judge_rubric", "judge_options", "judge_budget")
     given = [flag(name) for name in others if getattr(config.judging, name)]
     judge = config.judging.judge

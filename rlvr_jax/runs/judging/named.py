@@ -1,4 +1,4 @@
-"""The judge that settings name: its prompt, the reading of its replies, its budget."""
+"""The judge of the settings: its prompt, the parser of its replies, its budget."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -40,30 +40,30 @@ TWO = ["first", "second"]
 
 
 def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str, Any]] | None:
-    """The judge that settings name, and how the policy is sampled where it is the judge.
+    """Returns the judge of the settings, and the sampling of the policy if it is the judge.
 
     Args:
       replies: file of its replies; None: they are not stored.
     Raises:
-      ValueError: a judge that cannot be made, or settings of one where there is none.
+      ValueError: a judge that cannot be made, or settings of a judge without `--judge`.
     """
     settings = config.judging
     if not settings.judge:
         for name in ("judge_rubric", "judge_prompt", "judge_options", "judge_budget"):
             if given := getattr(settings, name):
-                raise ValueError(f"{flag(name)} needs a --judge, got {given!r} alone")
+                raise ValueError(f"{flag(name)} must come with --judge, got only {given!r}")
         return None
     options = _options_of(config)
     budget = _read(_budget, "judge_budget", settings.judge_budget)
     if settings.judge_rubric and settings.judge_prompt:
         raise ValueError(
-            "--judge-prompt must be empty where a rubric says what is asked, got"
+            "--judge-prompt must be empty with --judge-rubric, which makes the prompt, got"
             f" {settings.judge_prompt!r}"
         )
     if settings.judge == "policy" and settings.judge_budget:
         raise ValueError(
-            "--judge-budget must be empty where the policy is the judge, whose words are"
-            f" among the run's sampled_tokens, got {settings.judge_budget}"
+            "--judge-budget must be empty with --judge policy, whose tokens count for"
+            f" --sampled-tokens, got {settings.judge_budget}"
         )
     names, prompt_of, without = ["judge"], question(), float("nan")
     parse = as_fractions(number(0, options["highest"]), [options["highest"]])
@@ -102,7 +102,7 @@ def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str
 
 
 def asked_by_files(config: TrainConfig) -> dict[str, str]:
-    """The texts of the files with a judge's prompt, by the setting that names them."""
+    """Returns the texts of the files of a judge's prompt, by the setting that names them."""
     settings = config.judging
     named = {name: getattr(settings, name) for name in ("judge_rubric", "judge_prompt")}
     return {
@@ -139,12 +139,12 @@ def _options(
     highest: float = 10.0,
     visible: bool = False,
 ):
-    """What `judge_options` may set."""
+    """The values that `judge_options` may set."""
     return dict(locals())
 
 
 def _budget(calls: int | None = None, tokens: int | None = None):
-    """What `judge_budget` may set."""
+    """The values that `judge_budget` may set."""
     return dict(locals())
 
 

@@ -12,8 +12,8 @@ from rlvr_jax.runs.judging.named import AGAIN, TWO, judge_of
 
 
 def judging(config: TrainConfig) -> tuple[list[Stage], Compare | None]:
-    """The stage that calls the judge of a run, none without one; or, of a judge that is shown two
-    answers, the function that compares them.
+    """Returns the stage that calls the judge, or for a judge that compares two responses its
+    function. Without a judge both are empty.
 
     Raises:
       ValueError: as `judge_of`.
@@ -31,15 +31,15 @@ def judging(config: TrainConfig) -> tuple[list[Stage], Compare | None]:
 
 
 def scoring_judge(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str, Any]]:
-    """The judge that settings name, for one answer by itself; see `judge_of`.
+    """Returns the judge of the settings for single responses; see `judge_of`.
 
     Raises:
-      ValueError: no judge, one that compares two answers, or one that gives answers again.
+      ValueError: no judge, one that compares two responses, or the prompt `AGAIN`.
     """
     found = None if config.judging.judge_prompt == AGAIN else judge_of(config, replies)
     if found is None or found[0].names == TWO:
         raise ValueError(
-            "--judge-prompt must ask a judge about one answer, in words, to score it;"
-            f" got {config.judging.judge_prompt!r} for {config.judging.judge!r}"
+            "--judge-prompt must be about one response, in words, got"
+            f" {config.judging.judge_prompt!r} for --judge {config.judging.judge!r}"
         )
     return found

@@ -93,10 +93,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     }
     if not histories:
         most = max(map(len, known.values()))
-        parser.error(f"--visits must be at most {most}, the most of any prompt, got {given.visits}")
+        parser.error(f"--least-sampled must be at most {most}, got {given.least_sampled}")
     numbers, scores = list(histories), _SCORES[given.by](list(histories.values()))
-    print(f"{len(numbers)} of {len(known)} prompts were sampled {given.visits} times or more")
-    print("  rank  number     score  visits   mean   last")
+    print(
+        f"{len(numbers)} of {len(known)} prompts were sampled {given.least_sampled} times or more"
+    )
+    print("  rank  number     score  groups   mean   last")
     for rank, place in enumerate(order(scores)[: given.top or None].tolist(), start=1):
         rates = histories[numbers[place]]
         rates_text = f"{len(rates):6d}  {np.mean(rates):.3f}  {rates[-1]:.3f}"

@@ -83,7 +83,7 @@ def _check_numbers(
             )
 
 
-def numbers_told(grades: Sequence[Grade]) -> dict[str, np.ndarray]:
+def reported_numbers(grades: Sequence[Grade]) -> dict[str, np.ndarray]:
     """The numbers in the info of grades, by name: 0 for a missing number, NaN if ungraded."""
     names = sorted({name for grade in grades for name in grade.info})
     missing = [np.nan if grade.outcome is None else 0.0 for grade in grades]

@@ -1,7 +1,7 @@
 """Judges: models that grade responses which no verifier can grade.
 
     judge = Judge(server("model-name"), question(), number(), names=("quality",))
-    verdicts = judge.ask([{"prompt": "Why is …?", "response": "Because …"}], step=0)
+    verdicts = judge.query([{"prompt": "Why is …?", "response": "Because …"}], step=0)
 
 A `Judge` puts texts into a prompt, sends it to a `Call`, and reads numbers from the reply. A `Call`
 is a server, the policy, another policy folder, or a custom function. Unreadable and failed replies

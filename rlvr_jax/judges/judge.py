@@ -16,7 +16,7 @@ from rlvr_jax.types.hyperparameters import Count, NonNegativeInt
 
 __all__ = ["Judge", "Verdicts", "alone"]
 
-Ask = Callable[[Sequence[Question]], Sequence[Reply]]
+Query = Callable[[Sequence[Question]], Sequence[Reply]]
 """(ask, questions) -> replies to all questions, each requested by one process."""
 
 
@@ -46,7 +46,7 @@ class Judge:
     """Requests numbers from a judge.
 
     Fields:
-      call: source of replies; None: the policy, which the caller of `ask` sets here.
+      call: source of replies; None: the policy, which the caller of `query` sets here.
       prompt_of: (texts by name) -> messages; an empty list: no question.
       parse: (reply) -> numbers, or None.
       names: names of the numbers that `parse` reads.
@@ -89,7 +89,7 @@ class Judge:
           texts: arguments of `prompt_of` for each text.
           step: step of the run; replies are known from their step on.
           spread: divides questions among processes and returns all replies to each process.
-          shares: number of processes that send requests simultaneously, for the budget.
+          processes: number of processes that send requests simultaneously, for the budget.
         """
         messages = [tuple(self.prompt_of(**each)) for each in texts]
         numbers = np.full((len(texts), len(self.names)), np.nan)
@@ -124,7 +124,7 @@ class Judge:
         metrics |= {f"judge_failed/{why}": count for why, count in failures.items() if why}
         return Verdicts(numbers, words, {name: float(value) for name, value in metrics.items()})
 
-    def _replies(self, asked, step, spread, shares) -> dict[int, tuple[str, Known]]:
+    def _replies(self, asked, step, spread, processes) -> dict[int, tuple[str, Known]]:
         """Key and reply of each question by its position; unknown replies are requested."""
         if (call := self.call) is None:
             raise ValueError("Judge: call must be a source of replies, got None")

@@ -116,7 +116,9 @@ class Replies:
                 ) from error
         return whole
 
-    def left(self, calls: int | None, tokens: int | None, shares: int = 1) -> dict[str, int | None]:
+    def left(
+        self, calls: int | None, tokens: int | None, processes: int = 1
+    ) -> dict[str, int | None]:
         """The remaining budget of one of several processes with equal fractions of it."""
 
         def part(most, spent):

@@ -219,7 +219,7 @@ class EvaluationSettings:
     evaluation_samples: Count = 64
     """Responses per held-out prompt, rounded up to whole groups of samples_per_prompt. pass@k is
     estimated for k up to half of them."""
-    samples_kept: NonNegativeInt = 8
+    samples_stored: NonNegativeInt = 8
     """Responses per step that are written to samples/, each of another group."""
 
 

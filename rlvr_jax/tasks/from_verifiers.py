@@ -36,7 +36,7 @@ def from_verifiers(
     Args:
       tasks: for example a `Taskset`: objects with `data.prompt`, a text or messages of which the
         last is the user's, optionally `data.system_prompt`, and marked methods.
-      test_share: fraction of the different prompts, the last ones, in the test split; in (0, 1).
+      test_fraction: fraction of the different prompts, the last ones, in the test split; in (0, 1).
       name, response_tokens: fields of the task.
     Raises:
       ValueError: there are fewer than two prompts, or the fraction is outside (0, 1). A task needs

@@ -79,7 +79,7 @@ def repeated_game(
       payoffs: pay of a round by (own move, other's move), for every pair; or (prompt) -> such a
         table.
       rounds: number of rounds of a game, at least 1.
-      told: text for a player, with {other}, {own} and {paid} in it.
+      report: text for a player, with {other}, {own} and {paid} in it.
       stops: texts that end a player's turn; the end of its response also ends it.
     Raises:
       ValueError: a pair of moves has no payoff, all payoffs are equal, or there are no rounds.

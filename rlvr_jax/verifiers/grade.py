@@ -44,7 +44,7 @@ class Grade:
       answer: the final answer; equal texts are equal answers. None or white space: the response or
         the task has no answers (`Task.answers`).
       stage: stage at which the verifier decided, a word or two such as "exact"; for the samples.
-      said: text of a judge; for the samples.
+      reply: text of a judge; for the samples.
       compared: a judge's comparisons with other responses; for the samples.
     Raises:
       ValueError: the outcome is outside [0, 1]; a reward without an outcome; a field that must be a

@@ -1,7 +1,7 @@
 """The format of a response: its tags, and two readings of them.
 
 Published readings count different tags: every tag once, the fraction of correct tags, or only the
-start. `tags` measures once; `ok` and `share` are the two readings in use. If a format enters the
+start. `tags` measures once; `ok` and `fraction` are the two readings in use. If a format enters the
 reward, the outcome that pass rates read must remain the correctness.
 
 A truncated response fails the format, so a format reward is a hidden penalty on length. A format
@@ -38,7 +38,7 @@ class TagReport:
     @property
     def exact(self) -> bool:
         """Every tag once in the whole text and in order; tags in the thinking count, too."""
-        return self.order and self.share == 1
+        return self.order and self.fraction == 1
 
 
 def tags(

@@ -30,7 +30,7 @@ class BaseVsRL(NamedTuple):
       crossing_k: see `crossing_k`; 0 if there is none.
       efficiency_gap: base pass@n - RL pass@1.
       solvable: counts of problems; "first" is the base, "second" RL.
-      subset_share: fraction of problems solvable by RL that the base also solves.
+      subset_fraction: fraction of problems solvable by RL that the base also solves.
       histogram_base, histogram_rl: int [bins], problems by solve rate on [0, 1], the last bin with
         its upper edge.
     """

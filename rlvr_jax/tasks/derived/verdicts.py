@@ -48,8 +48,8 @@ def with_verdicts(
 
     Args:
       labelled: solutions, one prompt each; several solutions of one problem are several prompts.
-      share: fraction of a batch, in (0, 1); the task's kinds divide the rest as before.
-      ask: template of the prompt, with {problem} and {solution}.
+      fraction: fraction of a batch, in (0, 1); the task's kinds divide the rest as before.
+      request: template of the prompt, with {problem} and {solution}.
     Raises:
       ValueError: the fraction is out of range, there are no solutions, or all labels are equal.
     """

@@ -113,7 +113,7 @@ def decontaminate(
     return Contamination(np.array([not found for found in hits], bool), hits)
 
 
-def contaminated_share(found: Contamination, tests: int) -> float:
+def contaminated_fraction(found: Contamination, tests: int) -> float:
     """Fraction of the test questions for which some question was dropped."""
     return len({test for hits in found.hits for test in hits}) / tests
 

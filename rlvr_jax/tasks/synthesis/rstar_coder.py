@@ -5,7 +5,7 @@
 Rows have `programs` (Python that reads standard input), `inputs` (texts), and optionally the
 statement's `examples`, pairs of [input, output], which are run first. Programs run in the sandbox,
 each input twice. An error, the time limit, or two runs that differ have no output. Rows whose
-programs agree are written with `inputs`, `labels`, `share`, `theta` and `solutions`: the programs
+programs agree are written with `inputs`, `labels`, `fraction`, `theta` and `solutions`: the programs
 of the largest class, which are verified only against their own labels. The limit of a run is two
 seconds of CPU time; it is part of the label's meaning.
 """
@@ -31,7 +31,7 @@ class Agreement(NamedTuple):
 
     Fields:
       accepted: whether the labels may be used.
-      share: fraction of the programs in the largest class.
+      fraction: fraction of the programs in the largest class.
       labels: outputs of that class on the inputs; none if not accepted.
       members: the programs of that class; none if not accepted.
       reason: why it was not accepted: "fraction", "tie", "constant", "examples", or "".

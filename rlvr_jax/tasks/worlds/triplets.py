@@ -63,7 +63,7 @@ class World(NamedTuple):
       read_proposal: (kind, text) -> (program, inputs) of a proposal; None without one.
       show: (kind, triplet) -> the text that requests the missing part. For an induction the triplet
         has the shown pairs.
-      ask: (kind, references) -> the text that requests another program and inputs.
+      request: (kind, references) -> the text that requests another program and inputs.
     """
 
     name: str

@@ -61,8 +61,8 @@ class Rules(NumberRules):
 
     choice: bool = False
 
-    def equal(self, gold: Value, answer: Value, ask: Ask) -> bool | None:
-        """Compares two values; None while a result of `ask` is missing."""
+    def equal(self, gold: Value, answer: Value, query: Query) -> bool | None:
+        """Compares two values; None while a result of `query` is missing."""
         if isinstance(gold, Number) and gold.based and isinstance(answer, _READ_AS_SIGNS):
             text = answer.tex if isinstance(answer, Expression) else answer.text
             # 1A, which is not a number by itself; the digits of the gold have no zeros before them.
@@ -147,7 +147,7 @@ class Rules(NumberRules):
             verdict = query(tuple(again)) if verdict is None else verdict
         return verdict
 
-    def _equal_chain(self, gold: Value, answer: Chain, ask: Ask) -> bool | None:
+    def _equal_chain(self, gold: Value, answer: Chain, query: Query) -> bool | None:
         """Each side has to be correct, or the rounded side is the decimal that is the gold."""
         decimal = answer.rounded
         if decimal and isinstance(gold, Number) and gold.last_digit == decimal.last_digit > 0:
@@ -188,7 +188,7 @@ class Rules(NumberRules):
             return False
         return all_of([self.equal(g, a, query) for g, a in zip(gold, answer, strict=True)])
 
-    def _in_any_order(self, gold: Container, answer: Container, ask: Ask) -> bool | None:
+    def _in_any_order(self, gold: Container, answer: Container, query: Query) -> bool | None:
         repeats = "set" not in (gold.kind, answer.kind)  # the number of equal entries also counts
         if repeats and len(gold.items) != len(answer.items):
             return False

@@ -20,8 +20,8 @@ from rlvr_jax.verifiers.maths.values import (
 )
 
 
-def is_gradable(gold: Value, ask: Ask) -> bool | None:
-    """Whether all of a gold can be read; None while a result of `ask` is missing."""
+def is_gradable(gold: Value, query: Query) -> bool | None:
+    """Whether all of a gold can be read; None while a result of `query` is missing."""
     if isinstance(gold, Unread):
         return False
     if isinstance(gold, Qualified):

@@ -52,7 +52,7 @@ def equal_ratios(gold: Value, answer: Value, query: Query) -> bool | None:
     return False if any(nothing) else all_of(verdicts)
 
 
-def equal_relations(gold: Relation | Equation | Region, answer: Value, ask: Ask) -> bool | None:
+def equal_relations(gold: Relation | Equation | Region, answer: Value, query: Query) -> bool | None:
     """Whether two relations are equal: the differences of their sides are proportional."""
     region = as_region(answer) if isinstance(gold, Relation) else None
     if region is not None and (found := _is_solution(gold, region)) is not None:

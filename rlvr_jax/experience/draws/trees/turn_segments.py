@@ -130,7 +130,7 @@ def answer_turns(
         keys[place] = f"{request.round}/{request.number}/{row.sample}/{row.asked}"
         row.asked += 1
         # One process requests the replies to all rows of a prompt, as it has the states of forks.
-        future = how.ask(keys[place], row.episode, text, how.owns(row.group))
+        future = how.request(keys[place], row.episode, text, how.owns(row.group))
         if future is not None:
             waiting[place] = future
     for place, reply in how.replies(keys, waiting).items():

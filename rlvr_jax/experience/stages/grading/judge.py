@@ -149,7 +149,7 @@ def _asked(asked: Judge, texts, policy: JudgingPolicy) -> Verdicts:
     return asked.query(texts, step, _by_owners, jax.process_count())
 
 
-def _by_owners(ask, questions):
+def _by_owners(query, questions):
     """Every process requests replies to some of the questions, and all get all replies."""
     if jax.process_count() == 1:
         return alone(query, questions)

@@ -64,7 +64,7 @@ class Judge:
             else:
                 self._report("passed")
 
-    def ask(self, question: dict[str, Any]) -> dict[str, Any]:
+    def query(self, question: dict[str, Any]) -> dict[str, Any]:
         """Sends the program a question; if it has ended, so does this process: no test can catch
         that."""
         try:

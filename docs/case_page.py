@@ -30,8 +30,9 @@ Compare the verifier with your own cases, one JSON object a line with `input`, `
 - **refused**: the answer is incorrect, reward 0. Most of these are near misses.
 - **ungraded**: the gold cannot be graded. The prompt has no reward, and the run counts it.
 
-An answer is the content of `\\boxed{{…}}`. The tables have {cases} cases of {kinds} kinds, and
-the tests compare every case with the verifier. The page shows at most {most} of each verdict and kind.
+An answer is the content of `\\boxed{{…}}`. The tables have {cases} cases of {kinds} kinds.
+The tests compare every case with the verifier. The page shows at most {most} of each verdict and
+kind.
 
 Made by `python docs/case_page.py {files}`.
 

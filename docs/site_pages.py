@@ -118,11 +118,11 @@ def _curves():
 
 
 def _tasks() -> str:
-    """The page about tasks, and behind it how they are named."""
+    """The page about tasks, followed by the names of tasks."""
     from rlvr_jax.tasks import __doc__ as said
 
     page = (ROOT / "docs" / "tasks.md").read_text()
-    return "\n".join([page, "## Names", "", *said.splitlines()[2:]])
+    return "\n".join([page, "## Names of tasks", "", *said.splitlines()[2:]])
 
 
 def _rooms() -> str:

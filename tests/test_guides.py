@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import rlvr_jax
+from docs.part_list import with_list
 from rlvr_jax.methods import names
 
 ROOT = Path(__file__).parents[1]
@@ -43,3 +44,8 @@ def test_every_curve_is_told_somewhere(page, curve):
     name = re.split(r"[<(]", curve.removeprefix("experience/"))[0].rstrip("/")
     words = [name, *([f"{name.split('/')[0]}/"] if "/" in name or "<" in curve else [])]
     assert any(f'"{word}' in source for word in words)
+
+
+def test_the_lists_of_parts_are_those_of_the_code():
+    page = (ROOT / "docs" / "experience.md").read_text()
+    assert with_list(page) == page, "python docs/part_list.py"

@@ -139,7 +139,8 @@ def test_the_programs_about_the_experience_run():
     for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         exec(block, names)
     stage = names["mask_long"](tokens=4)
-    for made in (names["dapo_like"], names["hinted"], experience(stages=[stage])):
+    own = experience(names["unsolved_first"](), names["cooling"]())
+    for made in (names["dapo_like"], names["hinted"], own, experience(stages=[stage])):
         assert len(numpy_actor.walk(made, steps=2)) == 2
     ((collected, _, _),) = numpy_actor.walk(experience(stages=[stage]), steps=1)
     rollouts = collected.batch.rollouts

@@ -229,7 +229,7 @@ def test_a_tracker_that_is_not_there_is_named_with_its_command(model, tmp_path, 
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     for names, message in {
         ("wandb",): "--log-to wandb needs the package wandb, which is not installed: run `pip inst",
-        ("tensorbored",): r"log-to must be among trackio, wandb, or module:function .*'tensorb",
+        ("tensorbored",): r"log-to must be among trackio, wandb, or a custom .*'tensorb",
         ("no_module:f",): "--log-to: no module 'no_module' can be imported, got 'no_module:f'",
     }.items():
         with pytest.raises(ValueError, match=message):

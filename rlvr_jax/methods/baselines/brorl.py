@@ -29,8 +29,7 @@ from rlvr_jax.types.hyperparameters import MaxRounds
 
 @arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon", clip_high=0.28)
 def brorl(max_rounds: MaxRounds = 10, **clip: Any) -> Recipe:
-    """Applies clip-higher with the token mean to large groups of mixed outcomes.
-    """
+    """Applies clip-higher with the token mean to large groups of mixed outcomes."""
     return Recipe(clipped_objective(**clip), experience(stages=[refill(uniform, max_rounds)]))
 
 

@@ -10,7 +10,7 @@ https://github.com/zhh6425/CalibRL
 
 The solution's row has no loss. e_t is a level and not a likelihood, because the texts differ. A
 correct row is raised at full strength below the level and at half strength above it. An incorrect
-row is lowered with the reverse strengths. |A| gives more weight to outcomes that are rare in the
+row is lowered with the reverse strengths. |A| puts more weight on outcomes that are rare in the
 group. Tokens after the solution's end have no such term, but they count in the denominator. The
 released code reads the solution's padding there. Every group has its solution, as in the published
 script (mixup ratio 1).

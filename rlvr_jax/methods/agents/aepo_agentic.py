@@ -7,8 +7,8 @@ Dong et al. 2025, "Agentic Entropy-Balanced Policy Optimization", https://arxiv.
     loss = Σ max(-A* ρ, -A* clip(ρ, 1 - ε_low, (1 + ε_high) ρ/sg(ρ))) / Σ n_i
 
 The dual clip bounds the loss at -3 A* where A* < 0. Above the trust region the loss has the value
-of PPO's clip, but it keeps a gradient: that of a ratio frozen at the bound. The abstract limits
-this gradient to tokens of high entropy. The authors' code applies it to all tokens, and this recipe
+of PPO's clip. Its gradient is that of a ratio frozen at the bound. The abstract limits this
+gradient to tokens of high entropy. The authors' code applies it to all tokens, and this recipe
 follows the code. Where z < -5, the advantage changes its sign. The authors' code computes z per
 micro-batch, here z is over the batch.
 

@@ -75,8 +75,8 @@ def summaries(
 
     A segment is a row that is trained in the context of sampling. The policy's tokens and its
     summary are trained, the instruction and the copied summary are not. The rows of a response
-    share one `trace`, are in order, and the last one is graded. `truncated` of each row: whether
-    the whole response was truncated.
+    share one `trace` and are in order. The last one is graded. `truncated` is that of the whole
+    response.
 
     Args:
       most: summaries of a response at most (S).

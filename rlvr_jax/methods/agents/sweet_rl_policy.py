@@ -8,9 +8,9 @@ https://github.com/facebookresearch/sweet_rl
     of -log σ(β (S_better - S_worse)) - 0.01 · mean logp of the better ones
 
 The critic reads the correct answer, the policy does not. S is the mean log-ratio of policy and
-reference over the turn's tokens, without the answer in the prompt. `critic` is the policy folder of
-a `sweet_rl` run. In each step, the current policy samples one turn of each group again. The authors
-sample all turns once.
+reference over the turn's tokens, without the answer in the prompt. The argument `critic` is the
+policy folder of a `sweet_rl` run. In each step, the current policy samples one turn of each group
+again. The authors sample all turns once.
 
 Reports: ColBench: 6 % more successes and wins than other multi-turn RL. Llama-3.1-8B is as good as
 GPT-4o.

@@ -1,8 +1,8 @@
 """Dynamic sampling: groups with a gradient fill the batch; prompts are sampled by their history.
 
-DAPO's filter (https://arxiv.org/abs/2503.14476, verl-recipe/dapo) and related rules: the adaptive
-pool of CodeV-R1 (https://github.com/iprc-dip/CodeV-R1), the exclusion of solved prompts of
-https://github.com/allenai/open-instruct, the priorities of Kimi k1.5 (from memory).
+DAPO's filter (https://arxiv.org/abs/2503.14476, verl-recipe/dapo) and related rules. These are the
+adaptive pool of CodeV-R1 (https://github.com/iprc-dip/CodeV-R1), the exclusion of solved prompts of
+https://github.com/allenai/open-instruct, and the priorities of Kimi k1.5 (from memory).
 
     a group stays  if max outcome - min outcome > 0; the first B such groups, in order of arrival
     next round     ⌈missing / ρ̂⌉ prompts, ρ̂ the lowest fraction of groups that stayed so far

@@ -15,8 +15,7 @@ micro-batch, here z is over the batch.
 Half of a prompt's rows begin at the prompt. The others fork after tool replies, by the entropies of
 turns (see `aepo_rollout`). With `sensitivity`, a probe sets the number of rows that begin at the
 prompt. The published scripts disable the probe. l counts all forks of a prompt, in the paper only
-consecutive forks. One published version of the code resets l when only other prompts of the batch
-forked.
+consecutive forks. One published version resets l when only other prompts of the batch forked.
 
 Reports: Qwen3-14B, 1k samples, pass@1 in %: GAIA 47.6, HLE 11.2, WebWalkerQA 43.0. All are above
 ARPO and GRPO, and entropy is steadier.

@@ -14,10 +14,9 @@ mean advantage of its rows. The gradient does not change unless the rows clip di
 The authors use E_0 of the first batch in all later batches. They also fill groups with copies of
 the last row. Here E_0 is that of the row, and there are no copies. With `tools`, a round ends at a
 call, as in the authors' code, and replies have mask 0. Without tools, it ends after `round_tokens`.
-The task provides the reward; the authors' adds 0.1 for a correct answer that uses both of two
-tools.
+The task provides the reward.
 
-Left out: the authors' reward for the use of two tools.
+Left out: the authors' reward, which adds 0.1 for a correct answer that uses both of two tools.
 Reports: Qwen2.5-7B, mean of 13 benchmarks, in %: 58.3 (GRPO: 56.5). Qwen3-14B on GAIA: 43.7 (GRPO:
 36.9). ARPO makes half of the tool calls.
 Traps: The entropy of a round sums up to 20 tokens, so a short round looks certain. The copies in

@@ -8,14 +8,13 @@ Gao et al. 2025, "Beyond Ten Turns", https://arxiv.org/abs/2508.07976
 
 π_old is the policy at the weights before the update; it replaces the proximal policy. π_behaviour
 is the distribution that sampled the token, under any earlier weights. w is 0 above 5 (`cap`). The
-bias of -0.5 cancels in the normalization over tokens. Groups without a correct response are not
-trained on.
+bias of -0.5 cancels in the normalization over tokens. Groups without a correct response do not
+train.
 
 With `tools`, a response is written in turns and is one row. The authors' response becomes several
 rows if a page is truncated after the turn that read it. With `staleness` (η), responses may
 continue under newer weights for that many steps (`queued`). Responses in turns cannot continue,
-because they are sampled within one step. The task provides the reward, which is F1 times form in
-the paper.
+because they are sampled within one step. The task provides the reward (paper: F1 times form).
 
 Left out: the reward of F1 and form; pages that are truncated after the turn that read them; turns
 that continue under newer weights.

@@ -15,8 +15,7 @@ Left out: the building of environments.
 Reports: The use of tools improves at several model sizes without a loss of general abilities
 (abstract, no numbers).
 Traps: The F1 is the harmonic mean of s/n and s, so two correct calls in a turn earn 1.33. A final
-answer that is given too early still earns 1 / (1 + u). The task must have the three rewards of
-`columns`.
+answer that is given too early still earns 1 / (1 + u). The task must have the rewards of `columns`.
 """
 
 from collections.abc import Callable, Sequence

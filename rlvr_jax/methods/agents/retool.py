@@ -8,9 +8,8 @@ https://github.com/verl-project/verl-recipe (retool)
     Â    = R - V on the policy's own tokens (γ = λ = 1), whitened with n - 1
     loss = mean over own tokens of max(-Â ρ, -Â clip(ρ, 1 - 0.2, 1 + 0.28)), dual clip 10
 
-The interpreter's output is read but not trained. The paper begins with supervised fine-tuning on
-code-augmented reasoning. It then fits the critic for 20 steps before the policy. Here these are
-separate runs.
+The interpreter's output is read but not trained. The paper first fine-tunes on code-augmented
+reasoning, then fits the critic for 20 steps before the policy. Here they are separate runs.
 
 Left out: the supervised fine-tuning; the 20 separate steps of the critic.
 Reports: Qwen2.5-32B-Instruct: AIME24 67.0 % after 400 steps, AIME25 49.3 %. Text-only RL reaches 40

@@ -15,8 +15,8 @@ of the paper is commented out there. The paper also shows lessons to half of eac
 Left out: the reflection after an episode; the memory of lessons.
 Reports: gains over GRPO in points: ALFWorld 18.3, WebShop 15.4, Sokoban 27.1, MineSweeper 8.9.
 Traps: φ is the response's report about itself, so overstatement pays on prompts that stay unsolved.
-Groups without a success learn only from φ. The released code has a moving average and centering
-only in comments.
+Groups without a success learn only from φ. The released code has moving average and centering only
+in comments.
 """
 
 from typing import Any

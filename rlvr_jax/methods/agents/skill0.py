@@ -24,7 +24,7 @@ Left out: contexts that are rendered as images, and their bonus.
 Reports: gains over RL without skills in points: ALFWorld 9.7, Search-QA 6.6, with less than 0.5k
 tokens of context per step.
 Traps: A rating of 32 prompts has noise of about 0.1, so a useless skill passes Δ ≥ 0 every second
-time. The general skill is never rated. A skill whose name is not a kind of the task is never rated
+time. The general skill is never rated. A skill whose name is not a kind of the task is not rated
 and stays.
 """
 

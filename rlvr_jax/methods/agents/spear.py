@@ -19,8 +19,7 @@ The authors' branch for mathematics does not use the thresholds for replayed tok
 small batches replays the last new batch. Their sum is not divided by the rows.
 
 Left out: filters of unreadable answers and of groups of little spread.
-Reports: results above GRPO, GiGPO and Dr.BoT on ALFWorld, WebShop and AIME24/25 with Qwen2.5 (no
-numbers).
+Reports: above GRPO, GiGPO and Dr.BoT on ALFWorld, WebShop and AIME24/25 with Qwen2.5 (no numbers).
 Traps: The weight of the replay rises from 0 to its full size at step 300, and the bonus ends at
 step 200. Set both for short runs. A replay needs 48 stored rows above the median.
 """

@@ -13,8 +13,7 @@ counts in the statistics of its group.
 
 Each segment is trained in its own context. The instruction, the copied summary and the replies of
 tools have no loss. With `tools`, a response is written in turns, as in the paper. The length of a
-segment is compared with L after each turn. The episode of the tools continues from one segment to
-the next.
+segment is compared with L after each turn. The episode of the tools continues across segments.
 
 Reports: gains over GRPO: CodeGym 3.2 % and BrowseComp-Plus 14.0 %, with no larger context. More
 summaries at test time increase the gain.

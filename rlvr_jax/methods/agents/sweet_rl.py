@@ -14,11 +14,10 @@ of the authors' code. In the paper it is the sum of A_n over the turns (`score=t
 is the authors' value.
 
 Left out: the training of the policy, which is `sweet_rl_policy`.
-Reports: ColBench: 6 % more successes and wins than other multi-turn RL. Llama-3.1-8B is as good as
-GPT-4o.
+Reports: ColBench: 6 % more successes and wins than other multi-turn RL. Llama-3.1-8B equals GPT-4o.
 Traps: The trained model is a critic that sees the answer, not a policy to use. Groups of equal
-rewards have no pair. With the code's mean, long turns weigh more, and the code's sum mode has an
-indexing error.
+rewards have no pair. With the code's mean, long turns weigh more, and its sum mode has an indexing
+error.
 """
 
 import jax.numpy as jnp

@@ -12,8 +12,7 @@ reference over the turn's tokens, without the answer in the prompt. The argument
 policy folder of a `sweet_rl` run. In each step, the current policy samples one turn of each group
 again. The authors sample all turns once.
 
-Reports: ColBench: 6 % more successes and wins than other multi-turn RL. Llama-3.1-8B is as good as
-GPT-4o.
+Reports: ColBench: 6 % more successes and wins than other multi-turn RL. Llama-3.1-8B equals GPT-4o.
 Traps: With the default critic, the initial policy, all turns have equal scores and pairs carry no
 information. Train `sweet_rl` first. Each group samples 16 more rows for one turn. The mean over
 tokens keeps the loss almost linear.

@@ -8,8 +8,7 @@ https://github.com/TIGER-AI-Lab/verl-tool
     loss = mean over unmasked tokens of max(-A ρ, -A clip(ρ, 1 - 0.2, 1 + 0.28)), dual clip 3
 
 Two options remove rows from the loss: `mask_overlong` (truncated rows) and `mask_void_rows` (rows
-with neither a call nor an answer). The rewards of these rows stay in the mean and std of their
-groups.
+with neither a call nor an answer). Their rewards stay in the mean and std of their groups.
 
 Reports: In six domains (maths, search, SQL, vision, web, SWE), results equal those of systems made
 for each. Rollouts are nearly twice as fast.

@@ -7,11 +7,10 @@ Liu et al. 2025, "Understanding R1-Zero-Like Training", https://arxiv.org/abs/25
 
 L (`max_length`) is the budget of response tokens, not the padded width of a batch. The loss is also
 divided by B, as in the authors' code and TRL. verl up to version 0.7.0 divides only by L, so its
-loss grows with the batch. A group of one has advantage 0. In verl, its advantage is its reward.
+loss grows with the batch. A group of one has advantage 0; in verl, its reward.
 
 Reports: Qwen2.5-Math-7B: 43.3 % on AIME 2024. Incorrect responses no longer grow in length.
-Traps: The divisor must be constant. The width of a batch is not, because it depends on the longest
-response.
+Traps: The divisor must be constant. The width of a batch depends on the longest response.
 """
 
 from rlvr_jax.objectives import clipped_objective, fixed_length_mean, group_centered

@@ -9,8 +9,8 @@ Models", https://arxiv.org/abs/2402.03300
 The loss averages over the tokens of a rollout, then over rollouts, as in the paper. verl and TRL
 now default to the mean over all tokens: `aggregation=token_mean()`. k3 is not clamped. verl clamps
 it at 10, which removes the gradient of tokens far from the reference. A group of one has advantage
-0. In verl, its advantage is its reward. β = 0.04 is the paper's value. The paper does not state ε;
-0.2 is the value of verl and TRL.
+0; in verl, its reward. β = 0.04 is the paper's value. The paper does not state ε; 0.2 is the value
+of verl and TRL.
 
 Reports: DeepSeekMath-7B, in %: GSM8K 82.9 to 88.2, MATH 46.8 to 51.7 (abstract).
 Traps: In groups of equal rewards, only the KL has a gradient. The division by std amplifies a

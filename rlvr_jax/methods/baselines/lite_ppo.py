@@ -14,8 +14,7 @@ paper's text, which this recipe follows.
 Left out: the sampler of ROLL's page: temperature 0.99, top-p 0.99, top-k 100.
 Reports: Qwen3-4B and 8B base on six maths benchmarks: steadily above GRPO and DAPO, which collapse
 or stop improving (abstract).
-Traps: The deviation is over all sampled rewards, not over those of a minibatch or a device. TRL
-adds 1e-4 to it.
+Traps: The deviation is over all sampled rewards, not those of a minibatch. TRL adds 1e-4 to it.
 """
 
 from rlvr_jax.objectives import batch_std, clipped_objective, group_mean, relative_to

@@ -8,9 +8,8 @@
 
 The baseline of least variance weighs rewards by the squared norm of the score. This norm is assumed
 to grow like the length. The advantages of a group sum to 0 over its tokens. The method has no
-constants: no clip (one update per batch), no KL, no entropy bonus. The aggregation is a setting of
-verl, whose default is the token mean. A group of one has advantage 0. In verl, its advantage is its
-reward.
+constants: no clip (one update per batch), no KL, no entropy bonus. verl's default aggregation is
+the token mean. A group of one has advantage 0; in verl, its reward.
 
 Reports: R1-Distill-Qwen-7B on maths: better pass@k, a smaller policy shift and more entropy than
 GRPO (no numbers).

@@ -14,8 +14,8 @@ reward is `generalized_advantage(kl_coefficient=…)`. `value_loss` fits the cri
 whitening. Open-Reasoner-Zero makes 12 critic updates per update of the policy. Here,
 `critic_epochs` (default: 1) passes are made over the batch.
 
-Reports: Qwen2.5-32B base with γ = λ = 1 and no KL (ORZ): above R1-Zero of that size in a tenth of
-its steps.
+Reports: Qwen2.5-32B base with γ = λ = 1 and no KL (ORZ): above R1-Zero of its size in a tenth of
+the steps.
 Traps: Whitening amplifies the noise of a batch of equal rewards.
 """
 

@@ -8,8 +8,7 @@ Ahmadian et al. 2024, "Back to Basics", https://arxiv.org/abs/2402.14740
 A is N / (N - 1) times that of `group_centered`. The baseline does not contain the rollout's own
 reward, so the gradient is unbiased. This is the paper's loss, for on-policy updates. TRL clips the
 ratio of the whole response instead. The paper subtracts a KL from the reward before the baseline;
-this recipe has no KL. A group of one has advantage 0, as in TRL. In verl, its advantage is its
-reward.
+this recipe has no KL. A group of one has advantage 0, as in TRL; in verl, its reward.
 
 Reports: on preferences (TL;DR, HH), a higher win rate than PPO and DPO (no numbers).
 Traps: The ratio of a long response is a product and leaves a trust region almost immediately. Up to

@@ -9,8 +9,8 @@ Optimization with Adaptive Clipping", https://arxiv.org/abs/2510.18927
 
 c_low rises from its first value while b is below the target, then c_high does. log ρ is clamped to
 ±20. A token below c_low counts in b with c_low, although the clip removes its gradient. Raising
-c_low therefore lowers b: if the first search begins, it always ends at `low_last`, as in the
-authors' code.
+c_low therefore lowers b: if the first search begins, it always ends at `low_last`, as in their
+code.
 
 The defaults are those of the authors' configuration: target 1 for the quotient b. The paper states
 its target as a fraction b / (1 + b) of 0.4 to 0.5, with ranges [0.6, 0.9] and [1.2, 3].

@@ -12,8 +12,8 @@ has no lower bound. TRL's `epsilon_high` is the cap itself, 1 + ε_high.
 
 Left out: the group filter and length penalty of `dapo`, which the paper adds.
 Reports: Qwen2.5-32B: equal to DAPO on AIME24 in about half the steps.
-Traps: Where PPO stops raising a token, CISPO continues with a capped weight. The value of the loss
-has no meaning.
+Traps: Where PPO stops raising a token, CISPO continues with a capped weight. The loss value has no
+meaning.
 """
 
 from rlvr_jax.objectives import group_normalized, objective, token_mean, weighted_reinforce

@@ -11,8 +11,7 @@ incorrect rollout of a group. A reconstruction from the abstract and our own der
 has DPO's usual value.
 
 Left out: beam search by likelihood.
-Reports: Beam search on a policy trained by DPO is better than sampling, on summaries and dialogue
-(no numbers).
+Reports: Beam search on a policy trained by DPO is better than sampling, on summaries and dialogue.
 Traps: Groups of equal outcomes have no pair. Implicit rewards of correct and of incorrect rows fall
 during training, as expected. Log-ratios are rewards, not advantages.
 """

@@ -14,8 +14,7 @@ and the limit of 0.99 for the lower half-width. A summary suggests a term linear
 Reports: Qwen3-8B base, Llama-3.1-8B-Instruct and Qwen2.5-Math-7B on AIME and MATH: above GRPO, and
 entropy falls more slowly (abstract, no numbers).
 Traps: In the first update after sampling, no ratio leaves its region, so the method has no effect.
-A rare outcome has a large advantage in a group of little spread, so the two factors oppose each
-other.
+A rare outcome has a large advantage in a group of little spread, so the factors oppose each other.
 """
 
 import jax.numpy as jnp

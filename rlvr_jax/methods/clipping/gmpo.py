@@ -12,6 +12,7 @@ a limit, both methods agree. A clipped token has no gradient but still scales th
 without tokens count in B, as in the authors' code.
 
 Reports: Qwen2.5-Math-7B, five benchmarks: up to 4.1 points of pass@1 over GRPO.
+Traps: The clip is before the mean of logarithms, unlike GSPO's.
 """
 
 import jax.numpy as jnp

@@ -12,8 +12,7 @@ The form for tokens and K = 400 are ours.
 
 Left out: the critic; the Tsallis divergence; the off-policy variant; the form that fits the
 log-ratio of the response to its reward.
-Reports: MuJoCo: on-policy equal to or better than TRPO and PPO, off-policy equal to or better than
-SAC (no numbers).
+Reports: MuJoCo: on-policy at least as good as TRPO and PPO, off-policy as SAC (no numbers).
 Traps: With one update per batch, the method is plain policy gradient. 1 / t_k is largest at the end
 of the run. Ratios are not clipped.
 """

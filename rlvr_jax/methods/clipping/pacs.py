@@ -12,11 +12,10 @@ every response of a group. The residual σ(ψ) - R acts as the critic, ∇ψ as 
 saturates where PPO would clip. On-policy, ψ is 0. A group with one outcome then has gradient 0,
 because the ψ of a group sum to 0. R is the outcome, not the reward: for rewards outside [0, 1] the
 cross-entropy has no lower bound. Responses without tokens count in no group. The authors' code also
-sums over the padding, whose two log-probs it assumes to be equal. It does not split groups over
+sums over the padding, whose two log-probs it assumes to be equal. Its groups are never split over
 micro-batches.
 
-Reports: Qwen2.5-7B, AIME 2025, pass@256: 59.78 %, which is 13.32 points over PPO and 14.36 over
-GRPO.
+Reports: Qwen2.5-7B, AIME 2025, pass@256: 59.78 %, 13.32 points over PPO and 14.36 over GRPO.
 Traps: There is no trust region: over many updates the scores grow until the labels are fitted. r is
 a sum over tokens, so long responses have larger scores. Shaped rewards are not read. A group must
 not be split over micro-batches.

@@ -17,8 +17,8 @@ another loss, a dual-clipped ratio on R plus a clamped penalty.
 Left out: the group filter and length penalty of `dapo`, which the paper adds.
 Reports: Qwen3-4B on DAPO-Math-17k: 52 % on AIME25, up to 6 points over DAPO.
 Traps: With one update per batch, the KL and β have no effect. The released code never calls its
-REINFORCE form, whose sign differs from the paper's. GRPO's k3 lacks the weight w, so it has another
-gradient.
+REINFORCE form, whose sign differs from the paper's. GRPO's k3 lacks the weight w, so its gradient
+differs.
 """
 
 from collections.abc import Callable

@@ -8,11 +8,9 @@ Gao et al. 2025, "Soft Adaptive Policy Optimization", https://arxiv.org/abs/2511
 
 f has slope 1 at ρ = 1, so on-policy this is the plain policy gradient. The slope falls on both
 sides, faster for a larger τ. With τ_neg > τ_pos, negative advantages are limited first. The
-temperatures are the paper's as quoted by verl and TRL. Both clamp log ρ to ±20, as does this
-recipe.
+temperatures are the paper's as quoted by verl and TRL. All clamp log ρ to ±20.
 
-Reports: Qwen3-30B-A3B base and Qwen3-VL: steadier and better in pass@1 than GSPO and GRPO (no
-numbers).
+Reports: Qwen3-30B-A3B base and Qwen3-VL: steadier and better than GSPO and GRPO in pass@1.
 Traps: Nothing is clipped: at the default temperatures, the slope at a ratio of 3 is 0.42. The gate
 is symmetric in the ratio, not in its logarithm. The loss has an offset without meaning.
 """

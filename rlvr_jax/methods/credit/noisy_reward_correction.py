@@ -13,8 +13,8 @@ rate of accepted incorrect answers. For rewards of 0 and 1 it is RLOO divided by
 only rescales the step. In a group of one its advantage is 0; the paper has no baseline there.
 
 Left out: the second verifier; the running estimate of the rate of misses; the KL of GRPO.
-Reports: Qwen2.5-Math-1.5B on DeepScaleR, mean accuracy in %: 33.7 with a second verifier, 31.6 with
-rules only.
+Reports: Qwen2.5-Math-1.5B on DeepScaleR, mean accuracy in %: 33.7 with a second verifier, 31.6
+without.
 Traps: Centering, or dividing by the group's standard deviation, cancels the correction. Groups of
 correct rollouts still have an advantage of ρ1. Compare with RLOO, not with GRPO. Verifier errors
 must not depend on style, and ρ1 must not be estimated from the same groups.

@@ -10,8 +10,7 @@ A reconstruction from the abstract, which has no constants. The default norms ar
 space, Σ_t (1 - 2 p_t(y_t) + Σ_v p_t(v)²). Other norms are passed as `norm`, with the statistics
 that they read as `reads`. ε (`epsilon`) is usually 1e-8; ours is 0.
 
-Left out: the learning rate by the gradient's signal-to-noise ratio, whose schedule the abstract
-does not state.
+Left out: the learning rate by the gradient's signal-to-noise ratio, whose schedule is not known.
 Reports: Qwen3-4B and 8B base: steadily above other policy gradients (abstract, no numbers).
 Traps: The norms are approximations in logit space: long confident responses have little weight. The
 rollout's own reward is part of the baseline, a small bias. Groups of equal rewards do not train.

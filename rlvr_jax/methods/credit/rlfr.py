@@ -18,7 +18,7 @@ Left out: the hidden states of three middle layers; pre-training of the flow on 
 Reports: Qwen2.5-1.5B and 7B-Math, Llama-3.1-8B: small steady gains over GRPO and over entropy
 rewards (no numbers).
 Traps: A penalty lowers the advantage of all earlier tokens, also in correct responses. The noise
-makes rewards random. The released online fit may leave the flow unchanged. Here the flow starts
+makes rewards random. The released online fit may leave the flow unchanged. Here it starts
 untrained.
 """
 

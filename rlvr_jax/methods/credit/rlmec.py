@@ -15,8 +15,8 @@ edited tokens (`edited_places`) and ½ on others. They train on stored samples.
 Left out: the rewriting model and the imitation of its rewrites.
 Reports: above RL on whole answers in maths and question answering (no numbers).
 Traps: The default teacher is the initial policy, so rewards only measure agreement with it. Clipped
-tokens still train. Tokens of reward 0 are not in the denominator. Incorrect responses have a fifth
-of the weight.
+tokens still train. Tokens of reward 0 are not in the denominator. Incorrect responses weigh a
+fifth.
 """
 
 from collections.abc import Sequence

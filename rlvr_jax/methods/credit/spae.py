@@ -12,8 +12,7 @@ Efficient Mathematical Reasoning", https://github.com/cii030/SPAE-RL
 A reconstruction from detailed notes on the paper. Only the code of the probe is released, which has
 Φ_sat. Ours: Φ before the first step is 0, and the last standardization is over tokens, with n - 1.
 The clip is DAPO's. Groups of equal rewards train as well. The confidence of a probe is measured at
-the tokens of the reference answer (`probe_steps`). The text after the last separator is a separate
-step.
+the tokens of the reference answer (`probe_steps`). The text after the last separator is a step.
 
 Left out: the confidence of five short answers that are sampled after each step.
 Reports: R1-Distill-Qwen-7B, six sets: mean accuracy 63.86 % (DAPO: 62.73 %) at a length of 6825

@@ -13,7 +13,7 @@ on. With N = 4 the bands are {0, ¼}, {½}, {¾, 1}. A prompt that reveals its w
 solved, and its group is dropped.
 
 Left out: the second version of the paper, which also trains the rewriting by an unknown formula.
-Reports: Qwen3-8B, mean of eight benchmarks in % (their README): 73.73 (Critique-GRPO: 66.77, DAPO:
+Reports: Qwen3-8B, mean of eight benchmarks in % (README): 73.73 (Critique-GRPO: 66.77, DAPO:
 64.50).
 Traps: A rewritten prompt that reveals part of the answer is trained on. In the released code, an
 error in the labels silently disables the scale.

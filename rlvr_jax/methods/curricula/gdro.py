@@ -17,8 +17,7 @@ are by the pass rate in the batch. The authors bin by the last 50 samples of a p
 Left out: pass rates over many epochs of a prompt; numbers of rollouts by difficulty.
 Reports: pass@8 of Qwen3 base 1.7B, 4B, 8B relative to GRPO: up by 9.7, 13.1 and 9.0 % with weights,
 by 10.6, 10.6 and 9.2 % with numbers of rollouts.
-Traps: `by_fraction` makes the loss of a rare bin extreme. Groups of equal rewards have weight but
-no gradient.
+Traps: `by_fraction` makes the loss of a rare bin extreme. Groups of equal rewards have no gradient.
 """
 
 from collections.abc import Callable, Sequence

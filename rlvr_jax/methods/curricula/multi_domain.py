@@ -13,8 +13,7 @@ curves are per kind. `rlvr_jax.tasks.rewards.blanks_reward` has the rewards that
 for puzzles of N blanks. β is verl's 0.001.
 
 Reports: Qwen2.5-7B base, mean of all sets in %: 31.5 rises to 56.6 with maths, code and puzzles
-together, to 45.1 with maths only. Knights and Knaves: 94.3 mixed, 97.3 in levels, 99.7 with
-refresh.
+together, to 45.1 with maths only. Knights and Knaves: 94.3 mixed, 97.3 in levels, 99.7 refreshed.
 Traps: Another template at test time costs more than any mixture gains. A reward of 1 or 0 for a
 whole puzzle is sparse; the fraction of correct blanks works. A refresh also restarts the warm-up.
 """

@@ -12,8 +12,7 @@ Example", https://arxiv.org/abs/2504.20571
 reads the recorded outcomes of a run and prints its prompts by score. Pass their numbers as
 `prompts`. The authors train on the first (π_1), or on π_1 and π_13; many prompts work. Their batch
 is 128 copies with 8 rollouts each at temperature 0.6. Held-out accuracy still improves for a long
-time after all responses are correct. The entropy coefficient is the default of the code that the
-authors used.
+time after all responses are correct. The entropy coefficient is the default of the code they used.
 
 Reports: Qwen2.5-Math-1.5B, one example, in %: MATH500 36.0 to 73.6, six sets 17.6 to 35.7. This is
 about the result of 1.2k prompts.

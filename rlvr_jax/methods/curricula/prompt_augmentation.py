@@ -10,8 +10,8 @@ https://github.com/wenquanlu/prompt-augmentation-GRPO
 
 A template may contain the opening of the response, which belongs to the prompt and is not trained
 on. Evaluations have the plain prompt. A constant score cancels in the group. Entropy falls as
-without templates, but accuracy does not collapse with it. Tags and phrases are the authors', other
-words are ours.
+without templates, but accuracy does not collapse with it. Tags and phrases are the authors', the
+rest is ours.
 
 Reports: Qwen2.5-Math-1.5B, mean of five maths sets: 44.5 % (abstract) or 45.2 % (README). One fixed
 template collapses in that time.

@@ -15,8 +15,7 @@ the policy's accuracy (`outside`), and are part of the task (`Prompt.meta["synth
 `fraction` of weak prompts and T1 (`epochs`) are ours.
 
 Left out: other models that write, judge and answer new problems.
-Reports: mean of eight benchmarks over the same RL without new problems: 10.0 % (7B) and 7.7 %
-(32B).
+Reports: mean of eight benchmarks over the same RL without new problems: 7B 10.0 %, 32B 7.7 %.
 Traps: Without new problems in the task, a kind repeats its failed prompts. One epoch has no slope.
 The released sampler confuses neighbours.
 """

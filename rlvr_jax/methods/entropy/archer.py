@@ -10,14 +10,14 @@ https://arxiv.org/abs/2507.15778
 ε is 0.5 in R and 0.2 in K. The loss of a token is at most -10 A where A < 0. k3 is that of policy
 and reference, clamped at 10 nats. Each class has a separate mean, so a token of K has 1.25 times
 the weight that one common mean would have. Defaults are those of the authors' script, which makes
-three epochs on a batch. The authors' code takes the class means per micro-batch, here they are over
-the batch.
+three epochs on a batch. Class means are over the batch; the authors' code takes them per
+micro-batch.
 
 Left out: the filter that rejects groups of equal outcomes.
 Reports: R1-Distill-Qwen-1.5B: above DAPO on AIME24, AIME25, AMC and LiveCodeBench (no numbers).
 Without the KL on tokens of K, training collapses.
-Traps: The entropy is the current policy's, so a token may change its class between two updates of
-one batch.
+Traps: The entropy is the current policy's, so a token may change its class between updates of a
+batch.
 """
 
 import jax

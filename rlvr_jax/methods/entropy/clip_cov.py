@@ -13,8 +13,7 @@ hardly clips; both are those of the authors' scripts. The scripts also set a dua
 authors' code ignores.
 
 Left out: the group filter of `dapo`, which the authors' scripts set.
-Reports: mean accuracy on seven maths sets in %, GRPO to Clip-Cov: Qwen2.5-7B 38.6 to 40.4, 32B 45.8
-to 50.3.
+Reports: mean of seven maths sets in %, GRPO to Clip-Cov: Qwen2.5-7B 38.6 to 40.4, 32B 45.8 to 50.3.
 Traps: Every update drops at least one token. It never drops the largest covariances, above ω_high.
 A ratio clip of 0.2 makes it another method.
 """

@@ -18,8 +18,7 @@ Left out: sampling with top-p 0.99.
 Reports: mean of 7 benchmarks over GRPO in %: Qwen2.5-7B 47.70 to 50.94, Qwen2.5-Math-7B 51.60 to
 55.77, Qwen3-4B 44.63 to 46.41.
 Traps: A format reward above 0.05 makes a row good. ρ_T has no bound for rare tokens. H is -logp of
-sampled tokens. All-correct groups also train. H₀ = 0.25 is the best in the authors' table; the
-script has 0.5.
+sampled tokens. All-correct groups also train. H₀ = 0.25 is their best value; the script has 0.5.
 """
 
 from typing import NamedTuple

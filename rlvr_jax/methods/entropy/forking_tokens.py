@@ -11,8 +11,7 @@ divided by all response tokens, as in TRL. Other implementations train the ⌊`f
 a micro-batch, or tokens strictly above the quantile of their response. The constants are DAPO's.
 
 Left out: the group filter and length penalty of `dapo`, with which the paper trains.
-Reports: Qwen3-32B base over DAPO: 7.71 points on AIME24 and 11.04 on AIME25. Qwen3-8B: equal to
-DAPO.
+Reports: Qwen3-32B base over DAPO: 7.71 points on AIME24 and 11.04 on AIME25. 8B: equal to DAPO.
 Traps: Three readings of the quantile are in use: of the batch, of a micro-batch, of each response.
 Division by the selected tokens makes the gradient five times larger.
 """

@@ -12,8 +12,7 @@ stays finite; the authors do not clamp it. q (`fraction`) is the authors' value 
 %. For 32B they use 0.02 %.
 
 Left out: the group filter of `dapo`, which the authors' scripts set.
-Reports: mean accuracy on seven maths sets in %, GRPO to KL-Cov: Qwen2.5-7B 38.6 to 40.6, 32B 45.8
-to 52.2.
+Reports: mean of seven maths sets in %, GRPO to KL-Cov: Qwen2.5-7B 38.6 to 40.6, 32B 45.8 to 52.2.
 Traps: In the first update after sampling, log-probs have not changed, so the method is the plain
 policy gradient. Implementations state q in percent or as a fraction.
 """

@@ -18,8 +18,8 @@ config is 0.1.
 
 Reports: Qwen3-14B base, five maths sets: 60.17 %, 2.66 points above the best earlier entropy
 method.
-Traps: A token is protected only if the filter drops some mass. With few incorrect responses, there
-are no candidates.
+Traps: A token is protected only if the filter drops some mass. Few incorrect responses have no
+candidates.
 """
 
 from typing import Any

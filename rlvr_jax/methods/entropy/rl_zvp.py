@@ -10,8 +10,7 @@ Entropy-Guided Advantage Shaping"
 
 H is the entropy over the whole vocabulary when the token was sampled. A reconstruction from a
 description of the paper, which found α (`entropy_scale`) of 0.1 or 0.2 best. The clip is that of
-third parties. Ours: "correct" is a reward above 1/2, and a group of one is a group of equal
-rewards.
+third parties. Ours: "correct" is a reward above 1/2, and a group of one has equal rewards.
 
 Reports: Qwen3-8B over GRPO: up to 8.61 points of acc@8 on OlympiadBench, 7.77 of pass@8 on AIME25.
 The mean accuracy is 49.90 %, and 46.88 % without the entropy.

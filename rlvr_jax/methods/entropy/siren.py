@@ -15,10 +15,8 @@ Their script sets a clip of 0.28, but the config's 0.2 on both sides wins. Advan
 normalization are Dr. GRPO's. L (`max_length`) is the budget of response tokens.
 
 Left out: the truncation to the 10000 likeliest entries before the nucleus.
-Reports: Qwen2.5-Math-7B, five maths sets: best of the entropy methods, with an unchanged pass@k (no
-numbers).
-Traps: The term lowers entropy as well as raising it. A nucleus of one token has entropy 0 and no
-gradient.
+Reports: Qwen2.5-Math-7B, five maths sets: best of the entropy methods, with an unchanged pass@k.
+Traps: The term lowers entropy as well as raising it. A nucleus of one token has no gradient.
 """
 
 from typing import Annotated, Any, NamedTuple

@@ -13,8 +13,7 @@ Minimum and maximum are over the batch; the authors' code takes them per micro-b
 those of the authors' scripts.
 
 Left out: the authors' second form, w = exp(-k |Ω|).
-Reports: above baselines on six maths and three coding benchmarks, without entropy collapse (no
-numbers).
+Reports: above baselines on six maths and three coding benchmarks, without entropy collapse.
 Traps: The range depends on one extreme: if a sampled token has a tiny old probability, all others
 have the weight w_max. The denominator does not include weights.
 """

@@ -17,8 +17,7 @@ Left out: the authors' option of Dr. GRPO, without both divisions by std.
 Reports: Qwen2.5-Math 1.5B and 7B, five maths sets: above GRPO, DAPO and entropy methods; responses
 are longer and more diverse (no numbers).
 Traps: Certainty is a sum, so certain means long. Groups of equal rewards get the advantage -c x,
-also correct ones. Raw logits differ between models that are one policy. Advantages no longer sum to
-0.
+also correct ones. Raw logits may differ for one policy. Advantages do not sum to 0.
 """
 
 import jax.numpy as jnp

@@ -15,8 +15,7 @@ released script disables it. Constants are those of the script. The configuratio
 20, smoothing 0.7 and gain 1.5. Hidden states are those of the current policy. At the first update
 after sampling it is the policy that sampled.
 
-Reports: several models: up to 21.4 points on Gaokao 2024, and above GRPO and PPO in pass@1 and
-pass@k.
+Reports: several models: up to 21.4 points on Gaokao 2024; above GRPO and PPO in pass@k.
 Traps: Responses under 80 tokens have no velocity; lower `stride` for them. The moving means start
 at 0, so early bonuses are not meaningful.
 """

@@ -15,8 +15,7 @@ d dimensions at random. The Gram matrix of a group does not require that.
 Left out: the random projection; the choice of samples at test time.
 Reports: Qwen2.5-7B-Instruct on AIME24: pass@80 equals GRPO's pass@256.
 Traps: In groups of only correct responses, the division by the std scales the bonus to full
-advantages, for any weight. With few wide rows every bonus is near 1 - 1/N; `others=True` spreads
-them.
+advantages, for any weight. With few wide rows, every bonus is near 1 - 1/N; use `others=True`.
 """
 
 from typing import Any

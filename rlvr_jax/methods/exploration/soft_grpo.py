@@ -13,8 +13,7 @@ probable tokens, truncated to mass 0.95 and mixed at temperature 0.1. A response
 `end`.
 
 Left out: noises other than Gumbel's.
-Reports: 1.5B to 7B models on five reasoning sets over GRPO: pass@1 by 0.13 and pass@32 by 2.19
-points.
+Reports: 1.5B to 7B models on five reasoning sets over GRPO: pass@1 0.13, pass@32 2.19 points.
 Traps: The density is a mean over candidates, not a sum, so ratios stay near 1. Noise at its bounds
 and candidates removed by `top_p` have no gradient. Without its kernel, the authors' code uses token
 log-probs, without a warning.

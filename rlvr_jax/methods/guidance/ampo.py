@@ -17,9 +17,9 @@ answer is their last step.
 
 Left out: solutions in other groups by chance; the format, which is a tenth of the code's ranking.
 Reports: Qwen2.5-7B-Instruct on 8.5k problems over GRPO: 4.3 points in maths and 12.2 out of domain.
-This is comparable to one strong teacher on 46k. Traps: The method acts only if every response of a
-group fails. The loss is a sum over tokens, so a long solution outweighs others. Set `max_length` to
-the run's budget.
+This is comparable to one strong teacher on 46k.
+Traps: The method acts only if every response of a group fails. The loss is a sum over tokens, so a
+long solution outweighs others. Set `max_length` to the budget.
 """
 
 from collections.abc import Sequence

@@ -19,7 +19,7 @@ Left out: solutions in some groups only (mixup by chance or by pass rate).
 Reports: Qwen2.5-VL-7B: gains on eight multimodal benchmarks in and out of domain, with a higher
 entropy (abstract, no numbers).
 Traps: Tokens at one position of two different texts are compared. Groups of equal rewards have no
-guided term.
+term.
 """
 
 import jax

@@ -13,8 +13,7 @@ verifier. The test prompts are problems to solve. Set one sample per prompt, bec
 sampled and graded only for metrics.
 
 Left out: the sampling of candidates and their critiques from other models.
-Reports: Qwen2.5-Math-7B: 15 points on the mean of six maths sets and 16 on three of logic, in 5 GPU
-hours.
+Reports: Qwen2.5-Math-7B: 15 points on six maths sets and 16 on three of logic, in 5 GPU hours.
 Traps: On a task whose worked solutions are not critiques, the method is plain imitation. With 50
 epochs over 600 examples, choose the step by held-out accuracy.
 """

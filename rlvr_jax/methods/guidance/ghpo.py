@@ -12,8 +12,7 @@ https://github.com/hkgc-1/GHPO
 
 New responses replace the old ones and are trained under the prompt with the hint, so the ratio is
 1. A group that fails four times stays. The released code discards the hints of earlier stages: if
-25 % helped a group and another group needed 50 %, the first group is trained under its plain
-prompt.
+25 % helped a group and another group needed 50 %, the first trains under its plain prompt.
 
 Reports: Qwen2.5-Math-7B, six maths sets: about 5 % over on-policy RL and a curriculum (abstract).
 Traps: A hint of 75 % may contain the answer. Nothing removes hints, so the policy may never train

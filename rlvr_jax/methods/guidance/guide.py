@@ -13,12 +13,11 @@ https://github.com/vaskar-open-source-research/guide_rl
 r is a true ratio between two contexts. It is not 1 in the first update, and it is never clipped.
 γ_i is the 0.9-quantile of r over the tokens of the row, at least 1e-4, without gradient. The
 released script processes one row at a time, so its loss is the mean over rows. Its quantile
-includes padding; here it is over response tokens. The hint is the first part of the worked
-solution.
+includes padding; here it is over response tokens. The hint is part of the worked solution.
 
 Left out: other forms of the shaped ratio (a constant γ, a power).
 Reports: 7B and 32B: up to about 4 % over GRPO and filtered baselines on the macro mean of maths
-benchmarks.
+sets.
 Traps: Old log-probs of hinted rows are those with the hint. Groups that fail again are dropped.
 With the released quantile, γ is near 1 on short rows.
 """

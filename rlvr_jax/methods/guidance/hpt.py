@@ -13,8 +13,7 @@ rollouts are masked. The loss has no clip, no standard deviation and no division
 authors take both terms per micro-batch, this recipe over the batch, and they limit the gradient
 norm at 80. c is 0.3 for the 1.5B model.
 
-Left out: soft gates; a third band with off-policy RL on demonstrations. Both are disabled in the
-scripts.
+Left out: soft gates; a third band with off-policy RL on demonstrations (both off in the scripts).
 Reports: Qwen2.5-Math-7B: above SFT, GRPO, SFT followed by GRPO, LUFFY and SRFT on six maths sets
 and two others (no numbers).
 Traps: The first term grows with the unmasked rows, imitation does not, so their balance depends on

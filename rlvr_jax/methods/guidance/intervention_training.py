@@ -11,8 +11,7 @@ read)
 The beginning is the policy's own text, so only one step is new. A whole solution would be far from
 the policy. This is the first stage. The second stage is RL from its weights (`grpo` with
 `--model`). A reconstruction: in the notes, the policy finds t* itself. Here t* is the first step
-that the task scores as incorrect. A sum over the original step t*, as in the notes, would imitate
-the error.
+that the task scores as incorrect. The notes' sum over the original step t* would imitate the error.
 
 Left out: the policy's search for its error; several epochs over the stored pairs.
 Reports: a 4B instruct model on IMO-AnswerBench: 11.68 to 25.62 % with RL afterwards.

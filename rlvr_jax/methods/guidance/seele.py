@@ -12,7 +12,7 @@ Scaffolding", https://arxiv.org/abs/2509.06923
 A hint is the beginning of the response and is imitated with the small weight γ (`imitation`). The
 first time a prompt is sampled, it shows all steps except the last. Later it begins with its
 previous hint. The paper prints γ π for the imitation; imitation requires γ logp. A reconstruction.
-Clip, aggregation, the bounds of the fit, and k and b of a curve with fewer than three points are
+Clip, aggregation, the bounds of the fit, and k and b of a curve of fewer than three points are
 ours.
 
 Reports: gains on six maths sets in points: 11.8 over GRPO, 10.5 over SFT, 3.6 over the best other

@@ -16,8 +16,7 @@ Left out: the solutions with labels; top-p and top-k of the sampler.
 Reports: Qwen3-8B: above 60 % on LiveCodeBench v5, and better than plain RL on all tested
 benchmarks, including BBEH logic.
 Traps: On a task without verdicts, the method is DAPO's filter and clip. With unbalanced labels, a
-constant verdict is rewarded. The authors' pattern reads NOT SURE as a yes; here it is not a
-verdict.
+constant verdict is rewarded. The authors' pattern reads NOT SURE as a yes; here it is none.
 """
 
 from typing import Any

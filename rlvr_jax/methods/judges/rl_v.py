@@ -13,8 +13,7 @@ their votes (`vote_sum`). A reconstruction from the abstract and summaries. λ i
 choice of REINFORCE with a group mean among the algorithms that the paper combines with.
 
 Left out: longer budgets until a response is judged correct.
-Reports: MATH: 20 % more with parallel samples, at 8 to 32 times less test-time compute than the
-base method.
+Reports: MATH: 20 % more with parallel samples, at 8 to 32 times less test-time compute.
 Traps: If nearly all responses have one outcome, the verdict learns only that word. π(Yes) over the
 vocabulary is tiny at first, so compare Yes with No. Texts of more than one token are rejected.
 """

@@ -10,8 +10,7 @@ The odds are a reward of the task (`number`). With a `principle`, they are those
 policy, which answers a question after each response by one token. The trained policy does not read
 the principle, which must be one within a group. Odds are unbounded, and nearly binary for a
 confident judge; `bound` is ours. The judge is trained by `verdict_loss` (RL^V), the cross entropy
-of its token over the whole vocabulary. A reconstruction: the constants of RL were not found and are
-GRPO's.
+of its token over the whole vocabulary. A reconstruction: the constants of RL are GRPO's.
 
 Left out: the authors' judge (use `--judge`) and its data; a judge that reasons first.
 Reports: Qwen3-32B: Arena Hard v2 44.0 to 55.6, WildBench 67.6 to 70.3. The judge that reasons: 86.2

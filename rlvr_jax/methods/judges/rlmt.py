@@ -8,8 +8,8 @@
 
 The reward is one of the task, at the index `number`. It is a judge's, which reads
 `verifiers.texts.rlmt.visible`, or a computed one. A response without it leaves its group. The
-authors sample at temperature 0.7 (`--temperature`) and score at 1. Here both use the sampling
-temperature.
+authors sample at temperature 0.7 (`--temperature`) and score at 1. Here both temperatures are
+equal.
 
 Left out: the reward model (use `--judge`); the warm start on thoughts of a larger model.
 Reports: 7B and 8B: 3 to 7 points over training without thoughts on AlpacaEval2, WildBench and

@@ -16,8 +16,7 @@ Left out: the authors' judge (use `--judge`) and its training.
 Reports: The 8B judge: 8 % on RM-Bench over Bradley-Terry and plain generative judges. Policies are
 better than with scores (no numbers).
 Traps: By default, pairs are compared by the verifier's outcomes, which is nearly GRPO. A prompt
-requires N (N - 1) / 2 calls, each in one order. The authors' binary judge divides by the length of
-its text.
+requires N (N - 1) / 2 calls, each in one order. The binary judge divides by its text's length.
 """
 
 import numpy as np

@@ -14,8 +14,7 @@ Left out: a theorem prover, and the model that formalizes steps for it (`autofor
 Reports: 3508 samples, in %: Mistral-7B 5.56 on MultiArith, Llama-2-7B 6.00 on SVAMP. Llama-3.1-8B
 on GSM8K: 83.75; with all solutions 79.60.
 Traps: The reward is ours: valid steps without progress are rewarded. Unreadable responses are
-ungraded, so training uses short and algebraic ones. A group with one graded response has no
-gradient.
+ungraded, so training uses short and algebraic ones. Groups with one graded response do not train.
 """
 
 from typing import Any

@@ -13,11 +13,10 @@ mean over the two ratings and the constants of the clip. τ (`tolerance`) is fro
 is sparse, so ratings in the middle of the scale earn nothing.
 
 Left out: the tournament at test time.
-Reports: code, AIME, HMMT: pass@1 up to 10 % above ratings of single answers, 7 to 9 % above RL at
-test time.
+Reports: code, AIME, HMMT: pass@1 up to 10 % above ratings of single answers; 7 to 9 % at test time.
 Traps: Groups without a correct response have no pair. An unreadable rating earns 0. The policy may
-favour one place in the prompt, so the order of a pair is random. Groups of correct responses train
-only ratings.
+favour one place in the prompt, so the order of a pair is random. All-correct groups train only
+ratings.
 """
 
 from collections.abc import Callable

@@ -9,8 +9,8 @@ https://github.com/Hsu1023/ARRoL
 
 A reconstruction from the abstract: the authors' code is not released, and only ρ (`fraction`) is
 their number. Ours: the check is at a quarter of the budget, half of a group continues, and one
-group in 16 is never pruned. Pruning begins when the head has an area under its curve of 0.6 on the
-last batch.
+group in 16 is never pruned. Pruning begins when the head's area under its curve is 0.6 on the last
+batch.
 
 Left out: votes at test time that are weighted by the head.
 Reports: gains over GRPO and DAPO with Qwen3 and Llama-3.2 of 1B to 8B: mean accuracy up by 2.30 to

@@ -10,8 +10,7 @@ https://github.com/Trae1ounG/Pretrain_Space_RLVR
 The second prompt of `second_prompt_logp` is empty: a start token, then the response, with positions
 from 0. Positive rollouts would teach to write any answer to any prompt. In DSRL, the whole method,
 this is the first stage, of 10 to 25 updates (20 for most models). The second stage is GRPO on
-P(y|x), with the reference reset to the weights at the switch. Constants are those of the authors'
-code.
+P(y|x), with the reference reset to the weights at the switch. Constants are the authors'.
 
 Left out: the switch to GRPO after 20 updates.
 Reports: with incorrect responses only, 14.89 times as many transitions and 6.54 times as many

@@ -13,11 +13,9 @@ One program has the queue, whose rows leave when they end, and the versions of t
 ahead; here each step opens groups.
 
 Left out: disaggregated hardware; environments in threads next to the device.
-Reports: training is 1.35 to 2.05 times shorter than with synchronous systems, on more than 3000
-GPUs.
+Reports: training is 1.35 to 2.05 times shorter than with synchronous systems (over 3000 GPUs).
 Traps: Groups that finish first are used first, which favours short responses, and more so with
-redundancy. `staleness=0` is synchronous GRPO. ROLL stores one version per trajectory, not per
-token.
+redundancy. `staleness=0` is synchronous GRPO. ROLL stores one version per trajectory.
 """
 
 from typing import Any

@@ -12,8 +12,7 @@
 
 The reward rises first, and later accuracy falls: certainty sharpens the initial policy.
 
-- Probability rewards short responses. That of a long response is far below 1e-6 and has no
-gradient.
+- Probability rewards short responses. For a long response it is far below 1e-6, without a gradient.
 - A vote has no gradient once all answers agree. A tie goes to the answer that comes first.
 
 TTRL votes with 64 responses and trains on 32. Here all responses vote. β is Intuitor's.

@@ -10,8 +10,7 @@ https://github.com/MikeWangWZHL/PAPO
 logp_hidden is the log-prob of the response after the prompt with its evidence hidden; k is
 maximized. γ, η_m and η_o are `dependence_coefficient`, `hidden_entropy_coefficient` and
 `entropy_coefficient`. Both k3 terms are clamped, without gradient beyond the clamp. The last two
-terms are the authors' double entropy loss. It opposes a policy that is arbitrary under both
-prompts.
+terms are the authors' double entropy loss. It opposes arbitrary responses to both prompts.
 
 - The hidden branch is measured once with the rollouts (`old_second_prompt_logp`), without gradient,
 as in the authors' code. Its entropy term is then a constant. `train_hidden=True` is their

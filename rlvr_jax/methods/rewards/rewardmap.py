@@ -8,8 +8,7 @@ Learning", https://github.com/fscdc/RewardMap
     loss = mean_i (1/n_i) Σ_t [PPO clip + β k3]
 
 `verifiers.texts.rewardmap` defines the format of `Prompt.answer`. All questions of one kind come
-before those of the next (`kinds`). The authors' average of the clipped loss was not found; it is
-GRPO's.
+before those of the next (`kinds`). Their average of the clipped loss was not found; it is GRPO's.
 
 Left out: the maps, which are pictures.
 Reports: Qwen2.5-VL-7B: 3.47 % on average over six benchmarks beyond transit maps. Stages and

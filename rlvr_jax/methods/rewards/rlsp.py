@@ -8,8 +8,7 @@ https://arxiv.org/abs/2502.06773
     r_t  = R on the last token, -β (log π_old - log π_ref) on every one
     Â    = GAE of these with λ = 0.95, whitened over the batch; loss = Σ PPO clip / Σ n_i
 
-If no response is correct, longer ones are still preferred. Nothing limits the length below the
-budget.
+If no response is correct, longer ones are still preferred. Only the budget limits the length.
 
 Deviations:
 

@@ -13,15 +13,14 @@ https://github.com/kfdong/STP
 Any task can provide the statements, such as `lean` where it is installed or brackets, whose
 verifier checks arithmetic (see `gar`). Here a round is a step, and success is the best pass rate so
 far. θ and k are `hard` and `cap`. Similarity is that of mean hidden states. Seconds are those that
-the task reports (`Grade.info`). Tasks of this library report none, because they would differ in a
+the task reports (`Grade.info`). Tasks of this library report none, as they would differ in a
 resumed run.
 
 Left out: lemmas; the removal of short proofs; retraining of the first policy on three rounds.
 Reports: DeepSeek-Prover-V1.5-SFT: 26.3 % of LeanWorkbook (expert iteration: 13.2 %), miniF2F 65.0
 %, ProofNet 23.9 %, PutnamBench 8 of 644.
 Traps: Success never falls, so one lucky round makes a statement easy. Weights depend on characters
-and seconds and change the effective learning rate. With few unproved statements, n / m exceeds k at
-once.
+and seconds and change the effective learning rate. With few unproved statements, n / m exceeds k.
 """
 
 from dataclasses import replace

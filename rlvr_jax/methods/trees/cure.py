@@ -14,8 +14,8 @@ although branches start from states of different value. c depends only on entrop
 is correlated, not biased. Entropies are those of the sampler; the authors score again. The authors
 truncate prompt and prefix from the left to fit a buffer of 1500 tokens, which may remove the
 question. Here a branch shares its parent's budget. The authors' overlong penalty counts the new
-tokens of a branch, here it counts the whole response. Use `barred_characters=0` for vocabularies of
-single characters.
+tokens of a branch, here it counts the whole response. Use `barred_characters=0` for
+single-character vocabularies.
 
 Left out: further prompts in place of dropped groups.
 Reports: Qwen2.5-Math-7B: about 5 % above other RLVR methods on the mean of six maths benchmarks,

@@ -17,7 +17,7 @@ Left out: the choice of hard problems; the replay of solved rollouts in place of
 Reports: a 1.5B model: 62.95 % on the mean of six maths sets, with 5.7 times fewer GPU hours than
 longer plain training.
 Traps: The search selects rows by reward and confidence. They are not samples of the policy, nothing
-corrects for that, and their fraction of correct rows does not measure it. Paths that do not end are
+corrects for that, and their fraction of correct rows does not measure it. Unfinished paths are
 discarded.
 """
 

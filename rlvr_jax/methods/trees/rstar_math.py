@@ -19,13 +19,11 @@ from the policy on pairs of sibling steps of the last round. Here, with a `guide
 linear head on the policy's hidden state after a step. After each training step, Adam updates it on
 the loss of the pairs, Σ weight · -log σ(s⁺ - s⁻) (`sibling_pairs`). It guides the next searches.
 
-Left out: a separate preference model, and its search at test time; rounds that begin with the base
-model.
-Reports: MATH with search, in %: Qwen2.5-Math-7B 58.8 to 90.0, Phi3-mini 41.4 to 86.4. AIME24: 53.3
-%.
-Traps: Below about ten visits of a node, its value and the choice of traces are noise. Problems that
-are never solved do not train. The search costs many times plain sampling. Steps require the
-separator.
+Left out: a separate preference model, and its search at test time; rounds from the base model.
+Reports: MATH with search, in %: Qwen2.5-Math-7B 58.8 to 90.0, Phi3-mini 41.4 to 86.4. AIME24 53.3.
+Traps: A node that fewer than about ten searches reach has a noisy value, and the choice of traces
+is noise. Problems that are never solved do not train. The search costs many times plain sampling.
+Steps require the separator.
 """
 
 from __future__ import annotations

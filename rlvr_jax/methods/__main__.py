@@ -229,7 +229,7 @@ def main() -> None:
             print(table(chosen, width) or "no method passes these filters")
             if len(chosen) == len(names()):
                 print(
-                    f"\n{untrained(width)}\n\nWith a name, one method is printed, with its equation."
+                    f"\n{untrained(width)}\n\nWith a name, one method is printed with its equation."
                 )
     except Exception as error:
         if not isinstance(error, ValueError) and own_place(error) is None:

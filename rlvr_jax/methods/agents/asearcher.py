@@ -7,9 +7,9 @@ Gao et al. 2025, "Beyond Ten Turns", https://arxiv.org/abs/2508.07976
     loss = Σ w max(-A ρ, -A clip(ρ, 0.6, 1.4)) / Σ n_i, ρ = π / π_old
 
 π_old is the policy at the weights before the update; it replaces the proximal policy. π_behaviour
-is the distribution that sampled the token, under any earlier weights. w is 0 above 5 (`cap`). The
-bias of -0.5 cancels in the normalization over tokens. Groups without a correct response do not
-train.
+is the distribution that sampled the token, under any earlier weights. The weight w is 0 above 5
+(`cap`). The bias of -0.5 cancels in the normalization over tokens. Groups without a correct
+response do not train.
 
 With `tools`, a response is written in turns and is one row. The authors' response becomes several
 rows if a page is truncated after the turn that read it. With `staleness` (η), responses may

@@ -7,8 +7,9 @@ https://github.com/WujiangXu/EPO
     P_t  = 0 if κ_l H̄_s < H_t < κ_r H̄_s, else a;   w falls from 1 to 0.04 over training
 
 H̄_s is the mean over past updates of the mean entropy at step s of an episode. A row is one step: a
-turn of the policy after all earlier turns and replies, with the reward of its episode. λ, β, κ_l,
-κ_r and a are `entropy_coefficient`, `smooth_coefficient`, `band_low`, `band_high`, `penalty`.
+turn of the policy after all earlier turns and replies, with the reward of its episode. The symbols
+λ, β, κ_l, κ_r and a are `entropy_coefficient`, `smooth_coefficient`, `band_low`, `band_high`,
+`penalty`.
 
 P results from a comparison and has no gradient. EPO as coded therefore trains like an entropy bonus
 of λ, and this recipe follows the code. `hinge=True` is ours: P is a times the distance to the band.

@@ -9,8 +9,8 @@ https://github.com/jduquevan/advantage-alignment
 
 The task's environment is a game of two players. The players are neighbouring rows of a group with
 shared weights. One policy is trained on both sides, with the moves of the other side as context. A
-turn is all tokens of one move. r_n is the payoff of the move, V_n the critic's value of its first
-token, w is `weight`. Advantages are whitened over tokens.
+turn is all tokens of one move. Its payoff is r_n, the critic's value of its first token is V_n, and
+w is `weight`. Advantages are whitened over tokens.
 
 Constants are those of the released code, whose turns are single actions. The paper of that code has
 β γ Σ γ^{n-m} A_m in place of the mean. The language-model paper replaces the critic by a mean over

@@ -6,8 +6,8 @@ Liu et al. 2025, "Understanding R1-Zero-Like Training", https://arxiv.org/abs/25
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / (B L)
 
 L (`max_length`) is the budget of response tokens, not the padded width of a batch. The loss is also
-divided by B, as in the authors' code and TRL. verl up to version 0.7.0 divides only by L, so its
-loss grows with the batch. A group of one has advantage 0; in verl, its reward.
+divided by B, as in the authors' code and TRL. In verl up to version 0.7.0, it is divided only by L
+and grows with the batch. A group of one has advantage 0; in verl, its reward.
 
 Reports: Qwen2.5-Math-7B: 43.3 % on AIME 2024. Incorrect responses no longer grow in length.
 Traps: The divisor must be constant. The width of a batch depends on the longest response.

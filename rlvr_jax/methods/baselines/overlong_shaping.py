@@ -7,8 +7,9 @@
     loss = Σ PPO clip / Σ n_i
 
 L_max, L_cache and f are `max_length`, `cache_length` and `factor`. P is at least -f, as in the
-paper and TRL. In verl it has no lower bound; up to L_max both are equal. `filtered` removes
-truncated responses from the loss and its denominators, but not from the mean of their group.
+paper and TRL. In verl it has no lower bound; up to L_max both are equal. The option `filtered`
+removes truncated responses from the loss and its denominators, but not from the mean of their
+group.
 
 Reports: AIME 2024 in DAPO's table of steps, in %: the filter 36 to 38, the soft penalty 41 to 42.
 Traps: With the defaults, budgets up to 16384 tokens have no penalty. All-correct groups learn only

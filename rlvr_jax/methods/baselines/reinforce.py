@@ -7,9 +7,9 @@ Williams 1992, https://doi.org/10.1007/BF00992696, as used for language models b
     A_t  = G_t - mean R of the batch
     loss = mean_i Σ_t -A_t logp_t
 
-A sum over a response, not divided by its length, has the unbiased gradient of the mean reward. γ =
-1 and the aggregation are verl's. verl has no baseline; the batch mean is ours. It contains the
-rollout's own reward, which causes a bias of order 1/B. `rloo` has no such bias.
+A sum over a response, not divided by its length, has the unbiased gradient of the mean reward. The
+discount γ = 1 and the aggregation are verl's. There is no baseline in verl; the batch mean is ours.
+It contains the rollout's own reward, which causes a bias of order 1/B. `rloo` has no such bias.
 
 Traps: A second update on the batch is not corrected. The value of the loss has no meaning. A
 discount below 1 almost removes the early tokens of long responses.

@@ -12,10 +12,10 @@ steps alternate between the two; a step of two prompts is the paper's pair per u
 without a pair rates `candidates` prompts and trains on other prompts. The pair does not change,
 even when both prompts are solved.
 
-Advantages that are standardized per prompt (`group_normalized`) do not depend on λ. λ acts without
-the standard deviation, as here, or with statistics over the pair (`pair_normalized`), which amplify
-rare events less. A reconstruction from the abstract and a note: λ, c, clip and centered form are
-ours.
+Advantages that are standardized per prompt (`group_normalized`) do not depend on λ. Without the
+standard deviation, as here, λ has an effect. It also has one with statistics over the pair
+(`pair_normalized`), which amplify rare events less. A reconstruction from the abstract and a note:
+λ, c, clip and centered form are ours.
 
 Reports: Qwen2.5-Math-7B, one pair, in %: AIME25 pass@8 rises from 16.8 to 22.2 over a pair chosen
 by variance, AMC23 pass@64 from 94.0 to 97.0. This is near training on 1209 prompts.

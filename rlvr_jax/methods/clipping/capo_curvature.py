@@ -9,11 +9,11 @@ Reasoning", https://arxiv.org/abs/2510.00819
     loss = (1/B) Σ_i Σ_{t ∈ S} max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / max(1, tokens of i in S)
 
 m_H and m_F predict the effect of a gradient step on one token. m_H is the change of the objective,
-m_F that of the policy (nats, as a KL). v = onehot(token) - π, h is the last hidden state, g = A v
-hᵀ, u = g h. π is renormalized over the k most probable tokens (`top_k`). δ_H and δ_F are
-`change_limit` and `shift_limit`, with the authors' values for GRPO's advantages. Dr. CAPO has δ_F =
-1e-3, δ_H = 5e-4 and divides by B L (`fixed_length_mean`). The learning rate is the run's; the
-authors use a high one, 1.5e-5.
+m_F that of the policy (nats, as a KL). In the formulas, v = onehot(token) - π, h is the last hidden
+state, g = A v hᵀ, u = g h. The policy π is renormalized over the k most probable tokens (`top_k`).
+The limits δ_H and δ_F are `change_limit` and `shift_limit`, with the authors' values for GRPO's
+advantages. Dr. CAPO has δ_F = 1e-3, δ_H = 5e-4 and divides by B L (`fixed_length_mean`). The
+learning rate is the run's; the authors use a high one, 1.5e-5.
 
 Left out: sampling with the same top-k; Adam's moments and the scheduled learning rate in the
 prediction; masks of whole rollouts and batches.

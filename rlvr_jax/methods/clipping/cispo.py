@@ -7,8 +7,8 @@ MiniMax 2025, "MiniMax-M1", https://arxiv.org/abs/2506.13585
 
 Inside the bounds the gradient is that of the unclipped loss -A ρ. Outside them, the weight is the
 bound. PPO's clip would stop the token there (A > 0) or leave its weight unbounded (A < 0). The
-paper tunes only the upper bound and prints no value. 0.2 is the value of verl's example, which also
-has no lower bound. TRL's `epsilon_high` is the cap itself, 1 + ε_high.
+paper tunes only the upper bound and prints no value. The value 0.2 is that of verl's example, which
+also has no lower bound. TRL's `epsilon_high` is the cap itself, 1 + ε_high.
 
 Left out: the group filter and length penalty of `dapo`, which the paper adds.
 Reports: Qwen2.5-32B: equal to DAPO on AIME24 in about half the steps.

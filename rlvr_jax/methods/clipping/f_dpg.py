@@ -6,11 +6,11 @@ at https://github.com/naver/disco
     p(y)  = π_ref(y) exp(R/β) / Z, Z estimated per prompt;  t = π(y)/p(y)
     loss  = -mean_i sg(π/π_old · (-f'(t) - b)) Σ_t logp_it
 
-All ratios are those of whole responses and are not clipped. -f'(t) is the pseudo-reward, and b the
-mean of the last 1024 pseudo-rewards (`window`). β is `temperature`; no value for verifiable rewards
-was found, and 1 is ours. Jensen-Shannon is the authors' default. It balances fit and diversity, and
-its pseudo-rewards are bounded below. Reverse KL is RL with a KL penalty. Z is that of the batch;
-the authors average it per prompt over time.
+All ratios are those of whole responses and are not clipped. The pseudo-reward is -f'(t), and b the
+mean of the last 1024 pseudo-rewards (`window`). The parameter β is `temperature`; no value for
+verifiable rewards was found, and 1 is ours. Jensen-Shannon is the authors' default. It balances fit
+and diversity, and its pseudo-rewards are bounded below. Reverse KL is RL with a KL penalty. Z is
+that of the batch; the authors average it per prompt over time.
 
 Left out: running estimates of Z per prompt; a proposal that is not the policy; targets made of
 constraints.

@@ -16,9 +16,9 @@ sums over the padding, whose two log-probs it assumes to be equal. Its groups ar
 micro-batches.
 
 Reports: Qwen2.5-7B, AIME 2025, pass@256: 59.78 %, 13.32 points over PPO and 14.36 over GRPO.
-Traps: There is no trust region: over many updates the scores grow until the labels are fitted. r is
-a sum over tokens, so long responses have larger scores. Shaped rewards are not read. A group must
-not be split over micro-batches.
+Traps: There is no trust region: over many updates the scores grow until the labels are fitted. The
+score r is a sum over tokens, so long responses have larger scores. Shaped rewards are not read. A
+group must not be split over micro-batches.
 """
 
 import jax

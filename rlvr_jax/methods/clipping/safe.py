@@ -11,10 +11,10 @@ https://github.com/ryyzn9/SAFE
 KL_short is a running mean of the KL to the reference, H_old the mean entropy of the sampler. A
 controller computes the threshold τ (`control_kl`): PID on the change of the reward, wider while the
 reward rises. In the authors' code P has no gradient, so the controller changes only the logged
-loss. `trained_penalty=True` puts the KL of the batch into the square, so that P has a gradient. The
-authors call the controller once per pass over a batch. They also average the entropy over padding,
-this recipe only over tokens. Defaults are theirs (Qwen2.5-3B, hh-rlhf, learning rate 1e-5, 2 passes
-per batch of 16).
+loss. The option `trained_penalty=True` puts the KL of the batch into the square, so that P has a
+gradient. The authors call the controller once per pass over a batch. They also average the entropy
+over padding, this recipe only over tokens. Defaults are theirs (Qwen2.5-3B, hh-rlhf, learning rate
+1e-5, 2 passes per batch of 16).
 
 The critics are two heads on the policy's hidden state at the last token. Critics without a separate
 network are ours. They are fitted after each batch, with weight ½ and without gradient to the

@@ -8,11 +8,11 @@ Fan et al. 2025, "Truncated Proximal Policy Optimization", https://arxiv.org/abs
 
 r is the outcome at the last token of a finished response, else 0. With γ = 1, the error at the end
 of a window is exactly 0. Advantages are not whitened. The mask has only the tokens of the current
-window, so that each window has its own old log-probs. `truncated` marks rows that continue in the
-next window. A response that used its whole budget is finished and has its reward. The critic is
-fitted to the plain returns of finished responses, only in their last window; the paper uses all
-tokens. A reconstruction from the abstract and reviews: γ = 1, λ = 0.95, ε = 0.2 and windows of a
-quarter of the budget (`window`) are ours.
+window, so that each window has its own old log-probs. The record `truncated` marks rows that
+continue in the next window. A response that used its whole budget is finished and has its reward.
+The critic is fitted to the plain returns of finished responses, only in their last window; the
+paper uses all tokens. A reconstruction from the abstract and reviews: γ = 1, λ = 0.95, ε = 0.2 and
+windows of a quarter of the budget (`window`) are ours.
 
 Left out: the critic's fit to the earlier windows of a finished response.
 Reports: a 32B base model on AIME 2024: up to 2.5 times as efficient as PPO at equal accuracy.

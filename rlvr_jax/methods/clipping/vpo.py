@@ -7,11 +7,11 @@
     loss = -mean over pairs of log σ(β (Δ_w - Δ_l)) - α J*
 
 J* is the value of the best policy under the reward β log(π / π_ref), whose mean over the
-calibration rows is 0. α > 0 (`value_coefficient`) is the online, optimistic form, which moves
-probability away from these rows. α < 0 is the offline, pessimistic form, which imitates them. A
-pair is the k-th correct and the k-th incorrect rollout of a group. A reconstruction from the
-abstract, reviews and our own derivation: β, α and the calibration rows are ours. The default rows
-are the initial policy's responses to `rated` prompts; `chosen_rows` is the other natural choice.
+calibration rows is 0. The online, optimistic form has α > 0 (`value_coefficient`) and moves
+probability away from these rows. The offline, pessimistic form has α < 0 and imitates them. A pair
+is the k-th correct and the k-th incorrect rollout of a group. A reconstruction from the abstract,
+reviews and our own derivation: β, α and the calibration rows are ours. The default rows are the
+initial policy's responses to `rated` prompts; `chosen_rows` is the other natural choice.
 
 Left out: refitting on all pairs of earlier rounds.
 Reports: TL;DR and dialogue: preferred to variants of DPO (no numbers).

@@ -9,9 +9,10 @@ Aghajohari et al. 2025, "The Markovian Thinker", https://arxiv.org/abs/2510.0655
     l    = min(max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)), -3 A where A < 0)
 
 R is the verifier's outcome for the last chunk, r = exp(old_logp - behaviour_logp), and n the number
-of new tokens in all chunks of the response. m is `carry`, I `max_chunks`. C is `response_tokens` of
-the run. Each chunk is a row that is trained in the context of its sampling. The authors use I = 5
-chunks (24k tokens) or 23 (96k), C = 8192, and temperature 0.6 for sampling and for the log-probs.
+of new tokens in all chunks of the response. The arguments `carry` and `max_chunks` are m and I. The
+length C is `response_tokens` of the run. Each chunk is a row that is trained in the context of its
+sampling. The authors use I = 5 chunks (24k tokens) or 23 (96k), C = 8192, and temperature 0.6 for
+sampling and for the log-probs.
 
 Reports: R1-Distill-Qwen-1.5B at 24k tokens: equal to or better than RL on one long context, at a
 cost that is linear in the length.

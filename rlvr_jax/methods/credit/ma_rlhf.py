@@ -12,8 +12,8 @@ Macros are 5-grams (`length`) from the first token on. The last token, which has
 separate macro. The authors' code repeats the last boundary if 5 divides the length minus one, which
 adds an empty macro; this recipe does not. Their last token is the padded end, here it is that of
 the row. `length=1` is PPO on tokens without whitening. In a response of several turns, the
-environment's tokens are in no macro, and a macro may span them. `value_loss` fits the critic to Â_j
-+ V_j, clipped at 0.2.
+environment's tokens are in no macro, and a macro may span them. The part `value_loss` fits the
+critic to Â_j + V_j, clipped at 0.2.
 
 Left out: macros by parsing, perplexity or random lengths; sampling at temperature 0.8.
 Reports: gains over PPO with Gemma 2B to 27B and CodeGemma: up to 30 % in summaries and code, 18 %

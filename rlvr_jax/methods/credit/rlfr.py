@@ -80,8 +80,9 @@ def flow_scorer(time: OpenUnit = 0.8, blocks: Count = 6) -> Scorer:
     """s / (1 - s) ‖v(x, s, c) - u‖² / D, with x = s h + (1 - s) e and u = h - e.
 
     h is the policy's hidden state at a token, c the one before it, and e Gaussian noise, a function
-    of the rollout and of the weights that sampled it. v is a network of residual blocks, modulated
-    by s = `time` and c, as wide as the policy, fitted at random times to correct responses.
+    of the rollout and of the weights that sampled it. The function v is a network of residual
+    blocks, modulated by s = `time` and c, as wide as the policy, fitted at random times to correct
+    responses.
     """
 
     def deviation(params, states, rollouts, stream, times):

@@ -191,8 +191,8 @@ def step_potential(
 ) -> tuple[Table, Table, Table]:
     """Φ, f and g of each step, tables over the steps of the batch (see `steps`).
 
-    Φ is in [-1, 1]: 0 while exploring, 1 if confident and correct, -1 if confident and incorrect. g
-    is 0 on average over all steps. ε is added to the denominator of the min-max.
+    Φ is in [-1, 1]: 0 while exploring, 1 if confident and correct, -1 if confident and incorrect.
+    The mean of g over all steps is 0. The constant ε is added to the denominator of the min-max.
 
     Args:
       confidence, accuracy: in [0, 1].

@@ -14,7 +14,7 @@ and one pair per group are ours; the paper's values are not known.
 
 Reports: models of 4B, 8B and 14B: pass@1 is 3.92 to 4.73 % above GRPO.
 Traps: Without mixed groups, or if no response with a note is correct, the method is GRPO. Responses
-with notes cost samples that are not trained on. Imitation of its own text lowers the entropy.
+with notes cost samples that are not trained on. Imitation of the policy's text lowers the entropy.
 """
 
 from dataclasses import replace

@@ -8,10 +8,10 @@
     D     = (1 - α) KL(s ‖ m) + α KL(t ‖ m),  m = (1 - α) s + α t
     loss  = Σ min(ρ, 2) D / Σ n_i over the rows with a teacher, ρ without gradient
 
-Neither advantage nor reward enters the loss; outcomes only select rows. α = 0 is the forward KL(t ‖
-s), α = 1 the reverse KL(s ‖ t). k (`top_k`) is 100 in the authors' experiments, and 20 with
-feedback in words; here it is at most 64. This recipe does not remove a think block from the shown
-response. The authors' code also has the whole vocabulary and the sampled token.
+Neither advantage nor reward enters the loss; outcomes only select rows. The forward KL(t ‖ s) has α
+= 0, the reverse KL(s ‖ t) has α = 1. The number k (`top_k`) is 100 in the authors' experiments, and
+20 with feedback in words; here it is at most 64. This recipe does not remove a think block from the
+shown response. The authors' code also has the whole vocabulary and the sampled token.
 
 Left out: feedback in words; a teacher between reference and policy.
 Reports: science, tool use and LiveCodeBench v6: better than GRPO, with fewer samples (no numbers).

@@ -6,11 +6,11 @@ https://arxiv.org/abs/2505.22617
     cov_t = (A_t - mean A) (logp_t - mean logp)
     loss  = Σ 1[t not in S] · max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-S are max(⌊r n⌋, 1) random tokens with ω_low < cov < ω_high on which the ratio clip does not act. r,
-ω_low and ω_high are `fraction`, `covariance_low` and `covariance_high`. Means and n are over the
-whole batch, as in the paper. The authors' code takes them per micro-batch. ε_low = ε_high = 1
-hardly clips; both are those of the authors' scripts. The scripts also set a dual clip, which the
-authors' code ignores.
+S are max(⌊r n⌋, 1) random tokens with ω_low < cov < ω_high on which the ratio clip does not act.
+The symbols r, ω_low and ω_high are `fraction`, `covariance_low` and `covariance_high`. Means and n
+are over the whole batch, as in the paper. The authors' code takes them per micro-batch. ε_low =
+ε_high = 1 hardly clips; both are those of the authors' scripts. The scripts also set a dual clip,
+which the authors' code ignores.
 
 Left out: the group filter of `dapo`, which the authors' scripts set.
 Reports: mean of seven maths sets in %, GRPO to Clip-Cov: Qwen2.5-7B 38.6 to 40.4, 32B 45.8 to 50.3.

@@ -9,9 +9,9 @@ Example", https://arxiv.org/abs/2504.20571
 H is the entropy over the whole vocabulary, with its gradient. Coefficients are the defaults of the
 authors' code. With a `target`, the coefficient follows the entropy as in Skywork-OR1
 (https://arxiv.org/abs/2505.22312) and TRL. It acts if the last mean entropy was at most the target.
-It rises by Δ (`coefficient_step`) while the entropy is at most the target, else it falls. Δ and the
-bounds are TRL's defaults; TRL starts at c_H = 0 and has the target 0.2. The annealing of the bonus
-to 0 (`anneal_updates`) is ours.
+It rises by Δ (`coefficient_step`) while the entropy is at most the target, else it falls. The
+values of Δ and the bounds are TRL's defaults; TRL starts at c_H = 0 and has the target 0.2. The
+annealing of the bonus to 0 (`anneal_updates`) is ours.
 
 Left out: training on one prompt that is repeated 128 times per batch, sampled at temperature 0.6.
 Reports: Qwen2.5-Math-1.5B with a single training example: MATH500 from 36.0 to 73.6 %.

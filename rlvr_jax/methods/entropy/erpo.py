@@ -7,8 +7,9 @@
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
 A group of equal outcomes has no gradient. Late in training, most groups are all correct; a higher
-temperature makes them mixed again. m is stored by prompt and counts outcomes, not shaped rewards.
-Old log-probs are those at T, so ρ is exact. Prompts whose responses are all incorrect stay at T₀.
+temperature makes them mixed again. The count m is stored by prompt and reads outcomes, not shaped
+rewards. Old log-probs are those at T, so ρ is exact. Prompts whose responses are all incorrect stay
+at T₀.
 
 A reconstruction from the abstract and reviews: the schedule, κ (`rise`), T_max and the clip are
 ours. Above 1.3, small models lose the format. `reactivate` is mentioned in the reviews; its form is

@@ -8,8 +8,8 @@ https://arxiv.org/abs/2505.22617
 
 S are the max(⌊q n⌋, 1) tokens of largest covariance of the whole batch. The authors' code takes
 them per micro-batch. The ratio is not clipped. Its logarithm is clamped to ±20, so that float32
-stays finite; the authors do not clamp it. q (`fraction`) is the authors' value for 7B models, 0.2
-%. For 32B they use 0.02 %.
+stays finite; the authors do not clamp it. The value of q (`fraction`) is the authors' for 7B
+models, 0.2 %. For 32B they use 0.02 %.
 
 Left out: the group filter of `dapo`, which the authors' scripts set.
 Reports: mean of seven maths sets in %, GRPO to KL-Cov: Qwen2.5-7B 38.6 to 40.6, 32B 45.8 to 52.2.

@@ -9,10 +9,10 @@
 
 The gradient of R flows through the probabilities in the nucleus. The choice of its entries and of
 the tokens is fixed. The authors' nucleus has the tokens before the one that crosses `top_p`, so a
-token of probability above `top_p` has Ĥ = 0. `include_crossing=True` is the nucleus of nucleus
-sampling. The authors take H̄ per micro-batch and add 1e-12 in logarithms; this recipe does neither.
-Their script sets a clip of 0.28, but the config's 0.2 on both sides wins. Advantages and length
-normalization are Dr. GRPO's. L (`max_length`) is the budget of response tokens.
+token of probability above `top_p` has Ĥ = 0. With `include_crossing=True`, it is the nucleus of
+nucleus sampling. The authors take H̄ per micro-batch and add 1e-12 in logarithms; this recipe does
+neither. Their script sets a clip of 0.28, but the config's 0.2 on both sides wins. Advantages and
+length normalization are Dr. GRPO's. L (`max_length`) is the budget of response tokens.
 
 Left out: the truncation to the 10000 likeliest entries before the nucleus.
 Reports: Qwen2.5-Math-7B, five maths sets: best of the entropy methods, with an unchanged pass@k.

@@ -9,9 +9,9 @@ https://github.com/xvolcano02/UCAS
     A'_t = A_i W_i - c x_t, at least 0 where A_i > 0
     loss = Σ max(-A' ρ, -A' clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
 
-z are the logits of the policy that sampled at its temperature. x_t is the raw logit of the sampled
-token, min-max over the batch. Constants are hard-coded in the authors' code. In a group of one, A =
-ĉ = 0; the authors' code takes mean 0 and std 1.
+The logits z are those of the policy that sampled, at its temperature. The term x_t is the raw logit
+of the sampled token, min-max over the batch. Constants are hard-coded in the authors' code. In a
+group of one, A = ĉ = 0; the authors' code takes mean 0 and std 1.
 
 Left out: the authors' option of Dr. GRPO, without both divisions by std.
 Reports: Qwen2.5-Math 1.5B and 7B, five maths sets: above GRPO, DAPO and entropy methods; responses

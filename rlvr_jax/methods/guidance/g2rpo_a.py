@@ -10,8 +10,9 @@ https://github.com/T-Lab-CUHKSZ/G2RPO-A
 
 Given tokens count as the row's own and have its advantage. With a mask on them, this is PrefixRL's
 loss. ℓ is in 1 … ℓ_max (`longest`). The release has 2 guided rows in every 12, independent of the
-group's size; here they are the first rows of every group. β is that of their trainer's base class.
-With a budget below 3072 tokens, a guided row begins with all tokens that fit before its last.
+group's size; here they are the first rows of every group. The weight β is that of their trainer's
+base class. With a budget below 3072 tokens, a guided row begins with all tokens that fit before its
+last.
 
 Left out: a linear decay of the length, the authors' other script.
 Reports: small models in maths and code: far above GRPO. Guidance of a fixed length gains little

@@ -11,8 +11,8 @@ https://github.com/vaskar-open-source-research/guide_rl
     loss = mean_i (1/n_i) Σ_t
 
 r is a true ratio between two contexts. It is not 1 in the first update, and it is never clipped.
-γ_i is the 0.9-quantile of r over the tokens of the row, at least 1e-4, without gradient. The
-released script processes one row at a time, so its loss is the mean over rows. Its quantile
+The scale γ_i is the 0.9-quantile of r over the tokens of the row, at least 1e-4, without gradient.
+The released script processes one row at a time, so its loss is the mean over rows. Its quantile
 includes padding; here it is over response tokens. The hint is part of the worked solution.
 
 Left out: other forms of the shaped ratio (a constant γ, a power).

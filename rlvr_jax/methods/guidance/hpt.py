@@ -11,7 +11,7 @@ https://github.com/TsinghuaC3I/Unify-Post-Training
 the worked solution, marked `off_policy`. It replaces one rollout of the group, and the other
 rollouts are masked. The loss has no clip, no standard deviation and no division by rows. The
 authors take both terms per micro-batch, this recipe over the batch, and they limit the gradient
-norm at 80. c is 0.3 for the 1.5B model.
+norm at 80. For the 1.5B model, c is 0.3.
 
 Left out: soft gates; a third band with off-policy RL on demonstrations (both off in the scripts).
 Reports: Qwen2.5-Math-7B: above SFT, GRPO, SFT followed by GRPO, LUFFY and SRFT on six maths sets

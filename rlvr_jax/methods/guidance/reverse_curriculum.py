@@ -12,7 +12,7 @@ https://github.com/WooooDyy/LLM-Reverse-Curriculum-RL
 The released form mixes the stages of all prompts; `per_stage` trains them one after another, as in
 the paper's plain form. A stage per step of the solution is ours. The critic is fitted to Â + V
 within ±0.2. The authors multiply its loss by 5, which has no effect on a critic with a separate
-optimizer. β is 0.05 for solutions in words, 0.01 for programs.
+optimizer. The weight β is 0.05 for solutions in words, 0.01 for programs.
 
 Reports: Llama2-7B: 4.1 points over RL on eight reasoning tasks. With programs on GSM8K: 4.2 points
 over RL, across three models.

@@ -15,9 +15,10 @@ In the advantage, s is that of the policy that wrote the row (`self_reward`), cl
 authors' code reads the score of a truncated row from an incorrect position.
 
 Training begins without the mixing (`mix=0`) and, for a base model, without the loss, each for 200
-updates. c is -23 for Qwen with z_c <|vision_start|>, -25 for OctoThinker. At test time, s > 0.5
-predicts a correct response, and s weights votes. This recipe follows the authors' code but was not
-run against it. Their average of the clipped loss was not found; it is GRPO's, per rollout.
+updates. The constant c is -23 for Qwen with z_c <|vision_start|>, -25 for OctoThinker. At test
+time, s > 0.5 predicts a correct response, and s weights votes. This recipe follows the authors'
+code but was not run against it. Their average of the clipped loss was not found; it is GRPO's, per
+rollout.
 
 Left out: the phases of training; the weighted vote at test time.
 Reports: several base models: better reasoning than GRPO, and a grade of the response for one more

@@ -9,13 +9,14 @@ https://arxiv.org/abs/2505.04842
 The question is "Is this solution correct? Answer Yes or No.". A second pass appends it, and its
 tokens are not part of the RL mask. The score of a response is π(Yes), or, safer at first, the
 softmax over Yes and No. At test time `choose` ranks responses by the score (`own_score`) or weights
-their votes (`vote_sum`). A reconstruction from the abstract and summaries. λ is ours, as is the
-choice of REINFORCE with a group mean among the algorithms that the paper combines with.
+their votes (`vote_sum`). A reconstruction from the abstract and summaries. The weight λ is ours, as
+is REINFORCE with a group mean. The paper combines the method with several algorithms.
 
 Left out: longer budgets until a response is judged correct.
 Reports: MATH: 20 % more with parallel samples, at 8 to 32 times less test-time compute.
-Traps: If nearly all responses have one outcome, the verdict learns only that word. π(Yes) over the
-vocabulary is tiny at first, so compare Yes with No. Texts of more than one token are rejected.
+Traps: If nearly all responses have one outcome, the verdict learns only that word. At first, π(Yes)
+over the vocabulary is tiny, so compare Yes with No. Texts of more than one token are
+rejected.
 """
 
 import jax.numpy as jnp

@@ -9,8 +9,8 @@
     loss    = mean of PPO clip over the tokens of responses + that over the tokens of ratings
 
 A reconstruction from the abstract. Ours are the number of pairs, the weights of the two losses, the
-mean over the two ratings and the constants of the clip. τ (`tolerance`) is from memory. The reward
-is sparse, so ratings in the middle of the scale earn nothing.
+mean over the two ratings and the constants of the clip. The value of τ (`tolerance`) is from
+memory. The reward is sparse, so ratings in the middle of the scale earn nothing.
 
 Left out: the tournament at test time.
 Reports: code, AIME, HMMT: pass@1 up to 10 % above ratings of single answers; 7 to 9 % at test time.

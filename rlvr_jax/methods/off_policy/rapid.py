@@ -9,8 +9,8 @@
 Beyond η (`cap`), a rollout still has a gradient, with bounded weight; a clip would remove it. In
 the first update w = 1, and the method is REINFORCE with a group mean. Later the mean of w is not 1,
 and in a group of equal rewards A is not 0. A reconstruction from the abstract and reviews: η is the
-authors'. The ratio of the whole rollout as w is ours, as is the form per token. `per_token=True` is
-min(ρ_t, η) on the token mean, with the same A.
+authors'. The ratio of the whole rollout as w is ours, as is the form per token. That form,
+`per_token=True`, is min(ρ_t, η) on the token mean, with the same A.
 
 Left out: sampling for many updates at once.
 Reports: models of 0.5B to 1.5B on MBPP+, MATH and MiniF2F: 11 to 34 % less time at equal or better

@@ -7,8 +7,8 @@ https://github.com/MikeWangWZHL/PAPO
     k    = min(e^d - d - 1, 10), d = logp_hidden - logp clamped to ±20
     loss = Σ [PPO clip with dual clip + β k3(π ‖ π_ref) - γ k - η_m logp_hidden - η_o logp] / Σ n_i
 
-logp_hidden is the log-prob of the response after the prompt with its evidence hidden; k is
-maximized. γ, η_m and η_o are `dependence_coefficient`, `hidden_entropy_coefficient` and
+The response has the log-prob logp_hidden after the prompt with hidden evidence; k is maximized. The
+weights γ, η_m and η_o are `dependence_coefficient`, `hidden_entropy_coefficient` and
 `entropy_coefficient`. Both k3 terms are clamped, without gradient beyond the clamp. The last two
 terms are the authors' double entropy loss. It opposes arbitrary responses to both prompts.
 

@@ -10,11 +10,11 @@ https://github.com/bytedance/CURE
     4. DAPO over the n₁ + n₁ n₂ = 16 rows of the prompt; of a branch, tokens from c on are trained
 
 This is the first stage; the second is DAPO from its checkpoint. All 16 rows share a baseline,
-although branches start from states of different value. c depends only on entropies, so the baseline
-is correlated, not biased. Entropies are those of the sampler; the authors score again. The authors
-truncate prompt and prefix from the left to fit a buffer of 1500 tokens, which may remove the
-question. Here a branch shares its parent's budget. The authors' overlong penalty counts the new
-tokens of a branch, here it counts the whole response. Use `barred_characters=0` for
+although branches start from states of different value. The position c depends only on entropies, so
+the baseline is correlated, not biased. Entropies are those of the sampler; the authors score again.
+The authors truncate prompt and prefix from the left to fit a buffer of 1500 tokens, which may
+remove the question. Here a branch shares its parent's budget. The authors' overlong penalty counts
+the new tokens of a branch, here it counts the whole response. Use `barred_characters=0` for
 single-character vocabularies.
 
 Left out: further prompts in place of dropped groups.

@@ -1,4 +1,4 @@
-"""A page for each method, made of its card, its defaults and its presets; and an index of them."""
+"""Makes a page for each method from its card, defaults and presets, and an index of them."""
 
 import inspect
 import re
@@ -15,7 +15,7 @@ _TASK = "brackets"
 _CURVES = ("grpo", "clip_cov", "kl_cov", "dapo", "gspo", "forking_tokens")
 _EVIDENCE = {
     "exact": "It agrees with the authors' or a maintained code.",
-    "reconstruction": "It was made from the paper alone; nobody's code was compared.",
+    "reconstruction": "It was made only from the paper, without a comparison with other code.",
     "own": "It is not published.",
 }
 _FILTER = """<script>
@@ -33,11 +33,11 @@ for (const part of ["all", ...parts]) {
 
 
 def method_index() -> str:
-    """The page that lists all methods, with buttons that leave those that change one part."""
+    """The page that lists all methods, with buttons that filter by the changed part."""
     lines = [
         "# Methods",
         "",
-        "The published methods by theme, and the parts of a step they change.",
+        "The published methods by theme, and the parts of a step that they change.",
     ]
     lines += ["", '<p id="filter"></p>']
     for theme in sorted({*methods.themes().values()}):
@@ -56,14 +56,14 @@ def method_page(name: str, curve: Sequence[str] = ()) -> str:
     """The page of one method.
 
     Args:
-      curve: lines about what it came to in runs that were kept.
+      curve: lines about its results in committed runs.
     """
     about = methods.method(name)
     title, *rest = (about.definition or about.title).splitlines()
     lines = [f"# {name}", "", title, ""]
     lines += [f"[{about.title}]({about.url}). {_EVIDENCE[about.evidence]}", ""]
-    lines += [f"It changes: {about.changes or '–'}."]
-    lines += [f"Left out: {about.left_out}."] * bool(about.left_out)
+    lines += [f"Changed parts of a step: {about.changes or '–'}."]
+    lines += [f"Left out: {about.left_out.rstrip('.')}."] * bool(about.left_out)
     lines += ["", "## Definition", *rest, ""]
     lines += ["## Hyperparameters", "", *_table(name), ""]
     if MUST not in defaults(name).values():
@@ -77,7 +77,7 @@ def method_page(name: str, curve: Sequence[str] = ()) -> str:
         idle = recipe.objective.remarks(UpdatePlan(updates_per_batch=1, group_size=8))
         if idle:
             lines += ["", "With one update per batch:", "", *(f"- {told}" for told in idle)]
-        lines += ["", "## Needs", "", needs(name) or "nothing but log-probs", ""]
+        lines += ["", "## Needs", "", needs(name) or "only log-probs", ""]
     lines += ["## Command", "", *_commands(name), ""]
     curve = [*curve, *(_curve() if name in _CURVES else ())]
     lines += ["## Its curve", "", *curve, ""] * bool(curve)
@@ -89,7 +89,7 @@ def method_page(name: str, curve: Sequence[str] = ()) -> str:
 def _table(name: str) -> list[str]:
     told, given = _arguments(name), defaults(name)
     if not given:
-        return ["It has none."]
+        return ["The method has no hyperparameters."]
     start = dict(pair.split("=", 1) for pair in preset(_TASK, name).hyperparameters)
     lines = [f"| name | default | on {_TASK} | |", "|---|---|---|---|"]
     for key, value in given.items():
@@ -113,15 +113,15 @@ def _commands(name: str) -> list[str]:
         f"    python -m experiments.train --method {name} --task {_TASK} --run-dir runs/{name}",
         f"    python -m experiments.compare --methods grpo {name} --seeds 5 --task {_TASK}",
         "",
-        f"The second makes its curve beside GRPO's, with intervals. Where {_TASK} lacks what it"
-        " needs, either says so by name.",
+        f"The second command plots its curve and GRPO's with intervals. If {_TASK} lacks a required"
+        " input, both commands report it by name.",
     ]
 
 
 def _curve() -> list[str]:
     return [
-        "On brackets, five seeds, with intervals over prompts and seeds:"
-        " [how it was measured](../results/brackets/README.md)",
+        "Task brackets, 5 seeds, intervals over prompts and seeds"
+        " ([details](../results/brackets/README.md)):",
         "",
         "![Held-out pass@32](../results/brackets/held_out_pass_at_32.png)",
     ]

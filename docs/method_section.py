@@ -1,4 +1,4 @@
-"""The leaderboard's section of one method: a table, and its curve with the baseline's."""
+"""Makes the leaderboard's section of one method: a table, and its curve with the baseline's."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,14 +22,14 @@ def method_section(
     curves: Sequence[Mapping[str, Any]],
     main: str = "pass@32",
 ) -> list[str]:
-    """Lines of Markdown about one method on one board; none where it has no run there.
+    """Lines of Markdown about one method on one board; empty if it has no run there.
 
     Args:
-      method: its registered name; a board may have several entries of it.
-      board: its name; lines of other boards are left out.
-      baseline: the entry that all are compared with.
+      method: registered name; a board may have several entries of it.
+      board: name of the board; lines of other boards are left out.
+      baseline: entry that all others are compared with.
       rows, curves: lines of `results.jsonl` and `curves.jsonl`.
-      main: the number by which they are compared.
+      main: metric by which entries are compared.
     """
     own = [row for row in rows if row["board"] == board and "end" in row]
     entries = list(dict.fromkeys(row["entry"] for row in own if row["method"] == method))
@@ -37,7 +37,7 @@ def method_section(
         return []
     found = {each.entry: each for each in standings(own, main, baseline)}
     others = [entry for entry in entries if entry != baseline]
-    lines = [f"| | seeds | pass@1 | {main} | less the baseline's | entropy |"]
+    lines = [f"| | seeds | pass@1 | {main} | difference from baseline | entropy |"]
     lines += ["|---|---|---|---|---|---|"]
     for entry in [baseline, *others]:
         ends = [row["end"] for row in own if row["entry"] == entry]
@@ -48,8 +48,8 @@ def method_section(
         gap = found[entry].difference
         less = gap.signed if gap.values else ""
         lines.append(f"| `{entry}` | {len(ends)} | {first} | {second} | {less} | {third} |")
-    lines += ["", f"Held-out {main} against sampled tokens, the mean over seeds with its 95 %"]
-    lines += ["t-interval:", ""]
+    lines += ["", f"Held-out {main} against sampled tokens: mean over seeds with a 95 %"]
+    lines += ["t-interval.", ""]
     kept = [row for row in curves if row["board"] == board]
     for entry in others or [baseline]:
         shown = dict.fromkeys([baseline, entry])
@@ -103,7 +103,7 @@ def _picture(curves: Mapping[str, Sequence[Mapping[str, Any]]], main: str) -> st
 
 
 def _band(rows: Sequence[Mapping[str, Any]], main: str) -> tuple[np.ndarray, ...]:
-    """Sampled tokens; low end, mean and high end of the number there, up to where all runs go."""
+    """Sampled tokens; low end, mean and high end of the metric, up to the shortest run's end."""
     end = min(row["sampled_tokens"][-1] for row in rows)
     x = np.linspace(0, end, _POINTS)
     name = f"held_out/{main}"

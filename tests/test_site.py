@@ -36,7 +36,7 @@ def test_the_page_of_clip_cov_says_what_there_is_to_say():
     assert len(row.split(" | ")[3]) > 10
     assert "- `drop_high_covariance(fraction=0.0002, low=1, high=5)`" in page
     assert "held_out_pass_at_32.png" in page and "never clips" not in page.split("## Needs")[1]
-    assert "38.6 (GRPO) to 40.4" in page and "another method" in page
+    assert "38.6 to 40.4" in page and "another method" in page
 
 
 def test_the_index_has_a_row_and_a_link_for_each_method():

@@ -1,11 +1,11 @@
 """Methods: one file per published paper, in a folder per theme.
 
-A file `<theme>/<name>.py` is read from the top: the equation, the parts that only this paper uses,
-the function `<name>(**hyperparameters) -> Recipe`, and its card `METHOD`. Names are unique, so a
-a name identifies its method. A file is imported when its method is requested.
-`python -m rlvr_jax.methods` prints the table, with the papers that have no method (`_untrained`).
-A custom method is called by `module:function`, wherever a name is expected; if its module has a
-card `METHOD`, the card holds.
+A file `<theme>/<name>.py` is read from the top. First is the equation, then the parts that only
+this paper uses, the function `<name>(**hyperparameters) -> Recipe`, and its card `METHOD`. Names
+are unique, so a name identifies its method. A file is imported when its method is requested.
+`python -m rlvr_jax.methods` prints the table, with the papers that have no method (`_untrained`). A
+custom method has the name `module:function`, wherever a name is expected. If its module has a card
+`METHOD`, this card is used.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def recipe(name: str, **hyperparameters: Any) -> Recipe:
     """The recipe of a method, with its published defaults except for the given hyperparameters.
 
     Recipes of one method with equal hyperparameters are equal. A run of `experiments.train` starts
-    a few methods with other hyperparameters (`rlvr_jax.runs.preset`) and says which.
+    a few methods with other hyperparameters (`rlvr_jax.runs.preset`) and prints them.
 
     Raises:
       ValueError: no method has this name, the method has no such hyperparameter, or a value is out

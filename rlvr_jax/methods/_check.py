@@ -1,4 +1,4 @@
-"""`python -m rlvr_jax.methods my_file:my_method --check`: custom code is held to the laws."""
+"""Checks custom code against the laws: `python -m rlvr_jax.methods my_file:my_method --check`."""
 
 import inspect
 from collections.abc import Callable
@@ -33,15 +33,15 @@ MADE = "a Recipe, an Objective, a part of one of them, or a Task"
 
 
 def report(name: str) -> tuple[str, int]:
-    """The laws that a method, a part or a task keeps and breaks.
+    """Checks which laws a method, a part or a task fulfils.
 
     Args:
-      name: name of a method, or "module:name" of a custom Recipe, Objective, Experience, part or
-        Task, or of a function without required arguments that returns one.
+      name: a method, or "module:name" of a custom Recipe, Objective, Experience, part or
+        Task. It may also be a function without required arguments that returns one.
     Returns:
-      A table for people, and how many laws are broken.
+      A table to print, and the number of broken laws.
     Raises:
-      ValueError: there is nothing of that name, or it is not one of these.
+      ValueError: no object has that name, or it is not one of these.
     """
     lines, broken, held = [], 0, 0
     for subject, (known, found) in _checks(name).items():
@@ -79,7 +79,7 @@ def _checks(name: str) -> dict[str, tuple[laws.Laws, dict[str, str]]]:
 
 
 def _maker(name: str, found: Any) -> Callable[[], Any]:
-    """() -> the object of a name: made anew where the name is a function's."""
+    """() -> the object of a name; a function makes a new one at each call."""
     if not inspect.isfunction(found):
         return lambda: found
     required = [
@@ -97,7 +97,7 @@ def _maker(name: str, found: Any) -> Callable[[], Any]:
 
 
 def _around(made: Objective | Transform | Surrogate | Aggregation) -> Objective:
-    """A loss with the part in its place: an advantage, a regularizer or another transform."""
+    """A loss that contains the part as advantage, regularizer or another transform."""
     if isinstance(made, Objective):
         return made
     surrogate = ppo_clip(low=0.2, high=0.2)

@@ -24,7 +24,7 @@ from rlvr_jax.types.hyperparameters import (
 
 @dataclass(frozen=True)
 class Tools:
-    """Tools that responses may call; false without any, and true with the task's environment."""
+    """Tools that responses may call; false without tools, true with the task's environment."""
 
     tools: ToolNames = ()
     style: CallStyle = "json"

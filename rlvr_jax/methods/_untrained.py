@@ -1,4 +1,4 @@
-"""Published papers without a method: `experiments.train` refuses these names."""
+"""Published papers without a method: `experiments.train` rejects these names."""
 
 from typing import NamedTuple
 
@@ -22,31 +22,31 @@ UNTRAINED = {
         "Empirical-MCTS: Continuous Agent Evolution via Dual-Experience Monte Carlo Tree Search",
         "`search_answers` (`experience.draws.trees`), and `Insights` (`experience.memory`) that are"
         " stored across problems",
-        "prompts are edited, nothing is trained",
+        "it edits prompts and trains no weights",
     ),
     "hierarchical_temporal": Untrained(
         "Emergent temporal abstractions in autoregressive models enable hierarchical"
         " reinforcement learning",
         "`policy.hooks`: `Hook`, `controlled`, `switched_codes`, `code_loss`",
-        "how its controller is trained is not published",
+        "the training of its controller is not published",
     ),
     "imagined_conversations": Untrained(
         "Zero-Shot Goal-Directed Dialogue via RL on Imagined Conversations",
         "`tasks.derived.dialogues`: `imagine`, `split_by_persona`; `implicit_q_losses`,"
         " `moved_targets`, `value_perturbed`",
-        "offline learning with value heads over the vocabulary, which no recipe has",
+        "it learns offline with value heads over the vocabulary, which no recipe has",
     ),
     "intercode": Untrained(
         "InterCode: Standardizing and Benchmarking Interactive Coding with Execution Feedback",
         "`tools.intercode`: `sql_episodes`, `tools.intercode_shell`: `shell_episodes`, and"
         " `tools.stepped`, which has the names `reset` and `step`",
-        "they are environments: any method that writes in turns learns from them",
+        "it has environments, from which any method in turns learns",
     ),
     "rast": Untrained(
         "RAST: Reasoning Activation in LLMs via Small-model Transfer",
-        "`rollout.combined`: `with_deltas` adds to a pool's logits what training changed of smaller"
-        " models; `behaviour_logp` is that of the sum",
-        "decoding with three models; nothing is trained",
+        "`rollout.combined`: `with_deltas` adds the logit changes of trained smaller models to a"
+        " pool's logits; `behaviour_logp` is that of the sum",
+        "it decodes with three models and trains no weights",
     ),
 }
 """Papers by the name of a method of theirs."""

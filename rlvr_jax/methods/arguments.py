@@ -17,7 +17,7 @@ AGGREGATIONS = {
     "rollout_mean_token_mean": objectives.rollout_mean_token_mean,
     "rollout_mean_token_sum": objectives.rollout_mean_token_sum,
 }
-"""Those that a command line can name: the ones without arguments of their own."""
+"""The aggregations that a command line can name: those without arguments."""
 
 
 def parse_hyperparameters(method: str, pairs: tuple[str, ...]) -> dict[str, Any]:
@@ -33,10 +33,10 @@ def parse_hyperparameters(method: str, pairs: tuple[str, ...]) -> dict[str, Any]
 def read_arguments(owner: str, function: Callable, pairs: tuple[str, ...]) -> dict[str, Any]:
     """Reads name=value pairs by the annotations of a function, or by the types of its defaults.
 
-    A value that is none of these is named, see `named_part`.
+    A value of another type is the name of an object, see `named_part`.
 
     Args:
-      owner: the flag that has them, and whose they are: begins the sentence of an error.
+      owner: the flag and the object that has the arguments; an error begins with it.
     """
     parameters = inspect.signature(function).parameters
     values = {}
@@ -109,12 +109,12 @@ def _read(owner: str, text: str, parameter: inspect.Parameter, kinds: list[type]
 def named_part(owner: str, recipe: Callable, text: str) -> Any:
     """The object that a text names for a method, such as a reward or a divergence.
 
-    `name` is looked for in the method's own file, then among the parts of `rlvr_jax.objectives`
-    and `rlvr_jax.experience`; `module:name` is a custom part. A name may have arguments,
-    only numbers and texts, which it is called with: `column(1)`, `random_reward(chance=0.1)`.
+    `name` is searched in the method's file, then among the parts of `rlvr_jax.objectives` and
+    `rlvr_jax.experience`. `module:name` is a custom part. A name may have arguments, only numbers
+    and texts: `column(1)`, `random_reward(chance=0.1)`.
 
     Args:
-      owner: begins the sentence of an error.
+      owner: beginning of the sentence of an error.
     """
     name, bracket, _ = text.partition("(")
     found = own(owner, name) if ":" in name else _object_of(owner, recipe, name)
@@ -130,7 +130,7 @@ def named_part(owner: str, recipe: Callable, text: str) -> Any:
         named = {pair.arg: ast.literal_eval(pair.value) for pair in call.keywords}
     except (SyntaxError, ValueError):
         raise ValueError(
-            f"{owner} must be a name, or one with numbers or texts in brackets behind it, got"
+            f"{owner} must be a name, or a name followed by numbers or texts in brackets, got"
             f" {text!r}"
         ) from None
     try:
@@ -150,6 +150,6 @@ def _object_of(owner: str, recipe: Callable, name: str) -> Any:
     close = ", ".join(difflib.get_close_matches(name, sorted(names), n=3))
     raise ValueError(
         f"{owner} must be a name of its method's file, of rlvr_jax.objectives or of"
-        " rlvr_jax.experience, or module:name of your own"
+        " rlvr_jax.experience, or a custom module:name"
         f"{f'; closest: {close}' if close else ''}, got {name!r}"
     )

@@ -84,9 +84,9 @@ class Part:
     def lasting(self) -> bool:
         """Whether no value that the part is made of can change unseen.
 
-        Compiled functions are shared between runs for such parts only: a maker of this library,
-        whose arguments are plain values, parts, and named functions of installed packages. A
-        custom function may read a module that is loaded again.
+        Only such parts share compiled functions between runs. Their maker is of this library, and
+        its arguments are plain values, parts, and named functions of installed packages. A custom
+        function may read a module that is loaded again.
         """
         made = self.made
         if made is None or not _in_library(made.maker):

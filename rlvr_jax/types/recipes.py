@@ -17,14 +17,13 @@ class Recipe:
     Fields:
       objective: `rlvr_jax.objectives.Objective`, the loss.
       experience: `rlvr_jax.experience.Experience`, how a batch comes to be.
-      critic: `rlvr_jax.objectives.Critic`, how training fits the critic whose estimates the
-        objective reads as the record `values`; or a `Scorer`, whose scores it reads as
-        the record `process_reward` or `critic_values`. None: it has none, or training cannot
-        make it.
-      teacher: whose log-probs and distributions the objective compares with (`teacher_logp`, `kl`,
-        `reverse_kl`, `js`): "start", the weights that the run begins with; "average:0.99", the
-        exponential average of the weights with that decay; or the folder of another policy with the
-        same tokens and shape. None: the weights that sampled the batch, only for divergences.
+      critic: `rlvr_jax.objectives.Critic`, which defines the fit of the critic. The objective reads
+        its estimates as the record `values`. Or a `Scorer`, whose scores are the record
+        `process_reward` or `critic_values`. None: it has none, or training cannot make it.
+      teacher: policy that the objective compares with (`teacher_logp`, `kl`, `reverse_kl`, `js`).
+        "start": the initial weights. "average:0.99": the exponential average of the weights with
+        that decay. Else the folder of another policy with equal tokens and shape. None: the weights
+        that sampled the batch, only for divergences.
     """
 
     objective: Any
@@ -59,8 +58,8 @@ _SECTION = re.compile(r"^(Left out|Reports|Traps): ", re.MULTILINE)
 class Method:
     """The card of a method.
 
-    The docstring of the method's file gives texts that are not arguments: its first quoted text is
-    the title, followed by the address in the same paragraph ("" if there is none), and its last
+    Texts that are not arguments are read from the docstring of the method's file. Its first quoted
+    text is the title. The address follows in that paragraph ("" if there is none). The last
     paragraphs may be "Left out: …", "Reports: …" and "Traps: …".
 
     Fields:
@@ -69,19 +68,19 @@ class Method:
       changes: the parts of an RL step it changes, of "advantage", "weight", "mask", "surrogate",
         "regularizer", "aggregation", "reward", "selection", "sampling", "curriculum",
         "guidance", "optimizer"; comma-separated.
-      evidence: "exact" if it agrees with the authors' or a maintained code, "reconstruction" if
-        made only from the paper, "own" for a method that is not published.
+      evidence: "exact": it agrees with the authors' or a maintained code. "reconstruction": it was
+        made only from the paper. "own": the method is not published.
       left_out: parts of the paper that the recipe lacks, a phrase; "" if none.
       reports: results that its authors report, a phrase or two; "" where none is noted.
       traps: its known failures, and those of other codes of that name; "" likewise.
-      baseline: the reference of rewards. "group": advantages are 0 in groups of one and in
-        groups of equal rewards; "batch": only if the rewards of the batch are equal; "signal": the
-        group compares another number than the reward, so only groups of one have 0; "other": a
-        critic, a teacher or a target, so neither has 0.
-      gradient: "slope" if the gradient is that of the loss that is shown; "stopped" if weights or
-        advantages made of the current log-probs are held constant.
-      ratio: "policy" if the ratio is 1 where the old log-probs are the current ones; "other" if it
-        is of other log-probs than those of the sampled tokens, or of none.
+      baseline: the reference of rewards. "group": advantages are 0 in groups of one and in groups
+        of equal rewards. "batch": only if the rewards of the batch are equal. "signal": the group
+        compares another number than the reward, so only groups of one have 0. "other": a critic, a
+        teacher or a target, so neither has 0.
+      gradient: "slope": the gradient is that of the loss that is shown. "stopped": weights or
+        advantages made of the current log-probs are constants.
+      ratio: "policy": the ratio is 1 where the old log-probs are the current ones. "other": it is
+        of other log-probs than those of the sampled tokens, or of none.
       denominator: "tokens" if rows without tokens change nothing; "rows" if the loss is divided by
         all rows.
       rewards: "any", or "binary" if it reads 0 and 1 only.

@@ -31,9 +31,9 @@ class Record:
 
     Fields:
       kind: "Float", "Int" or "Bool".
-      axes: names of the axes: B rollouts first; T response tokens; P tokens of the prompt, Q of
-        another text, E vectors and F elements of variable number; other letters are sizes of
-        their own.
+      axes: names of the axes, B (rollouts) first. T: response tokens. P: tokens of the prompt. Q:
+        of another text. E, F: vectors and elements of variable number. Other letters are separate
+        sizes.
       meaning: a phrase.
       missing: the number of rows and tokens without this record, 0 or -1.
       module: the one that declares it.

@@ -98,7 +98,7 @@ class Rollouts(Recorded):
     def only_valid(self) -> Rollouts:
         """The rollouts as rewards, losses and statistics count them.
 
-        A row that is not valid has no tokens on the mask and is a group of its own, as is a
+        A row that is not valid has no tokens on the mask and is a separate group, as is a
         supervised row. Arrays of numpy stay arrays of numpy.
         """
         xp = self.mask.__array_namespace__()
@@ -130,16 +130,16 @@ class Rollouts(Recorded):
         Args:
           tokens, mask: responses, and which of their tokens were sampled.
           reward: also the outcome unless that is given.
-          group: id of each row's prompt: integers, or outside of jit labels of any kind, which are
-            numbered in the order of their first rows where they are not int32.
-          records: any other fields and records. Those that are not given, or None, are unknown: no
-            prompt, no log-probs or entropies of the sampler (an objective that reads them reports
-            it), temperature 1, rows numbered in order, valid, not truncated.
-            Integers and bools become float32 in fields of floats, `reward` among them.
+          group: id of each row's prompt: integers, or outside of jit labels of any kind. Labels
+            that are not int32 are numbered in the order of their first rows.
+          records: any other fields and records. Without them, or with None, rows have no prompt, no
+            log-probs or entropies of the sampler, and temperature 1. They are numbered in order,
+            valid and not truncated. An objective that reads a missing record reports it. Integers
+            and bools become float32 in fields of floats, `reward` among them.
         Raises:
-          ValueError: shapes that do not fit, integers beyond int32, floats in place of integers, a
-            mask of other numbers than 0 and 1, labels that cannot be compared, a value that is not
-            an array, or prompt_logp without prompt_length.
+          ValueError: shapes that do not fit; values that are not arrays; integers beyond int32.
+            Floats in place of integers. Mask values other than 0 and 1. Labels that cannot be
+            compared. A prompt_logp without prompt_length.
         """
         mask = as_mask(mask)
         if mask.ndim != 2:

@@ -18,12 +18,11 @@ class Signals:
 
     A chain stops the gradients of the first five; gradient flows through the last three.
 
-      advantage: signed credit.
-      weight: factor on the token's policy loss; does not change denominators.
-      mask: bool, which tokens exist for the loss; counts in denominators.
-      clip_low, clip_high: half-widths of the trust region [1 - clip_low, 1 + clip_high].
-      chosen: bool, tokens that were taken out of the mask or singled out without a trace in weight
-        or penalty; for curves and reports (`is_chosen`), read by no loss.
+      advantage: signed credit. weight: factor on the token's policy loss; does not change
+      denominators. mask: bool, which tokens exist for the loss; counts in denominators. clip_low,
+      clip_high: half-widths of the trust region [1 - clip_low, 1 + clip_high]. chosen: bool, tokens
+      that left the mask or were selected without a change of weight or
+        penalty. For curves and reports (`is_chosen`); no loss reads it.
       ratio: current over old probability, of the token or of its response.
       penalty: term added to the token's loss, not multiplied by `weight`.
       term: scalar, added to the aggregated loss: terms that are not an average over tokens.

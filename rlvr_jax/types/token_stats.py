@@ -3,11 +3,11 @@
     statistic("collision_entropy", TOKEN, "-log Σ p², nats", of=("p_squared",),
               compute=lambda p_squared: -jnp.log(p_squared))
 
-One entry is all that a statistic needs: objectives may name it in `reads`, training measures it
-with micro-batches and on meshes, and `old_collision_entropy` is the record of the old policy's.
+A statistic requires only this entry. Objectives may name it in `reads`, and training measures it
+with micro-batches and on meshes. The record `old_collision_entropy` is that of the old policy.
 Statistics are over the whole vocabulary at the token's temperature, in nats, float32 (float64 for
-float64 inputs). p is the policy's distribution at the token, z are its logits, q is the second
-policy's distribution.
+float64 inputs). The policy's distribution at the token is p, with logits z. The second policy's is
+q.
 """
 
 import sys
@@ -37,13 +37,13 @@ class Statistic:
     Fields:
       kind, axes: "Float" or "Int", and B, T and any further axes.
       meaning: a phrase.
-      source: the array it is computed from: sums over the vocabulary at the token; those of a
-        second policy (the teacher); the model's last hidden state; the response after a second
-        prompt; a question after the response; the critic.
+      source: origin of the array: the vocabulary at the token (sums over it), those sums of a
+        second policy (the teacher), the model's last hidden state, the response after a second
+        prompt, a question after the response, or the critic.
       gradient: whether it carries a gradient.
       of: statistics that it is a function of.
       compute: that function, of arrays by the names in `of`; None: measured by itself.
-      apart: stages may request it; a compiled function of its own measures it.
+      apart: stages may request it; a separate compiled function measures it.
       module: the one that declares it.
     """
 
@@ -87,8 +87,8 @@ def statistic(
       meaning, source, gradient, of, compute, apart: see `Statistic`. A statistic outside of the
         library has `of` and `compute`, which acts on each row by itself.
     Raises:
-      ValueError: another declaration of the name in another module; a function of statistics that
-        are not declared, or none for a statistic outside of the library.
+      ValueError: another declaration of the name in another module. A function of statistics that
+        are not declared. No function for a statistic outside of the library.
     """
     module = sys._getframe(1).f_globals.get("__name__", "__main__")
     if module != __name__ and (compute is None or not of):

@@ -113,7 +113,7 @@ def test_what_has_no_method_is_refused_with_the_reason(capsys, monkeypatch):
             method(name)
         assert re.search(rf"^  {name} +{re.escape(one.why)}$", table, re.MULTILINE)
         assert name in page and one.title in page
-    with pytest.raises(ValueError, match="nothing is trained"):
+    with pytest.raises(ValueError, match="trains no weights"):
         parse_config(["--method", "rast", "--task", "brackets"])
 
 

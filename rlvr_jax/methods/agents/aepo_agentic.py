@@ -1,4 +1,4 @@
-"""AEPO on tools: rollouts fork after tool replies, and uncertain tokens are trained more.
+"""AEPO on tools: rollouts fork after tool replies, and uncertain tokens get larger updates.
 
 Dong et al. 2025, "Agentic Entropy-Balanced Policy Optimization", https://arxiv.org/abs/2510.14545
 
@@ -6,21 +6,21 @@ Dong et al. 2025, "Agentic Entropy-Balanced Policy Optimization", https://arxiv.
     A*   = A (1 + 0.2 z), z the standard score of the token's entropy in the batch
     loss = Σ max(-A* ρ, -A* clip(ρ, 1 - ε_low, (1 + ε_high) ρ/sg(ρ))) / Σ n_i
 
-with at most -3 A* where A* < 0. A token pushed up from above the trust region keeps the gradient of
-a ratio frozen at the bound; the value of the loss is that of the ordinary clip. The abstract limits
-this to tokens of high entropy, the authors' code does it for all. z < -5 turns the sign of an
-advantage. The authors' code takes z per micro-batch.
+The dual clip bounds the loss at -3 A* where A* < 0. Above the trust region the loss has the value
+of PPO's clip. Its gradient is that of a ratio frozen at the bound. The abstract limits this
+gradient to tokens of high entropy. The authors' code applies it to all tokens, and this recipe
+follows the code. Where z < -5, the advantage changes its sign. The authors' code computes z per
+micro-batch, here z is over the batch.
 
-Half of a prompt's rows begin at the prompt; the others fork after replies of tools, by the
-entropies of turns, as in `aepo_rollout`. With `sensitivity` a probe sets the number that begins,
-which the published scripts have switched off. l counts all forks of a prompt. One published version
-of the code sets l to 0 where other prompts of the batch forked and this one did not; the paper
-counts forks in a row.
+Half of a prompt's rows begin at the prompt. The others fork after tool replies, by the entropies of
+turns (see `aepo_rollout`). With `sensitivity`, a probe sets the number of rows that begin at the
+prompt. The published scripts disable the probe. l counts all forks of a prompt, in the paper only
+consecutive forks. One published version resets l when only other prompts of the batch forked.
 
-Reports: Qwen3-14B on 1k samples, pass@1: GAIA 47.6, HLE 11.2, WebWalkerQA 43.0, above ARPO and
-GRPO, with a steadier entropy
-Traps: the cap changes gradients and not the loss, so its curve shows nothing; below -5 deviations
-of entropy an advantage turns its sign; one other port keeps the gradient only on sure tokens
+Reports: Qwen3-14B, 1k samples, pass@1 in %: GAIA 47.6, HLE 11.2, WebWalkerQA 43.0. All are above
+ARPO and GRPO, and entropy is steadier.
+Traps: The cap changes gradients but not the loss, so the loss curve does not show it. One other
+port keeps the gradient only on tokens of low entropy.
 """
 
 from typing import Any
@@ -41,9 +41,9 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, Epsilon,
 
 @part(reads={"entropy", "batch_statistics"}, writes={"advantage"})
 def scale_by_entropy(coefficient: Finite) -> Transform:
-    """Favours uncertain tokens: A* = A (1 + c z), z the `entropy_z_score` of the batch.
+    """Raises the advantage of uncertain tokens: A* = A (1 + c z), z their `entropy_z_score`.
 
-    There is no floor: where z < -1/c the sign of the advantage turns.
+    There is no floor: where z < -1/c, the advantage changes its sign.
 
     Args:
       coefficient: c.
@@ -105,7 +105,7 @@ def aepo_agentic(
     tools: Tools,
     **branches: Any,
 ) -> Recipe:
-    """A ratio that is capped from above, on the token mean, with entropy-scaled advantages.
+    """Combines a ratio capped from above, the token mean and entropy-scaled advantages.
 
     Args:
       entropy_coefficient: scale of the entropy's standard score.

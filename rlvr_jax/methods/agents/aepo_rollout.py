@@ -1,4 +1,4 @@
-"""AEPO's rollouts: a probe sets how many begin at the prompt, and repeated forks are damped.
+"""AEPO's rollouts: a probe sets how many rows begin at the prompt; repeated forks get rarer.
 
 Dong et al. 2025, "Agentic Entropy-Balanced Policy Optimization", https://arxiv.org/abs/2510.14545
 
@@ -6,16 +6,17 @@ Dong et al. 2025, "Agentic Entropy-Balanced Policy Optimization", https://arxiv.
     P    = clip(1 - 0.5 / (1 - 0.05 l) + γ (E_k - E_0), 0, 1), l forks of the prompt so far
     A, loss as ARPO's, whose entropies these are
 
-One row of each prompt is written first: H_root is the entropy of its first tokens, H_tool the mean
-over its rounds; it is one of the m. In the paper m has no + 1 and l counts forks in a row. The
-published code has these forms, with the probe switched off. `aepo_agentic` has AEPO's changes of
-the update. With `tools` a round ends at a call, as in the authors' code; without, after
-`round_tokens`.
+The probe is one row of each prompt, sampled before the others. H_root is the entropy of its first
+tokens, H_tool the mean over its rounds. The probe is one of the m rows. In the paper, m has no + 1
+and l counts consecutive forks. The authors' code has the forms above, with the probe disabled.
+AEPO's changes of the update are in `aepo_agentic`. With `tools`, a round ends at a call, as in the
+authors' code. Without tools, it ends after `round_tokens`.
 
-Reports: the whole of AEPO, Qwen3-14B on 1k samples: GAIA 47.6, HLE 11.2, WebWalkerQA 43.0 at
-pass@1, and 65.0, 26.0, 70.0 at pass@5
-Traps: a probe is a whole rollout before all others; short rounds sum fewer tokens and have a low
-entropy, so m is above k/2 as a rule; after ten forks of a prompt equal entropies fork no more
+Reports: the whole of AEPO, Qwen3-14B, 1k samples, in %. Pass@1: GAIA 47.6, HLE 11.2, WebWalkerQA
+43.0. Pass@5: 65.0, 26.0, 70.0.
+Traps: Sampling waits until the probe has written a whole rollout. Short rounds have a low entropy,
+because they sum fewer tokens, so m is usually above k/2. After ten forks of a prompt, equal
+entropies cause no more forks.
 """
 
 from typing import Any
@@ -39,7 +40,7 @@ def aepo_rollout(
     tools: Tools,
     **branches: Any,
 ) -> Recipe:
-    """GRPO on rows that begin where a probe and the entropies of rounds decide."""
+    """Applies GRPO to rows whose starting points depend on a probe and the entropies of rounds."""
     objective = clipped_objective(clip_low, clip_high, epsilon=epsilon, dual_clip=dual)
     return Recipe(objective, experience(draw=tools.branching_draw(round_tokens, **branches)))
 

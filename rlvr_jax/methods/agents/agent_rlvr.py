@@ -1,24 +1,23 @@
-"""Agent-RLVR: failed tasks are tried again with guidance, and successes are preferred to failures.
+"""Agent-RLVR: failed tasks are retried with guidance; a preference loss separates the outcomes.
 
-"Agent-RLVR: Training Software Engineering Agents via Guidance and Environment Rewards", of which
-the abstract and the page were read.
+"Agent-RLVR: Training Software Engineering Agents via Guidance and Environment Rewards" (only the
+abstract and the project page were read)
 
     a task without a success is tried once more with guidance in the prompt (`Prompt.hints`)
     pair of a task: its first success, its first failure, in both cases without guidance first
     Δ    = Σ_t (logp - reference_logp), of both rows under the prompt without guidance
     loss = mean over pairs of -log σ(β (Δ_success - Δ_failure)), 0 without pairs
 
-"RLVR" means here that tests choose the sides. The choice of the pair, the prompt under which it is
-scored, β and the test of leaks are ours: guidance with eight consecutive words of the solution is
-not used. The paper's reward model, which chooses among responses, is the ratio of the trained to
-the initial policy (`experiments.evaluate --scorer implicit_prm`). Sums over thousands of tokens
-saturate σ.
+"RLVR" means here that tests decide which response is the success. A reconstruction: the choice of
+the pair, the prompt of scoring, β and the test for leaks are ours. Guidance that quotes eight
+consecutive words of the solution is not used. In the paper a reward model chooses among responses.
+Here it is the ratio of trained to initial policy (`experiments.evaluate --scorer implicit_prm`).
 
-Left out: a teacher that writes guidance during the run; tasks of repositories with tests
-Reports: Qwen-2.5-72B-Instruct on SWE-bench Verified: pass@1 9.4 to 22.4 %, 27.8 % where a reward
-model chooses
-Traps: a task with no success, or with no failure, gives no pair, and without pairs the loss is 0;
-sums over thousands of tokens saturate σ; guidance that quotes the solution is not used
+Left out: a teacher that writes guidance during the run; tasks of repositories with tests.
+Reports: Qwen-2.5-72B-Instruct on SWE-bench Verified: pass@1 rises from 9.4 to 22.4 %. With a reward
+model that chooses, it is 27.8 %.
+Traps: A task without a success, or without a failure, has no pair. Without pairs the loss is 0.
+Sums over thousands of tokens saturate σ.
 """
 
 from rlvr_jax.experience import PLAIN, Shown, View, all_incorrect, experience, redraw, turns
@@ -34,12 +33,12 @@ from rlvr_jax.types.hyperparameters import Count, NonNegativeInt, Positive, Repl
 def guidance(words: Count = 8) -> View:
     """Shows all hints of a prompt, in order, unless they reveal its solution (`leaks`).
 
-    The hints are shown by `Task.show_hint`, else in a sentence after the prompt's text. The
-    solution is the worked one, or the gold response where there is none. A prompt without usable
-    hints is shown unchanged.
+    `Task.show_hint` adds the hints to the prompt. Without it, a sentence after the prompt's text
+    does. The solution is the worked one, or the gold response if there is none. A prompt without
+    usable hints is shown unchanged.
 
     Args:
-      words: consecutive ones of the solution that hints may not have.
+      words: number of consecutive words of the solution that reveal it.
     """
 
     def show(prompt: Prompt, task: Task) -> Shown:
@@ -59,13 +58,13 @@ def agent_rlvr(
     max_turns: NonNegativeInt = 0,
     reply_tokens: ReplyTokens = 512,
 ) -> Recipe:
-    """DPO on a success and a failure of each task, guided where nothing succeeded.
+    """Applies DPO to a success and a failure of each task; guidance follows if all attempts fail.
 
     Args:
       coefficient: scale of the log-ratios (β).
-      attempts: with guidance, of a task without a success; 0: the size of a group.
-      leak_words: consecutive words of the solution that guidance may not have.
-      max_turns: of a response in turns with the task's environment; 0: responses are one text.
+      attempts: responses with guidance to a task without a success; 0: the size of a group.
+      leak_words: number of consecutive words of the solution that reveal it.
+      max_turns: turns of a response with the task's environment; 0: responses are one text.
     """
     draw = turns(None, limit=max_turns, reply_tokens=reply_tokens) if max_turns else None
     return Recipe(

@@ -1,4 +1,4 @@
-"""ARPO: rollouts fork where the policy is less certain than at their beginning.
+"""ARPO: rollouts fork after rounds that are less certain than their first round.
 
 Dong et al. 2025, "Agentic Reinforced Policy Optimization", https://arxiv.org/abs/2507.19849
 
@@ -7,20 +7,20 @@ Dong et al. 2025, "Agentic Reinforced Policy Optimization", https://arxiv.org/ab
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1, over the M rows of the prompt
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i, at most -3 A where A < 0
 
-Half of the M rows begin at the prompt. The others are forks, or begin at the prompt where no row
-can be forked. A shared prefix is trained in every row that has it. With `hard` its advantage is the
-mean of those rows in each of them, which has the same gradient where the rows clip alike.
+Half of the M rows begin at the prompt. The others are forks, or begin at the prompt if no row can
+fork. A shared prefix is trained in every row that contains it. With `hard`, a shared token gets the
+mean advantage of its rows. The gradient does not change unless the rows clip differently.
 
-The authors use E_0 of the first batch in all later ones, and fill groups up with copies of the last
-row; here E_0 is that of the row, and there are no copies. With `tools` a round ends at a call, as
-in the authors' code, and replies have mask 0; without, after `round_tokens`. The authors' reward,
-which adds 0.1 for a correct answer with both of two tools, is left to the task.
+The authors use E_0 of the first batch in all later batches. They also fill groups with copies of
+the last row. Here E_0 is that of the row, and there are no copies. With `tools`, a round ends at a
+call, as in the authors' code, and replies have mask 0. Without tools, it ends after `round_tokens`.
+The task provides the reward.
 
-Left out: the reward of two tools
-Reports: 13 benchmarks, Qwen2.5-7B: mean 58.3 (GRPO 56.5); Qwen3-14B on GAIA: 43.7 (36.9); with half
-of the tool calls
-Traps: an entropy sums up to 20 tokens, so a short round looks certain; the released code compares
-with the E_0 of its first batch and fills groups up with copies, which count twice
+Left out: the authors' reward, which adds 0.1 for a correct answer that uses both of two tools.
+Reports: Qwen2.5-7B, mean of 13 benchmarks, in %: 58.3 (GRPO: 56.5). Qwen3-14B on GAIA: 43.7 (GRPO:
+36.9). ARPO makes half of the tool calls.
+Traps: The entropy of a round sums up to 20 tokens, so a short round looks certain. The copies in
+the authors' groups count twice.
 """
 
 from typing import Any
@@ -38,7 +38,7 @@ from rlvr_jax.types.hyperparameters import Count, DualClip, NonNegative, Unit
 
 @part(writes={"advantage"}, once=True)
 def average_over_copies() -> Transform:
-    """A token that several rows share gets the mean of their advantages in each of them."""
+    """Gives a token that several rows share the mean of their advantages, in each row."""
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
@@ -95,12 +95,12 @@ def arpo(
     tools: Tools,
     **clip: Any,
 ) -> Recipe:
-    """GRPO on rows that are forked after rounds of more entropy than their first one.
+    """Applies GRPO to rows that fork after rounds of more entropy than their first round.
 
     Args:
       round_tokens: tokens of a round, without tools.
       fraction, weight, base, top, window: as for `branch_rounds`.
-      hard: shared tokens get the mean advantage of their rows.
+      hard: whether shared tokens get the mean advantage of their rows.
     """
     branches = dict(weight=weight, base=base, fraction=fraction, top=top, window=window)
     return Recipe(

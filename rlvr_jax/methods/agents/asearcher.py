@@ -1,4 +1,4 @@
-"""ASearcher: a clip around the weights at the update, and a weight for the mixture of older ones.
+"""ASearcher: PPO's clip around the weights before the update, and a weight for stale samples.
 
 Gao et al. 2025, "Beyond Ten Turns", https://arxiv.org/abs/2508.07976
 
@@ -6,21 +6,22 @@ Gao et al. 2025, "Beyond Ten Turns", https://arxiv.org/abs/2508.07976
     w    = π_old / π_behaviour, 0 above 5, without gradient
     loss = Σ w max(-A ρ, -A clip(ρ, 0.6, 1.4)) / Σ n_i, ρ = π / π_old
 
-π_old is the scorer's policy at the weights before the update, in the place of the proximal policy.
-π_behaviour is the distribution that sampled a token, under any earlier weights. The bias cancels in
-the normalization over tokens. Groups without a correct response are not trained on.
+π_old is the policy at the weights before the update; it replaces the proximal policy. π_behaviour
+is the distribution that sampled the token, under any earlier weights. The weight w is 0 above 5
+(`cap`). The bias of -0.5 cancels in the normalization over tokens. Groups without a correct
+response do not train.
 
-With `tools` a response is written in turns and is one row, whose context is read as it was written;
-the authors' becomes several rows where a page is truncated after the turn that read it. With
-`staleness` (η) responses continue under newer weights for that many steps (`queued`); responses in
-turns cannot, as they are written in one step. The reward, F1 times form, is left to the task.
+With `tools`, a response is written in turns and is one row. The authors' response becomes several
+rows if a page is truncated after the turn that read it. With `staleness` (η), responses may
+continue under newer weights for that many steps (`queued`). Responses in turns cannot continue,
+because they are sampled within one step. The task provides the reward (paper: F1 times form).
 
 Left out: the reward of F1 and form; pages that are truncated after the turn that read them; turns
-that continue under newer weights
-Reports: QwQ-32B as agent, Avg@4: xBench up 46.7 % to 42.1, GAIA up 20.8 % to 52.8, with over 40
-tool calls and 150k tokens
-Traps: without the normalization over tokens the bias would push every token down; tokens above the
-cap are dropped, not truncated, and stay in the denominator; long rows weigh more in mean and std
+that continue under newer weights.
+Reports: QwQ-32B as agent, Avg@4: xBench rises by 46.7 % to 42.1, GAIA by 20.8 % to 52.8. Responses
+have over 40 tool calls and 150k tokens.
+Traps: Without the normalization over tokens, the bias would lower every token. Tokens above the cap
+are dropped, but they count in the denominator. Long rows weigh more in mean and std.
 """
 
 import jax.numpy as jnp
@@ -63,9 +64,9 @@ def scaled_centered(scale: Positive, bias: Finite = 0.0, limit: Bound = jnp.inf)
 
 @part(reads=SAMPLED, writes={"weight"})
 def band_importance(low: float, high: float, ratio: Ratio = clamped_token_ratio) -> Transform:
-    """Weighs each token by its importance, and silences those outside a band.
+    """Weighs each token by its importance, with weight 0 outside a band.
 
-    weight' = weight · r · 1[low ≤ r ≤ high], r = old_logp's probability over behaviour_logp's.
+    weight' = weight · r · 1[low ≤ r ≤ high], r = exp(old_logp - behaviour_logp).
 
     Args:
       low, high: the band, 0 ≤ low ≤ high.
@@ -100,11 +101,11 @@ def asearcher(
     *,
     tools: Tools,
 ) -> Recipe:
-    """Decoupled PPO without a critic: clipped around the update's weights, weighed by importance.
+    """Applies decoupled PPO without a critic, with an importance weight for stale tokens.
 
     Args:
-      scale, bias, limit: of the centered rewards.
-      cap: tokens of a larger importance weight are left out of the loss.
+      scale, bias, limit: factor, offset and bound of the centered rewards.
+      cap: importance weight above which a token is left out of the loss.
       staleness: steps that a group may wait for its responses (η, 4 in the paper); 0: none.
     Raises:
       ValueError: staleness of responses that are written in turns.

@@ -3,19 +3,19 @@
 "Feedback-Driven Tool-Use Improvements in Large Language Models via Automated Build Environments",
 https://github.com/bytedance/FTRL
 
-    R    = 2 s / (n + 1), n calls of which s solve an open question; or s / n, s, s² / n
+    R    = 2 s / (n + 1), or s / n, or s, or s² / n: n calls, s of which solve an open question
     without calls: empty -½, broken tags -0.3, the final answer 1 / (1 + u), u open, else ½ if u = 0
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ [PPO clip + β k3] / Σ n_i - c · mean entropy
 
-Training is on single turns from stored states. n, s and the reward of a turn without calls are
-rewards of the task (`columns`); `counted_calls` gives n and s. Several correct calls in a turn earn
-more than 1. The building of environments is not part of it.
+Training uses single turns from stored states. The task provides n, s and the reward of a turn
+without calls (`columns`). `counted_calls` computes n and s.
 
-Left out: the building of environments
-Reports: better tool use at several model sizes, no loss of general abilities (abstract, no numbers)
-Traps: its F1 is of s/n and s, not of a true recall: two correct calls in a turn earn 1.33; the
-final answer too early earns 1 / (1 + u); the task must have the three rewards of `columns`
+Left out: the building of environments.
+Reports: The use of tools improves at several model sizes without a loss of general abilities
+(abstract, no numbers).
+Traps: The F1 is the harmonic mean of s/n and s, so two correct calls in a turn earn 1.33. A final
+answer that is given too early still earns 1 / (1 + u). The task must have the rewards of `columns`.
 """
 
 from collections.abc import Callable, Sequence
@@ -97,10 +97,10 @@ def automated_tool_envs(
     entropy_coefficient: EntropyCoefficient = 0.001,
     **clip: Any,
 ) -> Recipe:
-    """GRPO on the token mean, on useful calls of tools.
+    """Applies GRPO with the token mean, rewarded for useful tool calls.
 
     Args:
-      score: of calls and solved answers: `call_f1`, `call_precision`, `call_rate` or
+      score: function of calls and solved questions: `call_f1`, `call_precision`, `call_rate` or
         `call_rate_precision`.
       columns: of the task's rewards: calls, solved, reward of a turn without calls.
     """

@@ -1,4 +1,4 @@
-"""EMPG: scale the credit of an agent's step by its certainty, and pay for certain steps after it.
+"""EMPG: scales the credit of an agent's step by its certainty, and rewards certain next steps.
 
 "Harnessing Uncertainty: Entropy-Modulated Policy Gradients for Long-Horizon LLM Agents"
 
@@ -8,15 +8,15 @@
     A'_s = A_s - mean of A over all steps, each counted once
     loss = Σ max(-A' ρ, -A' clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-A step is a turn of the agent, its entropies are those of sampling time; replies of the environment
-are in no step. A reconstruction from a description of the paper and two ports of its listing, which
-have k = k' = 1 and ζ = 0.1 or 0.05; the paper tunes them per task. The mean over steps is the
-ports' reading. Groups of equal rewards are trained on; a filter before the update would drop them.
+A step is a turn of the agent. Its entropies are those of sampling time. Replies of the environment
+belong to no step. k, k' and ζ are `scale_rate`, `clarity_rate` and `clarity_bonus`. A
+reconstruction from a description of the paper and two ports of its listing. The ports have k = k' =
+1 and ζ = 0.1 or 0.05, and the mean over steps is theirs. Groups of equal rewards are trained on.
 
-Reports: ALFWorld, Qwen2.5-1.5B: GRPO 65.6 to 73.7, DAPO 80.8 to 88.1; WebShop 7B: DAPO 79.6 to
-82.7; Deep Search 32B: 62.0 to 65.3
-Traps: last steps have no bonus, so once centred short episodes lose; groups of equal rewards train;
-one port multiplies the batch by every step's weight in turn; k and ζ are to be tuned per task
+Reports: success in %. ALFWorld with Qwen2.5-1.5B: GRPO 65.6 to 73.7, DAPO 80.8 to 88.1. WebShop
+with 7B: DAPO 79.6 to 82.7. Deep Search with 32B: 62.0 to 65.3.
+Traps: Last steps have no bonus, so short episodes lose after the centering. One port multiplies the
+batch by every step's weight in turn. The paper tunes k and ζ per task.
 """
 
 from typing import NamedTuple
@@ -116,13 +116,13 @@ def empg(
     *,
     tools: Tools,
 ) -> Recipe:
-    """GRPO's advantages, modulated step by step, on DAPO's clip and token mean.
+    """Modulates GRPO's advantages per step, with DAPO's clip and token mean.
 
     Args:
       scale_rate: rate at which the weight of a step falls with its entropy (k).
       clarity_rate: rate at which the bonus falls with the entropy of the next step (k').
       clarity_bonus: largest bonus (ζ).
-      ids: unit of a step, "turn" or "step".
+      ids: record that numbers the steps, "turn" or "step".
     """
     return Recipe(
         objective=clipped_objective(

@@ -7,22 +7,24 @@ https://github.com/WujiangXu/EPO
     P_t  = 0 if κ_l H̄_s < H_t < κ_r H̄_s, else a;   w falls from 1 to 0.04 over training
 
 H̄_s is the mean over past updates of the mean entropy at step s of an episode. A row is one step: a
-turn of the policy after all earlier turns and replies, with the reward of its episode.
+turn of the policy after all earlier turns and replies, with the reward of its episode. The symbols
+λ, β, κ_l, κ_r and a are `entropy_coefficient`, `smooth_coefficient`, `band_low`, `band_high`,
+`penalty`.
 
-P is a comparison and has no gradient: as coded, EPO trains like an entropy bonus of λ, and this
-recipe follows the code. `hinge=True` is ours: P is a times the distance to the band and acts on the
-policy, also against the bonus where β w a is above 1. `per_rollout=True` compares the mean entropy
-of the row (the authors' code averages it over pads, we over tokens).
+P results from a comparison and has no gradient. EPO as coded therefore trains like an entropy bonus
+of λ, and this recipe follows the code. `hinge=True` is ours: P is a times the distance to the band.
+It then has a gradient, which exceeds the bonus if β w a > 1. `per_rollout=True` compares the mean
+entropy of a row. The authors' code averages it over pads, here only over tokens.
 
-The penalty waits for rows in the second half of an episode. Past means and w change with every
-update; the authors' change once per batch and once per epoch. Their κ is 0.8 / 1.2 in the config,
-0.5 / 1.5 in the scripts and 0 / 2 in the README; a is 0.05 for ScienceWorld. They switch the weight
-w on by a flag; here it always acts.
+The penalty begins when a batch has rows in the second half of an episode. Past means and w change
+with every update; the authors' change once per batch and once per epoch. The authors' κ is 0.8 /
+1.2 in the config, 0.5 / 1.5 in the scripts and 0 / 2 in the README. For ScienceWorld, a is 0.05.
+They enable w by a flag; here it is always on.
 
-Reports: Qwen2.5-3B and 7B over PPO and GRPO: up to 152 % on ScienceWorld and 19.8 % on ALFWorld
-(abstract)
-Traps: without `hinge` the penalty has no gradient: it trains as an entropy bonus and only moves the
-loss's curve; the band is around an all-time mean, which lags a falling entropy
+Reports: Qwen2.5-3B and 7B, relative to PPO and GRPO: up to 152 % on ScienceWorld and 19.8 % on
+ALFWorld (abstract).
+Traps: Without `hinge`, the penalty only moves the curve of the loss. The band is around an all-time
+mean, which lags a falling entropy.
 """
 
 from typing import Any, NamedTuple
@@ -69,7 +71,7 @@ def banded_entropy_bonus(
     max_steps: Count = 50,
     max_epochs: AtLeastTwo = 150,
 ) -> Transform:
-    """An entropy bonus less a penalty outside the band: penalty' = penalty - λ (H - β w P).
+    """Adds an entropy bonus less a penalty outside the band: penalty' = penalty - λ (H - β w P).
 
     P is `band_penalty`, w the `phase_weight` of an epoch per update. Without a hinge P changes only
     the reported loss, and the gradient is that of `entropy_bonus(λ)`. With a hinge P pulls
@@ -215,10 +217,9 @@ def turn_rows(
 ) -> Draw:
     """Writes responses as `turns` does, and makes a row of each turn of the policy.
 
-    A row holds all text up to the end of its turn, and trains only that turn, in the context in
-    which it was sampled. `env_step` counts the turns of a response from 0. The rows of a response
-    have one `trace`, are in order, and are graded by the last of them. `truncated` is the same for
-    all of them: whether the response as a whole was truncated.
+    A row has all text up to the end of its turn and trains only that turn, in the context of
+    sampling. `env_step` counts the turns of a response from 0. The rows of a response share one
+    `trace` and are in order. The last one is graded. `truncated` is that of the whole response.
 
     Args:
       environment, limit, reply_tokens, sampling: as for `turns`; a response has at most `limit` + 1
@@ -284,7 +285,7 @@ def epo(
     tools: Tools,
     **band: Any,
 ) -> Recipe:
-    """GRPO on the token mean with a bonus for entropy inside a band of past entropies.
+    """Applies GRPO with the token mean and a bonus for entropy inside a band of past entropies.
 
     Args:
       max_steps: longest episode (S). A batch may have that many rows for each response, and updates

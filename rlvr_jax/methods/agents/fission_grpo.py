@@ -1,4 +1,4 @@
-"""Fission-GRPO: a failed response becomes a new prompt, with the reason of its failure.
+"""Fission-GRPO: a failed response and the reason of its failure become a new prompt.
 
 "Robust Tool Use via Fission-GRPO: Learning to Recover from Execution Errors",
 https://github.com/zxzadm/Fission-GRPO
@@ -8,16 +8,17 @@ https://github.com/zxzadm/Fission-GRPO
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1, within a group of responses or of recoveries
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
 
-A reconstruction: sizes, trigger and clip are ours. With `tools` a context is an incorrect response
-that got an error, and the feedback is the tool's message; in the paper an error simulator writes
-it. Without tools every incorrect response is a context, and the feedback is one sentence.
-Recoveries are on-policy, however old the failed response is. Groups of recoveries with equal
-outcomes are dropped.
+A reconstruction: sizes, trigger and clip are ours. With `tools`, a context is an incorrect response
+that got an error, and the feedback is the tool's message. In the paper, an error simulator writes
+the feedback. Without tools, every incorrect response is a context, and the feedback is one fixed
+sentence. The current policy samples the recoveries, however old the failed response is. Groups of
+recoveries with equal outcomes are dropped.
 
-Left out: the error simulator, and the reward of calls (`call_reward`, `trained_reward`)
-Reports: Qwen3-8B on BFCL v4 multi-turn: 42.75 to 46.75; recovery from errors 5.7 points up
-Traps: without tools the feedback is one fixed sentence that knows nothing of the error; a failed
-response counts in the budget of its recoveries; one that leaves under a quarter of it is not stored
+Left out: the error simulator; the reward of calls (`call_reward`, `trained_reward`).
+Reports: Qwen3-8B on BFCL v4 multi-turn: accuracy rises from 42.75 to 46.75 %. Recovery from errors
+rises by 5.7 points.
+Traps: The fixed sentence has no information about the error. A failed response counts in the budget
+of its recoveries. If it leaves less than a quarter of the budget, it is not stored.
 """
 
 import re
@@ -67,11 +68,10 @@ def recover(
     """Samples groups that continue failed responses after feedback.
 
     An incorrect response and its feedback are a context, which is stored in a buffer. When the
-    buffer holds enough contexts, the newest ones are prompts of further groups. These begin with
-    the failed response and the feedback, which are given and never trained, and are sampled by the
-    current policy in the context that they are trained in. A group of equal outcomes is dropped.
-    Groups of recoveries have their own baselines. `parent` is not set, as the failed row may be of
-    an earlier step.
+    buffer holds enough contexts, the newest ones are prompts of further groups. These groups begin
+    with the failed response and the feedback, which are never trained. The current policy samples
+    them in the context of training. A group of equal outcomes is dropped. Groups of recoveries have
+    their own baselines. `parent` is not set, as the failed row may be of an earlier step.
 
     Where the draw has an environment, a recovery begins a new episode after the context: variables
     of an interpreter are lost. A context counts in the budget of the response; one that leaves less
@@ -173,8 +173,8 @@ def empty_contexts(capacity: int, tokens: int) -> Contexts:
 def push_context(contexts: Contexts, number: int, tokens: list[int], per_prompt: int) -> Contexts:
     """The buffer with another context.
 
-    A full buffer loses its oldest context; a prompt with `per_prompt` contexts loses its own
-    oldest.
+    A full buffer loses its oldest context; a prompt with `per_prompt` contexts loses its oldest
+    one.
 
     Args:
       number: of the prompt.
@@ -215,7 +215,7 @@ def newest_contexts(contexts: Contexts, count: int) -> tuple[np.ndarray, Context
 @arguments_of(Tools, into="tools")
 @arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def fission_grpo(per_prompt: Count = 2, *, tools: Tools, **clip: Any) -> Recipe:
-    """GRPO on responses, and on recoveries from failed ones.
+    """Applies GRPO to responses and to recoveries from failed responses.
 
     Args:
       per_prompt: stored failed responses of a prompt at most.

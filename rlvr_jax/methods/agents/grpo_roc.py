@@ -1,4 +1,4 @@
-"""GRPO-RoC: learn from all kinds of failures, but only from the cleanest successes.
+"""GRPO-RoC: trains on all kinds of failures, but only on the cleanest successes.
 
 "rStar2-Agent: Agentic Reasoning Technical Report", https://github.com/microsoft/rStar
 
@@ -9,17 +9,17 @@
     4. GRPO over the N selected: A = (R - mean) / (std + 1e-6), std with n - 1
        loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i, at most -3 A where A < 0
 
-The selected rows are not a sample of the policy. Their fraction of correct ones is about the
-policy's, their quality is not. With tools the penalty is the fraction of replies that have the
-word "error", ½ without a call, plus that of untidy answer tags (`untidy_tool_use`). In the paper
-correct responses are sampled with a probability that falls with the penalty; the code takes the
-lowest. Without tools the penalty is the sum of missed rewards of the task other than the outcome
-(`missed_rewards`).
+RoC is short for resampling on correct. The selected rows are not a sample of the policy: their
+fraction of correct rows is about the policy's, but their quality is not. With tools, the penalty is
+the fraction of replies that contain the word "error" (½ without a call), plus a penalty for untidy
+answer tags (`untidy_tool_use`). Without tools, it is the sum of missed rewards of the task other
+than the outcome (`missed_rewards`). In the paper, correct responses are sampled with a probability
+that falls with the penalty. The authors' code and this recipe select those of lowest penalty.
 
-Reports: Qwen3-14B base, 510 steps: AIME24 80.6, AIME25 69.8
-Traps: without tools and rewards other than the outcome all penalties tie, and the first correct
-rows are selected; a program that prints the word counts as failed; half of the sampled rows are
-discarded; the released code fails on odd targets
+Reports: Qwen3-14B base, 510 steps, in %: AIME24 80.6, AIME25 69.8.
+Traps: Without tools and rewards other than the outcome, all penalties tie, and the first correct
+rows are selected. A program that prints the word "error" counts as failed. Half of the sampled rows
+are discarded. The released code fails on odd targets.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,7 +50,7 @@ def missed_rewards(batch: Batch, task: Task) -> np.ndarray:
 
 
 def untidy_tool_use(batch: Batch, task: Task) -> np.ndarray:
-    """`call_penalty` of the replies to each row plus `tag_penalty` of its own text, [B]."""
+    """`call_penalty` of the replies to each row plus `tag_penalty` of its text, [B]."""
     rollouts, replies, written, turns = batch.rollouts, [], [], []
     for row, length in enumerate(rollouts.length):
         tokens = rollouts.tokens[row, :length]
@@ -134,10 +134,10 @@ def cleanest_rows(
 ) -> np.ndarray:
     """The responses that are selected, bool [n].
 
-    Incorrect ones are selected in proportion, rounded half to even, and correct ones for the rest,
-    but at least the minimum of each where there are that many. The correct ones are those of lowest
-    penalty, ties to the earlier. The incorrect ones are the first, which is a uniform choice among
-    exchangeable responses.
+    The number of incorrect responses is proportional, rounded half to even; correct responses fill
+    the rest. At least the minimum of each is selected if the group has that many. Correct responses
+    are selected by lowest penalty, ties by order. Incorrect ones are selected in order, which is
+    uniform among exchangeable responses.
 
     Args:
       correct: bool [n].
@@ -171,12 +171,12 @@ def grpo_roc(
     tools: Tools,
     **clip: Any,
 ) -> Recipe:
-    """Clip-higher on the token mean, on half of the sampled responses.
+    """Applies clip-higher with the token mean to half of the sampled responses.
 
     Args:
       oversampling: responses sampled for each selected one.
-      penalty: how untidy a response is, such as `missed_rewards` or `untidy_tool_use`; None: the
-        latter where there are tools, else the former.
+      penalty: untidiness of a response; None: `untidy_tool_use` with tools, `missed_rewards`
+        without.
       min_incorrect, min_correct: minimum of incorrect and correct responses, where the group has
         them.
     """

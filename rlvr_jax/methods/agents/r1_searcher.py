@@ -1,4 +1,4 @@
-"""R1-Searcher: learning to search, first to make queries, then to use the documents.
+"""R1-Searcher: learns to search in two stages, first to write queries, then to use documents.
 
 "R1-Searcher: Incentivizing the Search Capability in LLMs via Reinforcement Learning",
 https://github.com/RUCAIBox/R1-Searcher
@@ -9,12 +9,14 @@ https://github.com/RUCAIBox/R1-Searcher
     A    = (R - mean of the prompt's rows - mean) / std, over the batch's own tokens
     loss = Σ max(-A ρ, -A clip(ρ, 0.8, 1.2)) / Σ n_i
 
-Documents are read and not trained. Their mask is made when they are inserted, where the authors
-look for the tags afterwards. A response ends if it writes 512 tokens without a query or an end.
+Documents are read but not trained. Their mask is set when they are inserted; the authors look for
+the tags afterwards. A response ends after 512 tokens without a query or an end (`segment_tokens`).
 
-Reports: only RL, without SFT: above strong RAG methods on HotpotQA, 2Wiki, Bamboogle and Musique
-Traps: stage 1 comes first, in a separate run; while forms are broken the -2 outweighs F1; the
-paper's stage 1 pays no answer, its code does; nothing corrects for top_p 0.95, as in their code
+Reports: RL without supervised fine-tuning is above strong RAG methods on HotpotQA, 2Wiki, Bamboogle
+and Musique (no numbers).
+Traps: Stage 1 is a separate run before stage 2. While the form is broken, the -2 outweighs F1. In
+the paper, stage 1 has no reward for the answer; the code has one. Nothing corrects for top_p 0.95,
+as in the authors' code.
 """
 
 from typing import Any, Literal
@@ -39,13 +41,13 @@ def r1_searcher(
     segment_tokens: Count = 512,
     **loss: Any,
 ) -> Recipe:
-    """REINFORCE++ with a group baseline on responses that search.
+    """Applies REINFORCE++ with a group baseline to responses that search.
 
     Args:
       corpus: JSONL file or folder of texts that is searched; "": the task has an environment.
-      stage: which of the rewards.
-      documents, max_queries: of a reply, and of a response.
-      segment_tokens: tokens up to a query or the end, at most.
+      stage: stage whose reward is used.
+      documents, max_queries: documents of a reply, and queries of a response.
+      segment_tokens: maximum number of tokens up to a query or the end.
     """
     world = None
     if corpus:

@@ -1,4 +1,4 @@
-"""RetroAgent: an episode is also paid for progress beyond the best past success on its task.
+"""RetroAgent: adds a reward for progress beyond the best past success on the same task.
 
 "RetroAgent: From Solving to Evolving via Retrospective Dual Intrinsic Feedback",
 https://github.com/zhangxy-2019/RetroAgent
@@ -7,16 +7,16 @@ https://github.com/zhangxy-2019/RetroAgent
     R_i  = outcome + c max(0, φ_i - Φ(prompt)),  Φ ← max(Φ, fraction of correct responses)
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1;  loss = Σ [PPO clip + β k3] / Σ n_i
 
-The running maximum is the form that runs in the released code; the moving average of the paper is
-commented out there. The claimed fraction is a reward of the task (`column`), in the paper of a
-reflection that the policy writes after the episode. Lessons that are shown to half of each group
-are not part of this. With `tools`, or the task's environment, a response is an episode of turns.
+φ is a reward of the task (`column`). In the paper, it is the result of a reflection that the policy
+writes after the episode. The running maximum Φ is active in the released code. The moving average
+of the paper is commented out there. The paper also shows lessons to half of each group. With
+`tools`, or the task's environment, a response is an episode of turns.
 
-Left out: the reflection after an episode; the memory of lessons
-Reports: over GRPO: ALFWorld 18.3, WebShop 15.4, Sokoban 27.1, MineSweeper 8.9 points
-Traps: the fraction is the response's own claim, so self-praise pays on prompts that stay unsolved;
-groups without a success learn only from it; the moving average and centring in the code's comments
-do not run
+Left out: the reflection after an episode; the memory of lessons.
+Reports: gains over GRPO in points: ALFWorld 18.3, WebShop 15.4, Sokoban 27.1, MineSweeper 8.9.
+Traps: φ is the response's report about itself, so overstatement pays on prompts that stay unsolved.
+Groups without a success learn only from φ. The released code has moving average and centering only
+in comments.
 """
 
 from typing import Any
@@ -35,8 +35,8 @@ from rlvr_jax.types.hyperparameters import NonNegative, NonNegativeInt
 def beyond_best(column: NonNegativeInt, coefficient: NonNegative = 1.0) -> Shaping:
     """R = outcome + c max(0, φ - Φ), Φ the largest past fraction of correct responses.
 
-    The state is Φ of every prompt of the task, 0 at first. The claimed progress is not checked: on
-    prompts that are never solved Φ stays 0 and self-praise is always paid.
+    The state is Φ of every prompt of the task, 0 at first. The reported progress is not checked: on
+    prompts that are never solved, Φ stays 0 and overstatement always pays.
 
     Args:
       column, coefficient: as for `retroagent`; NaN of the column counts as 0.
@@ -78,11 +78,11 @@ def beyond_best(column: NonNegativeInt, coefficient: NonNegative = 1.0) -> Shapi
 def retroagent(
     column: NonNegativeInt = 0, coefficient: NonNegative = 1.0, *, tools: Tools, **clip: Any
 ) -> Recipe:
-    """GRPO on the token mean, on outcomes and progress beyond the best so far.
+    """Applies GRPO with the token mean to outcomes and progress beyond the best so far.
 
     Args:
-      column: of the task's rewards, the claimed fraction of sub-tasks, in [0, 1].
-      coefficient: of the progress (c).
+      column: index of the task's reward that is the reported fraction of sub-tasks, in [0, 1].
+      coefficient: weight of the progress (c).
     """
     draw = tools.draw() if tools else None
     return Recipe(

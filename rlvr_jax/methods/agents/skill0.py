@@ -1,4 +1,4 @@
-"""SKILL0: skills in the prompt at first, fewer from phase to phase, and none in the end.
+"""SKILL0: prompts show skills at first, fewer from phase to phase, and none at the end.
 
 "SKILL0: In-Context Agentic Reinforcement Learning for Skill Internalization",
 https://github.com/ZJU-REAL/SkillZero
@@ -9,22 +9,23 @@ https://github.com/ZJU-REAL/SkillZero
     R        = success - 0.1 · invalid actions, of responses in turns
     loss     = PPO's clip on the token mean, A of the group; no KL
 
-Rows are trained under the prompt that they were sampled from, so ratios are exact. The last phase
-has the prompts of deployment. With Δ ≥ 0 noise keeps a useless skill every second time. A skill
-that was withdrawn keeps the Δ of its last rating, where the authors' code would measure noise.
+Rows are trained under the prompt of their sampling, so ratios are exact. The prompts of the last
+phase are those of deployment. A withdrawn skill keeps the Δ of its last rating; the authors' code
+would measure noise.
 
-`skills` are texts as name=text with | between them, the first one general. The others are rated on
-the prompts of the kind of their name, and shown with all prompts. With `max_turns` responses are
-episodes with the task's environment; an action is invalid if it is malformed or its tool refuses it
-(`invalid`). The authors also pay 0.01 ln(compression) for a success in every 8th step, where
-contexts are images. Contexts are text here, whose compression is 1 and whose bonus is 0.
+`skills` has the form name=text, with | between skills. The first one is general. The others are
+rated on prompts of the kind of their name, and all prompts show them. With `max_turns`, responses
+are episodes with the task's environment. An action is invalid if it is malformed or its tool
+refuses it (`invalid`). The authors also add 0.01 ln(compression) to the reward of a success in
+every 8th step, where contexts are images. Here contexts are text, so compression is 1 and the bonus
+0.
 
-Left out: contexts that are rendered as images, and their bonus
-Reports: over RL without skills: ALFWorld 9.7 and Search-QA 6.6 points, with under 0.5k tokens of
-context a step
-Traps: a rating of 32 prompts is noisy at 0.1, so useless skills stay half of the time; the general
-skill is never rated; a skill whose name is not a kind of the task is never rated and stays; the
-code rates dropped skills by noise
+Left out: contexts that are rendered as images, and their bonus.
+Reports: gains over RL without skills in points: ALFWorld 9.7, Search-QA 6.6, with less than 0.5k
+tokens of context per step.
+Traps: A rating of 32 prompts has noise of about 0.1, so a useless skill passes Δ ≥ 0 every second
+time. The general skill is never rated. A skill whose name is not a kind of the task is not rated
+and stays.
 """
 
 from collections.abc import Mapping, Sequence
@@ -59,9 +60,8 @@ def withdraw_skills(
 
     Args:
       skills: texts by name, the general one first.
-      samples: `rating_samples` of `skill0`, as are the other arguments; phases are equally long.
-    Metrics: active_skills (skills that are shown), rated_with, rated_without (pass rates with and
-      without skills, where prompts were rated).
+      samples: `rating_samples` of `skill0`, which has the other arguments. Phases are equally long.
+    Metrics: active_skills; rated_with, rated_without (pass rates), where prompts were rated.
     Raises:
       ValueError: no general skill in the first place, or no phases.
     """
@@ -196,17 +196,17 @@ def skill0(
     invalid_cost: NonNegative = 0.1,
     **clip: Any,
 ) -> Recipe:
-    """GRPO on prompts with skills that are withdrawn.
+    """Applies GRPO to prompts with skills that are withdrawn.
 
     Args:
       skills: name=text, with | between them; the first one is general.
       sets: number of skills that each phase may show.
       every: steps between two ratings.
-      rated: prompts of a rating.
-      rating_samples: responses to each, with and without skills.
-      max_turns: of a response with the task's environment; 0: responses are one text.
+      rated: number of prompts of a rating.
+      rating_samples: responses to each of these prompts, with and without skills.
+      max_turns: turns of a response with the task's environment; 0: responses are one text.
       invalid: counts of the environment that are invalid actions (`Reply.info`).
-      invalid_cost: subtracted from the reward for each.
+      invalid_cost: subtracted from the reward for each invalid action.
     Raises:
       ValueError: a skill without a name.
     """

@@ -1,4 +1,4 @@
-"""Advantage alignment: an agent whose past turns were good favours the good of the other agent.
+"""Advantage alignment: after good turns, an agent favours the gains of the other agent.
 
 "Learning Robust Social Strategies with Large Language Models", after the released code of
 https://github.com/jduquevan/advantage-alignment
@@ -7,20 +7,20 @@ https://github.com/jduquevan/advantage-alignment
     A'_n = A_n + w (1/n) Σ_{m < n} A_m · A^other_n, A the whitened Â, n from 0
     loss = Σ max(-A' ρ, -A' clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
 
-The task's environment is a game, whose two players are neighbouring rows of a group and have the
-same weights: one policy is trained on both sides, with the moves of the other side as context. A
-turn is all tokens of one move, r_n the payoff of the move, V_n the critic's value of its first
-token. Advantages are whitened over tokens.
+The task's environment is a game of two players. The players are neighbouring rows of a group with
+shared weights. One policy is trained on both sides, with the moves of the other side as context. A
+turn is all tokens of one move. Its payoff is r_n, the critic's value of its first token is V_n, and
+w is `weight`. Advantages are whitened over tokens.
 
-Constants are those of the released code, whose turns are single actions. Its paper has β γ Σ
-γ^{n-m} A_m in place of the mean. The language-model paper replaces the critic by a mean over
-parallel games, for which we have `leave_one_out()`; its exact form was not found.
+Constants are those of the released code, whose turns are single actions. The paper of that code has
+β γ Σ γ^{n-m} A_m in place of the mean. The language-model paper replaces the critic by a mean over
+parallel games. We have `leave_one_out()` for it; its exact form was not found.
 
-Left out: players of different weights; rewards for listening and speaking
-Reports: higher joint payoff and no exploitation by greedy agents in social dilemmas
-(Trust-and-Split)
-Traps: products of whitened advantages have heavy tails; with rewards summed over players it is
-cooperation by decree; the released form takes a mean over past turns, its paper a discounted sum
+Left out: players of different weights; rewards for listening and speaking.
+Reports: In social dilemmas (Trust-and-Split), the joint payoff is higher and greedy agents do not
+exploit the policy (no numbers).
+Traps: Products of whitened advantages have heavy tails. If rewards are summed over players,
+cooperation is imposed, not learned.
 """
 
 import jax.numpy as jnp
@@ -154,12 +154,12 @@ def social_rl(
     reply_tokens: ReplyTokens = 64,
     value_clip: Bound = 0.2,
 ) -> Recipe:
-    """Whitened advantages plus the product of the agent's past and the other's present ones.
+    """Adds the product of the agent's past and the other's present advantages.
 
     Args:
-      weight: of the product (w).
+      weight: weight of the product (w).
       discount, trace_decay: γ and λ, per turn.
-      max_turns: replies to a player at most.
+      max_turns: maximum number of replies to a player.
       value_clip: half-width of the critic's trust region.
     """
     estimator = generalized_turn_advantage(discount, trace_decay)

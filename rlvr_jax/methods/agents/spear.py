@@ -10,17 +10,18 @@ Reinforcement Learning", https://github.com/TencentYoutuResearch/SPEAR
     loss   = mean_i (1/T) Σ_t max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)), T the budget, without a
            few tokens of high covariance: 0.02 % of the new ones, 2 % of the replayed ones
 
-Rows that were better than their group are stored for five steps, with their old log-probs of
-sampling time; where there are calls, only rows with a call. Calls are a reward of the task
-(`calls`), or the replies that a row has read where rows call `tools`.
+μ is the weight of the bonus, γ that of the replay. Rows that are better than their group are stored
+for five steps, with the old log-probs of sampling time. If rows have calls, only rows with a call
+are stored. The number of calls is a reward of the task (`calls`), or the number of replies that a
+row has read (`tools`).
 
-In the authors' branch for mathematics the thresholds for replayed tokens are commented out. Their
-loop over small batches replays the last new one; their sum is not divided by the rows.
+The authors' branch for mathematics does not use the thresholds for replayed tokens. Their loop over
+small batches replays the last new batch. Their sum is not divided by the rows.
 
-Left out: filters of unreadable answers and of groups of little spread
-Reports: above GRPO, GiGPO and Dr.BoT on ALFWorld, WebShop and AIME24/25 with Qwen2.5 (no number)
-Traps: replay counts nothing at step 0 and in full at 300, the bonus ends at 200: set both for short
-runs; stored rows wait for 48 above the median; the maths branch never reads its replay thresholds
+Left out: filters of unreadable answers and of groups of little spread.
+Reports: above GRPO, GiGPO and Dr.BoT on ALFWorld, WebShop and AIME24/25 with Qwen2.5 (no numbers).
+Traps: The weight of the replay rises from 0 to its full size at step 300, and the bonus ends at
+step 200. Set both for short runs. A replay needs 48 stored rows above the median.
 """
 
 import math
@@ -141,12 +142,12 @@ def replay_good(
 ) -> Stage:
     """Stores responses that were better than their group, and trains on them again later.
 
-    The usual reward b is the median of the mean rewards of the last groups, those of this step
-    included; rows without a reward (NaN) are in no mean. Once more than 1.5 times `replay_rows` of
-    the stored responses have a reward above b, a random power of two of them, at most that number,
-    are a further update with the advantage R - b, the weight γ(s) = (1 - cos(π s / S)) / 2 and
-    their old log-probs. The store is then empty. Only responses to unmodified train prompts can be
-    stored.
+    The usual reward b is the median of the mean rewards of the last groups, including this step.
+    Rows without a reward (NaN) are in no mean. A replay begins when more than 1.5 times
+    `replay_rows` stored responses have R > b. It is a further update on a random choice of them: a
+    power of two, at most `replay_rows`. The update has the advantage R - b, the weight γ(s) = (1 -
+    cos(π s / S)) / 2 and the stored old log-probs. The store is then empty. Only responses to
+    unmodified train prompts are stored.
 
     Args:
       replay_rows: rows of a replay update at most; the store holds twice as many.
@@ -293,16 +294,16 @@ def spear(
     tools: Tools,
     **replay: Any,
 ) -> Recipe:
-    """The clipped loss on group-centered rewards, with a bonus, a replay and Clip-Cov.
+    """Applies the clipped loss to group-centered rewards, with a bonus, a replay and Clip-Cov.
 
     Args:
-      calls: column of the task's rewards, the number of tool calls; None: the replies that a row
-        has read, without tools its turns.
-      bonus, bonus_cap: of a call, and of all calls of a response.
+      calls: index of the task's reward that counts tool calls. None: the replies that a row has
+        read, or without tools its turns.
+      bonus, bonus_cap: bonus of a call, and limit for all calls of a response.
       bonus_steps: step at which the bonus is 0.
-      fraction, covariance_low, covariance_high: of Clip-Cov on new tokens.
-      replay_fraction, replay_covariance_low, replay_covariance_high: on replayed tokens.
-      choice: which of the eligible tokens are dropped.
+      fraction, covariance_low, covariance_high: arguments of Clip-Cov for new tokens.
+      replay_fraction, replay_covariance_low, replay_covariance_high: for replayed tokens.
+      choice: function that chooses the dropped tokens among the eligible ones.
     """
     draw = tools.draw() if tools else None
 

@@ -1,4 +1,4 @@
-"""SUPO: an agent whose context is replaced by its own summaries, trained by one reward.
+"""SUPO: an agent replaces its context by its own summaries; one reward trains all segments.
 
 Lu et al. 2025, "Scaling LLM Multi-turn RL with End-to-end Summarization-based Context Management",
 https://arxiv.org/abs/2510.06727
@@ -7,21 +7,19 @@ https://arxiv.org/abs/2510.06727
     A    = (R - mean) / (std + 1e-6) over the responses to a prompt, std with n - 1, of all segments
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n over segments of finished responses
 
-A reconstruction: clip, aggregation, L (half a row) and S = 2 summaries are ours. A truncated
-response, or one that used up its turns or summaries, is out of the loss and counts in the
-statistics of its group.
+A reconstruction: clip, aggregation, L (half a row) and S = 2 summaries (`most`) are ours. A
+response is left out of the loss if it is truncated or has used up its turns or summaries. It still
+counts in the statistics of its group.
 
-Each segment is trained in its own context; the instruction, the copied summary and the replies of
-tools have no loss. With `tools` a response is written in turns, as in the paper: the length of a
-segment is compared with L after each turn, and the episode of the tools continues from one segment
-to the next.
+Each segment is trained in its own context. The instruction, the copied summary and the replies of
+tools have no loss. With `tools`, a response is written in turns, as in the paper. The length of a
+segment is compared with L after each turn. The episode of the tools continues across segments.
 
-Reports: over GRPO: CodeGym 3.2 % and BrowseComp-Plus 14.0 %, with no larger context; more summaries
-at test time help further
-Traps: responses that end within half the budget are never summarized, and it is GRPO; a mean over
-segments would favour responses of many summaries; responses that use up theirs leave the loss, not
-the group; without tools a response is one text, and with them a call that was not closed when its
-segment ended is lost
+Reports: gains over GRPO: CodeGym 3.2 % and BrowseComp-Plus 14.0 %, with no larger context. More
+summaries at test time increase the gain.
+Traps: A response that ends within half the budget is never summarized; for it, SUPO is GRPO. A mean
+over segments would favour responses with many summaries. Without tools, a response is one text.
+With tools, a call that is not closed at the end of its segment is lost.
 """
 
 from __future__ import annotations
@@ -70,14 +68,14 @@ def summaries(
 ) -> Draw:
     """Writes each response in segments, between which the policy summarizes its work.
 
-    A segment that has not ended after `context` tokens gets the instruction, and the policy writes
+    A segment that has not ended after `context` tokens gets the instruction. The policy then writes
     a summary of at most `summary` tokens, which ends the segment. The next segment has the summary
     after the prompt, and so on. The last one, after `most` summaries, has the run's whole budget.
 
-    A segment is a row that is trained in the context in which it was sampled: the policy's tokens
-    and its summary are trained; the instruction and the copied summary are given. The rows of a
-    response have one `trace`, are in order, and are graded by the last of them. `truncated` is the
-    same for all of them: whether the response as a whole was truncated.
+    A segment is a row that is trained in the context of sampling. The policy's tokens and its
+    summary are trained, the instruction and the copied summary are not. The rows of a response
+    share one `trace` and are in order. The last one is graded. `truncated` is that of the whole
+    response.
 
     Args:
       most: summaries of a response at most (S).
@@ -131,9 +129,9 @@ def summarized_turns(
 ) -> Draw:
     """Writes responses in turns with an environment, as `turns`, and in segments, as `summaries`.
 
-    A segment of `context` tokens or more after a turn and its reply gets the instruction, and the
-    policy writes a summary, which ends the segment. The next segment begins with only the prompt
-    and the summary, while the episode continues: the environment is not reset.
+    If a segment has `context` tokens or more after a turn and its reply, it gets the instruction.
+    The policy then writes a summary, which ends the segment. The next segment begins with only the
+    prompt and the summary. The episode continues: the environment is not reset.
 
     A turn may exceed `context` by half of the tokens that are left before the instruction, or more
     if a reply of `reply_tokens` still fits. A turn without a call at its end there is summarized
@@ -141,11 +139,10 @@ def summarized_turns(
     after `most` summaries, a reply that does not fit ends the response, which is truncated. A
     summary that makes a call ends there, and the call gets no reply.
 
-    Rows, traces and grades are those of `summaries`; a reply is given, as the instruction and the
-    copied summary are, and its `origin` is a tool. Turns are numbered through the response: a
-    summary belongs to the policy's turn after the last reply. An environment that judges grades the
-    response as a whole, with the rewards of all its segments. All prompts are sampled together, so
-    sampling waits for replies.
+    Rows, traces and grades are those of `summaries`. A reply is not trained, and its `origin` is a
+    tool. Turns are numbered through the response: a summary belongs to the policy's turn after the
+    last reply. An environment that judges grades the response as a whole, with the rewards of all
+    its segments. All prompts are sampled together, so sampling waits for replies.
 
     Args:
       environment, reply_tokens, sampling: as for `turns`.
@@ -357,7 +354,7 @@ def supo(
     tools: Tools,
     **lengths: Any,
 ) -> Recipe:
-    """A clipped ratio on the segments of responses, between which the policy summarizes.
+    """Applies a clipped ratio to the segments of responses, between which the policy summarizes.
 
     Args:
       max_turns: replies of a response at most, in all its segments together.

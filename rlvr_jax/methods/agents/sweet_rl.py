@@ -1,4 +1,4 @@
-"""SWEET-RL: a language model that sees the solution learns which turns were good ones.
+"""SWEET-RL: a language model that sees the solution learns which turns are good.
 
 "SWEET-RL: Training Multi-Turn LLM Agents on Collaborative Reasoning Tasks",
 https://github.com/facebookresearch/sweet_rl
@@ -6,18 +6,18 @@ https://github.com/facebookresearch/sweet_rl
     A_n  = mean over the tokens of turn n of logp - reference_logp
     loss = mean over pairs of -log σ(β (S_best - S_other)), S = mean over all tokens of a trajectory
 
-This is the first of two steps, the fit of the critic, which is the policy of this recipe. In every
-group the trajectory of highest reward is paired with each of lower reward. Trajectories are sampled
-from the prompt by the current weights, where the authors collect them once; critic and reference
-read them after the prompt and its correct answer. S is that of the authors' code; the paper's is
-the sum over the turns of A_n (`score=turn_sum_score`). β is the authors'. The second step is
-`sweet_rl_policy`.
+This is the first of two steps: the fit of the critic, which is the policy of this recipe. The
+second step is `sweet_rl_policy`. In every group the trajectory of highest reward is paired with
+each of lower reward. The current weights sample trajectories from the prompt; the authors collect
+them once. Critic and reference read a trajectory after the prompt and its correct answer. S is that
+of the authors' code. In the paper it is the sum of A_n over the turns (`score=turn_sum_score`). β
+is the authors' value.
 
-Left out: the policy, which `sweet_rl_policy` trains
-Reports: ColBench: 6 % more successes and wins than other multi-turn RL; Llama-3.1-8B as good as
-GPT-4o
-Traps: it trains the critic, which sees the answer, not a policy to use; groups of equal rewards
-give no pair; the code's mean lets long turns weigh more, and its sum mode indexes wrongly
+Left out: the training of the policy, which is `sweet_rl_policy`.
+Reports: ColBench: 6 % more successes and wins than other multi-turn RL. Llama-3.1-8B equals GPT-4o.
+Traps: The trained model is a critic that sees the answer, not a policy to use. Groups of equal
+rewards have no pair. With the code's mean, long turns weigh more, and its sum mode has an indexing
+error.
 """
 
 import jax.numpy as jnp
@@ -65,7 +65,7 @@ def sweet_rl(
     *,
     tools: Tools,
 ) -> Recipe:
-    """The preference loss that fits the critic of turns, which sees the answer.
+    """Fits the critic of turns, which sees the answer, by a preference loss.
 
     Args:
       coefficient: scale of the scores (β).

@@ -1,22 +1,21 @@
-"""SWEET-RL, the second step: a policy learns which turns a critic that sees the answer prefers.
+"""SWEET-RL, the second step: a policy learns which turns the critic prefers.
 
 "SWEET-RL: Training Multi-Turn LLM Agents on Collaborative Reasoning Tasks",
 https://github.com/facebookresearch/sweet_rl
 
-    A    = mean over a turn's tokens of critic's logp - reference_logp, both after the answer
-    pairs: of 16 candidates of a turn, 4 of the better half with 4 of the worse half
-    loss = mean over pairs of -log σ(β (S_better - S_worse)) - 0.01 · mean logp of the better ones
+    A = mean over a turn's tokens of critic's logp - reference_logp, both after the answer pairs =
+    of 16 candidates of a turn, 4 of the better half with 4 of the worse half loss = mean over pairs
+    of -log σ(β (S_better - S_worse)) - 0.01 · mean logp of the better ones
 
-S is the mean log ratio of policy and reference over the turn's tokens, without the answer in the
-prompt. The critic is the policy folder of a `sweet_rl` run; with "start" it prefers nothing. One
-turn of each group is sampled again in a step, by the current policy; the authors sample all turns
-once.
+The critic reads the correct answer, the policy does not. S is the mean log-ratio of policy and
+reference over the turn's tokens, without the answer in the prompt. The argument `critic` is the
+policy folder of a `sweet_rl` run. In each step, the current policy samples one turn of each group
+again. The authors sample all turns once.
 
-Reports: ColBench: 6 % more successes and wins than other multi-turn RL; Llama-3.1-8B as good as
-GPT-4o
-Traps: with the default critic, the initial policy, all turns score alike and pairs carry no
-information: train `sweet_rl` first; each group samples 16 more rows for one turn; a mean over
-tokens keeps the loss almost linear
+Reports: ColBench: 6 % more successes and wins than other multi-turn RL. Llama-3.1-8B equals GPT-4o.
+Traps: With the default critic, the initial policy, all turns have equal scores and pairs carry no
+information. Train `sweet_rl` first. Each group samples 16 more rows for one turn. The mean over
+tokens keeps the loss almost linear.
 """
 
 from dataclasses import replace
@@ -41,9 +40,9 @@ def pair_turns(view: View, candidates: AtLeastTwo = 16, pairs: Count = 4) -> Sta
     out (an environment with a state begins anew).
 
     The critic is the recipe's teacher. The worth of a turn is the mean over its tokens of the
-    teacher's log-prob less that of the initial policy, both after the prompt under the view.
-    `pairs` turns are sampled from the better half, and `pairs` from the worse half. A pair is a
-    group: its better turn has the reward 1 and the other one 0. Only the turn is on the mask.
+    teacher's log-prob less the initial policy's, both under the view. `pairs` turns are sampled
+    from the better half, and `pairs` from the worse half. A pair is a group: its better turn has
+    the reward 1 and the other one 0. Only the turn is on the mask.
 
     Args:
       view: prompt that critic and initial policy read, such as `with_reference()`.
@@ -147,7 +146,7 @@ def sweet_rl_policy(
     *,
     tools: Tools,
 ) -> Recipe:
-    """A preference loss on pairs of turns, and the likelihood of the better ones.
+    """Combines a preference loss on pairs of turns and the likelihood of the better turns.
 
     Args:
       critic: policy folder of a `sweet_rl` run, with the policy's tokens and shape; "start": the

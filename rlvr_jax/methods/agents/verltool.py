@@ -7,13 +7,13 @@ https://github.com/TIGER-AI-Lab/verl-tool
     A    = (R - mean) / (std + 1e-6) in the group, std with n - 1
     loss = mean over unmasked tokens of max(-A ρ, -A clip(ρ, 1 - 0.2, 1 + 0.28)), dual clip 3
 
-Two switches take rows out of the loss, whose rewards stay in their groups: truncated rows, and rows
-with neither a call nor an answer.
+Two options remove rows from the loss: `mask_overlong` (truncated rows) and `mask_void_rows` (rows
+with neither a call nor an answer). Their rewards stay in the mean and std of their groups.
 
-Reports: six domains (maths, search, SQL, vision, web, SWE): as good as systems made for each;
-rollouts nearly twice as fast
-Traps: rows that are masked stay in their group's mean and std; a reply tokenised by itself may
-differ from the text as a whole; without calls it is GRPO; the last of the turns gets no reply
+Reports: In six domains (maths, search, SQL, vision, web, SWE), results equal those of systems made
+for each. Rollouts are nearly twice as fast.
+Traps: A reply that is tokenized by itself may differ from the tokenized whole text. Without calls,
+the method is GRPO. The last turn gets no reply.
 """
 
 from typing import Any
@@ -67,12 +67,12 @@ def verltool(
     tools: Tools,
     **clip: Any,
 ) -> Recipe:
-    """A clipped ratio on the token mean over the policy's text between tool replies.
+    """Applies a clipped ratio with the token mean to the policy's text between tool replies.
 
     Args:
       reply_tokens: tokens of a reply at most (`max_obs_length`).
-      mask_overlong: take truncated rows out of the loss.
-      mask_void_rows: take rows without a call or an answer out of the loss (`mask_void_traj`).
+      mask_overlong: whether truncated rows are removed from the loss.
+      mask_void_rows: whether rows without a call or an answer are (`mask_void_traj`).
     """
     stages = [mask_truncated()] if mask_overlong else []
     stages += [mask_void()] if mask_void_rows else []

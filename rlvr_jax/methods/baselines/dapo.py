@@ -6,13 +6,15 @@
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-Only groups whose outcomes differ are trained on. The filter reads the raw outcome, so it drops an
-all-correct group with unequal penalties. For another budget set `max_length` and `cache_length`.
+Only groups whose outcomes differ are trained on. The filter reads the outcome without the penalty,
+so it drops an all-correct group with unequal penalties. For another budget, set `max_length` and
+`cache_length`.
 
-Left out: the dual clip of 10 of the authors' script; the ablation that masks truncated rollouts
-Reports: Qwen2.5-32B base on DAPO-Math-17k: 50 % on AIME 2024; without dynamic sampling and the
-token mean 44 to 50 %
-Traps: the easier or harder the prompts, the more is sampled; TRL's loss of this name has no filter
+Left out: the dual clip of 10 of the authors' script; the ablation that masks truncated rollouts.
+Reports: Qwen2.5-32B base on DAPO-Math-17k: AIME 2024 50 %. Dynamic sampling and the token mean
+raise it from 44 to 50 %.
+Traps: If prompts are very easy or very hard, more batches are sampled per update. TRL's loss of
+this name has no filter.
 """
 
 from typing import Any
@@ -31,7 +33,7 @@ def dapo(
     max_rounds: MaxRounds = 10,
     **clip: Any,
 ) -> Recipe:
-    """Clip-higher on the token mean, on groups of mixed outcomes with a penalty for length."""
+    """Applies clip-higher with the token mean to groups of mixed outcomes, penalized for length."""
     reward = overlong_shaping(max_length, cache_length, overlong_factor, base=signed_outcome)
     stages = [refill(uniform, max_rounds), shape(reward)]
     return Recipe(clipped_objective(**clip), experience(stages=stages))

@@ -5,12 +5,12 @@ Liu et al. 2025, "Understanding R1-Zero-Like Training", https://arxiv.org/abs/25
     A_i  = R_i - mean
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / (B L)
 
-L is a constant of the run, the budget of response tokens, never the padded width of a batch. Like
-the authors and TRL we also divide by B. verl up to 0.7.0 divides only by L, so its loss grows with
-the batch. A group of one has advantage 0; verl assigns it its reward.
+L (`max_length`) is the budget of response tokens, not the padded width of a batch. The loss is also
+divided by B, as in the authors' code and TRL. In verl up to version 0.7.0, it is divided only by L
+and grows with the batch. A group of one has advantage 0; in verl, its reward.
 
-Reports: Qwen2.5-Math-7B: 43.3 % on AIME 2024; incorrect responses stop growing longer
-Traps: the divisor must be constant: the width of a batch depends on its longest response
+Reports: Qwen2.5-Math-7B: 43.3 % on AIME 2024. Incorrect responses no longer grow in length.
+Traps: The divisor must be constant. The width of a batch depends on the longest response.
 """
 
 from rlvr_jax.objectives import clipped_objective, fixed_length_mean, group_centered
@@ -21,7 +21,7 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, MaxLength
 def dr_grpo(
     clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2, max_length: MaxLength = 3000
 ) -> Recipe:
-    """Centered rewards, and one constant in place of each rollout's length."""
+    """Centers rewards, and divides by one constant in place of each rollout's length."""
     aggregation = fixed_length_mean(max_length)
     return Recipe(
         clipped_objective(clip_low, clip_high, advantage=group_centered(), aggregation=aggregation)

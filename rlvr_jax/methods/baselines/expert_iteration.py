@@ -1,4 +1,4 @@
-"""Expert iteration: imitate correct responses of earlier rounds, from the initial policy each time.
+"""Expert iteration: imitates correct responses of earlier rounds, always from the initial policy.
 
 Havrilla et al. 2024, "Teaching Large Language Models to Reason with Reinforcement Learning"
 
@@ -10,16 +10,16 @@ This is a policy gradient with reward 0 or 1, no baseline, and old data. A round
 steps. Each step samples and stores responses, and imitates responses of earlier rounds. The next
 round begins with the initial policy and a new optimizer. The first round only samples.
 
-Three choices are ours; without them easy prompts dominate. Responses are duplicates if their tokens
-are equal, a prompt has at most `per_prompt` responses, and every prompt has the same chance. The
-paper samples 96 responses to every question at the beginning of a round. Return-conditioned RL, the
-same loss over all responses with their quality in the prompt, is not built.
+Three choices are ours; without them, easy prompts dominate. Responses are duplicates if their
+tokens are equal. A prompt has at most `per_prompt` responses. Every prompt has the same chance. The
+paper samples 96 responses to every question at the beginning of a round.
 
-Left out: sampling for every question before a round; return-conditioned RL's tags in prompts
-Reports: Llama-2 7B and 13B on GSM8K: best in most settings, with about as many samples as PPO; all
-methods end close to each other
-Traps: the first round only samples: a run of at most `round_steps` steps learns nothing; a prompt
-that is never solved is not trained; imitation raises maj@1 and lowers pass@96
+Left out: sampling for every question before a round; return-conditioned RL, the same loss over all
+responses with a tag of their quality in the prompt.
+Reports: Llama-2 7B and 13B on GSM8K: best in most settings, with about as many samples as PPO. All
+methods end close to each other (no numbers).
+Traps: A run of at most `round_steps` steps learns nothing. A prompt that is never solved is not
+trained. Imitation raises maj@1 and lowers pass@96.
 """
 
 from dataclasses import replace
@@ -135,13 +135,13 @@ def expert_iteration(
     per_prompt: Count = 4,
     weight: NonNegative = 1.0,
 ) -> Recipe:
-    """Imitation of correct responses of earlier rounds.
+    """Imitates correct responses of earlier rounds.
 
     Args:
       round_steps: steps of a round.
-      capacity: stored responses, the newest ones.
-      per_prompt: stored responses per prompt, its first ones.
-      weight: of the imitation.
+      capacity: maximum number of stored responses; the oldest are removed.
+      per_prompt: maximum number of stored responses per prompt, its first ones.
+      weight: weight of the imitation.
     """
     return Recipe(
         objective=objective_of_terms([imitate(weight)]),

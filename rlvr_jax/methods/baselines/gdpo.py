@@ -1,4 +1,4 @@
-"""GDPO: normalize each of several rewards by itself, then sum, then standardize over the batch.
+"""GDPO: normalizes each of several rewards separately, then standardizes their sum over the batch.
 
 "GDPO: Group reward-Decoupled Normalization Policy Optimization for Multi-reward RL Optimization",
 https://github.com/NVlabs/GDPO
@@ -7,19 +7,18 @@ https://github.com/NVlabs/GDPO
     A_i  = s_i / (std + 1e-4) over the batch, s_i = Σ_k w_k a_ik, whose mean is 0
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
 
-Summing first would give different rewards of one total the same advantage. The batch step makes the
-scale independent of the number of rewards; in a group in which nothing differs A is exactly 0. The
-authors also center in the batch step. That only adds rounding, because each a_k sums to 0 over its
-group. This is the form of their TRL code; their verl code uses 1e-6 and whitens over tokens. A
-reward of NaN does not apply and is left out of its group; the authors take it as 0. The clip of 0.2
-is GRPO's. The paper also conditions easy rewards on hard ones.
+If rewards were summed first, different rewards with one total would have the same advantage. The
+batch step makes the scale independent of the number of rewards. In a group in which no reward
+differs, A is exactly 0. The authors also center in the batch step, which only adds rounding: each
+a_k sums to 0 over its group. This is the form of their TRL code; their verl code uses 1e-6 and
+whitens over tokens. A reward of NaN does not apply and is left out of its group; the authors' code
+reads it as 0. The clip of 0.2 is GRPO's.
 
-Left out: rewards that count only if another one is earned
-Reports: tool calls (Qwen2.5-1.5B-Instruct), maths and code: above GRPO throughout; format is
-learned where GRPO's stalls
-Traps: a reward of tiny spread is amplified to full size, a constant one loses its weight; with one
-reward it is GRPO scaled over the batch; verl's form whitens over tokens, so long responses weigh
-more
+Left out: easy rewards that count only if a hard reward is earned.
+Reports: tool calls (Qwen2.5-1.5B-Instruct), maths and code: above GRPO throughout. The format is
+learned where GRPO stops improving (no numbers).
+Traps: A reward of small spread is amplified to full size, and a constant reward has no effect. With
+one reward, the method is GRPO scaled over the batch. In verl's form, long responses weigh more.
 """
 
 from collections.abc import Sequence
@@ -93,10 +92,10 @@ def gdpo(
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
 ) -> Recipe:
-    """Advantages from separately normalized rewards, with a clipped ratio on the token mean.
+    """Computes advantages from separately normalized rewards, with a clip and the token mean.
 
     Args:
-      weights: one per reward (w); None: all 1.
+      weights: one weight per reward (w); None: all 1.
     """
     advantage = decoupled_normalized(weights, epsilon)
     return Recipe(objective=clipped_objective(clip_low, clip_high, advantage=advantage))

@@ -6,14 +6,15 @@ Models", https://arxiv.org/abs/2402.03300
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = mean_i (1/n_i) Σ_t [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + β k3(π ‖ π_ref)]
 
-The mean over rollouts of the mean over their tokens is the paper's. verl and TRL now default to the
-mean over all tokens: `aggregation=token_mean()`. k3 is not clamped; verl clamps it at 10, which
-removes the gradient of tokens far from the reference. A group of one has advantage 0; verl assigns
-it its reward. β is the paper's 0.04; the paper does not state ε, 0.2 is the value of both codes.
+The loss averages over the tokens of a rollout, then over rollouts, as in the paper. The default of
+verl and TRL is now the mean over all tokens: `aggregation=token_mean()`. Here k3 is not clamped. In
+verl it is clamped at 10, which removes the gradient of tokens far from the reference. A group of
+one has advantage 0; in verl, its reward. β = 0.04 is the paper's value. The paper does not state ε;
+0.2 is the value of verl and TRL.
 
-Reports: DeepSeekMath-7B: GSM8K 82.9 to 88.2, MATH 46.8 to 51.7 (its abstract)
-Traps: in groups of equal rewards only the KL acts; one odd response in a group is amplified by
-1/std; the mean over each rollout favours short correct and long incorrect responses
+Reports: DeepSeekMath-7B, in %: GSM8K 82.9 to 88.2, MATH 46.8 to 51.7 (abstract).
+Traps: In groups of equal rewards, only the KL has a gradient. The division by std amplifies a
+single odd response. The mean over each rollout favours short correct and long incorrect responses.
 """
 
 from rlvr_jax.objectives import Aggregation, clamped_token_ratio, clipped_objective, token_ratio

@@ -1,4 +1,4 @@
-"""NGRPO: every group gets a virtual perfect response, so that all-incorrect groups teach.
+"""NGRPO: adds a virtual perfect response to every group, so that all-incorrect groups are trained.
 
 "NGRPO: Negative-enhanced Group Relative Policy Optimization",
 https://github.com/nangongrui-ngr/NGRPO
@@ -6,15 +6,16 @@ https://github.com/nangongrui-ngr/NGRPO
     A_i  = (R_i - μ) / (s + 1e-6), μ and s (n - 1) over the N rewards and M entries of R_max
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_neg, 1 + ε_pos)) / Σ n_i over the remaining groups
 
-With M = 1 an all-incorrect group of 0/1 rewards has A = -1/√(N + 1). Groups in which every reward
-is R_max are dropped. The clip is narrower below, because negative advantages now dominate. An
-incorrect group of one has A < 0 by the formula; the authors' code assigns it its reward. They drop
-groups before a batch is split into updates; we drop them within each update.
+M is `num_virtual`. With M = 1, an all-incorrect group of 0/1 rewards has A = -1/√(N + 1). Groups in
+which every reward is R_max are dropped. The clip is narrower below, because negative advantages
+dominate. An incorrect group of one has A < 0 by the formula. In the authors' code, its advantage is
+its reward. They drop groups before a batch is split into updates, this recipe within each update.
 
 Reports: Qwen2.5-Math-7B: above PPO, GRPO, DAPO and PSR-NSR in the area under pass@k on MATH500, AMC
-and AIME25
-Traps: shaped rewards above `max_reward` change its sign; the push on an all-incorrect group depends
-only on its size and fades in large groups; mixed groups have lower advantages than in GRPO
+and AIME25 (no numbers).
+Traps: Shaped rewards above `max_reward` change the sign of the advantage. The advantage of an
+all-incorrect group depends only on its size and is small in large groups. Mixed groups have lower
+advantages than in GRPO.
 """
 
 from rlvr_jax.objectives import group_all_equal, has_tokens, mean_with_virtual, std_with_virtual
@@ -50,7 +51,7 @@ def ngrpo(
     clip_high: ClipHigh = 0.24,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """Group-normalized advantages with virtual perfect rewards, and an asymmetric clip.
+    """Normalizes advantages by groups with virtual perfect rewards, with an asymmetric clip.
 
     Args:
       max_reward: highest reward of the task (R_max).

@@ -1,4 +1,4 @@
-"""OPO: the reward baseline of least variance, on exactly on-policy updates.
+"""OPO: the reward baseline of least variance, for exactly on-policy updates.
 
 "On-Policy RL with Optimal Reward Baseline", https://github.com/volcengine/verl (docs/algo/opo.md)
 
@@ -6,14 +6,15 @@
     A_i  = R_i - b
     loss = Σ -A_i logp_it / Σ n_i
 
-The baseline of least variance weighs rewards by the squared norm of the score, which is taken to
-grow like the length. The advantages of a group sum to 0 over its tokens. The method has no
-constants: no clip (one update per batch), no KL, no entropy bonus. verl configures the aggregation;
-the token mean is its default. A group of one has advantage 0; verl assigns it its reward.
+The baseline of least variance weighs rewards by the squared norm of the score. This norm is assumed
+to grow like the length. The advantages of a group sum to 0 over its tokens. The method has no
+constants: no clip (one update per batch), no KL, no entropy bonus. verl's default aggregation is
+the token mean. A group of one has advantage 0; in verl, its reward.
 
-Reports: R1-Distill-Qwen-7B, maths: better pass@k, less shift and more entropy than GRPO (no number)
-Traps: it has no clip: several updates on a batch break its premise; with responses of equal length
-it has Dr. GRPO's advantage; verl gives a group of one its reward, here 0
+Reports: R1-Distill-Qwen-7B on maths: better pass@k, a smaller policy shift and more entropy than
+GRPO (no numbers).
+Traps: Several updates on a batch break its premise, because there is no clip. For responses of
+equal length, the advantage is that of Dr. GRPO.
 """
 
 from rlvr_jax.objectives import Transform, group_deviation, masked_count, objective, part, reinforce
@@ -34,7 +35,7 @@ def length_centered() -> Transform:
 
 
 def opo() -> Recipe:
-    """Rewards relative to the length-weighted mean of the group, times log-probs."""
+    """Multiplies log-probs by rewards relative to the length-weighted mean of the group."""
     advantage = length_centered()
     return Recipe(objective(advantage=advantage, surrogate=reinforce(), aggregation=token_mean()))
 

@@ -1,4 +1,4 @@
-"""Overlong shaping: a soft penalty on the last tokens of the budget, or no loss for truncated ones.
+"""Overlong shaping: a penalty on the last tokens of the budget, or no loss for truncated responses.
 
 "DAPO: soft overlong punishment and overlong filtering", https://arxiv.org/abs/2503.14476
 
@@ -6,11 +6,14 @@
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ PPO clip / Σ n_i
 
-P is bounded by -f, as in the paper and TRL; verl's is not, which is equal up to L_max. `filtered`
-takes truncated responses out of the loss and its denominators, not out of the group's mean.
+L_max, L_cache and f are `max_length`, `cache_length` and `factor`. P is at least -f, as in the
+paper and TRL. In verl it has no lower bound; up to L_max both are equal. The option `filtered`
+removes truncated responses from the loss and its denominators, but not from the mean of their
+group.
 
-Reports: in DAPO's table of steps, AIME 2024: the filter 36 to 38, the soft penalty 41 to 42
-Traps: with the defaults budgets to 16384 have no penalty; all-correct groups learn only from length
+Reports: AIME 2024 in DAPO's table of steps, in %: the filter 36 to 38, the soft penalty 41 to 42.
+Traps: With the defaults, budgets up to 16384 tokens have no penalty. All-correct groups learn only
+from length.
 """
 
 from typing import Any
@@ -30,7 +33,7 @@ def overlong_shaping(
     filtered: bool = False,
     **clip: Any,
 ) -> Recipe:
-    """GRPO on the token mean, on outcomes with a penalty for the end of the budget."""
+    """Applies GRPO with the token mean to outcomes with a penalty for the end of the budget."""
     penalty = overlong_excess(max_length, cache_length, factor)
     stages = [shape(total({"outcome": plain_outcome, "overlong": penalty}))]
     stages += [mask_truncated()] if filtered else []

@@ -7,17 +7,16 @@ in the form of https://github.com/Open-Reasoner-Zero/Open-Reasoner-Zero
     Â_t  = δ_t + γλ Â_{t+1};  A = (Â - mean) / √(max(var, 1e-8)) over the tokens of the batch
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
 
-With γ = λ = 1, its defaults, the critic is a plain baseline: Â = R - V. Log ratios are clamped to
-±20. There is no KL and no entropy bonus. verl also has λ = 1, whitens with n - 1 and 1e-8 inside
-the root, and adds a dual clip of 3: `whitened(…, ddof=1, epsilon=1e-8, floor=0)` and
-`ppo_clip(…, dual=3)`. A KL in the reward is `generalized_advantage(kl_coefficient=…)`. `value_loss`
-fits the critic to Â + V before whitening. Theirs makes 12 updates per update of the policy, ours
-passes `critic_epochs` times (1) over the batch.
+With the defaults γ = λ = 1, the critic is a plain baseline: Â = R - V. Log-ratios are clamped to
+±20. There is no KL and no entropy bonus. verl's form is `whitened(…, ddof=1, epsilon=1e-8,
+floor=0)` with `ppo_clip(…, dual=3)`: n - 1, 1e-8 inside the root, and a dual clip. A KL in the
+reward is `generalized_advantage(kl_coefficient=…)`. `value_loss` fits the critic to Â + V before
+whitening. Open-Reasoner-Zero makes 12 critic updates per update of the policy. Here,
+`critic_epochs` (default: 1) passes are made over the batch.
 
-Reports: Qwen2.5-32B base with γ = λ = 1 and no KL (ORZ): above R1-Zero of that size in a tenth of
-its steps
-Traps: with γ = λ = 1 the critic is only a baseline of each token; whitening amplifies the noise of
-a batch of equal rewards
+Reports: Qwen2.5-32B base with γ = λ = 1 and no KL (ORZ): above R1-Zero of its size in a tenth of
+the steps.
+Traps: Whitening amplifies the noise of a batch of equal rewards.
 """
 
 from typing import Any
@@ -29,7 +28,7 @@ from rlvr_jax.types.hyperparameters import Discount, TraceDecay
 
 @arguments_of(clipped_with_critic, "clip_low", "clip_high", "value_clip", "trunk")
 def ppo(discount: Discount = 1.0, trace_decay: TraceDecay = 1.0, **clips: Any) -> Recipe:
-    """Whitened generalized advantages with a clipped ratio on the token mean."""
+    """Applies a clipped ratio with the token mean to whitened generalized advantages."""
     estimator = generalized_advantage(discount, trace_decay)
     return Recipe(**clipped_with_critic(estimator, ratio=clamped_token_ratio, **clips))
 

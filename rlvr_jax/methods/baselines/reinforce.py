@@ -7,12 +7,12 @@ Williams 1992, https://doi.org/10.1007/BF00992696, as used for language models b
     A_t  = G_t - mean R of the batch
     loss = mean_i Σ_t -A_t logp_t
 
-The sum over a response without division by its length is the unbiased gradient of the mean reward.
-γ = 1 and the aggregation are verl's. verl has no baseline; the batch mean is ours. It contains the
-rollout's own reward, a bias of order 1/B that `rloo` does not have.
+A sum over a response, not divided by its length, has the unbiased gradient of the mean reward. The
+discount γ = 1 and the aggregation are verl's. There is no baseline in verl; the batch mean is ours.
+It contains the rollout's own reward, which causes a bias of order 1/B. `rloo` has no such bias.
 
-Traps: nothing corrects a second update on the batch; the value of the loss has no meaning; a
-discount below 1 almost removes early tokens of long responses; verl's has no baseline
+Traps: A second update on the batch is not corrected. The value of the loss has no meaning. A
+discount below 1 almost removes the early tokens of long responses.
 """
 
 from rlvr_jax.objectives import batch_mean, objective, reward_to_go, surrogates
@@ -22,7 +22,7 @@ from rlvr_jax.types.hyperparameters import Discount
 
 
 def reinforce(discount: Discount = 1.0) -> Recipe:
-    """Returns relative to the mean reward of the batch, times log-probs."""
+    """Multiplies log-probs by returns relative to the mean reward of the batch."""
     advantage = reward_to_go(discount, baseline=batch_mean)
     surrogate = surrogates.reinforce()
     return Recipe(

@@ -7,13 +7,13 @@ https://github.com/OpenRLHF/OpenRLHF
     A_t  = (Σ_{s ≥ t} γ^{s-t} r_s - mean) / std, over all tokens of the batch
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
 
-`group_baseline` is the paper's REINFORCE++-baseline: the reward is first centered on its group, and
-the KL moves from the reward to the loss, as β k2 with gradient. The whitening is OpenRLHF's, var
-with n and a floor of 1e-8; verl has n - 1 and adds 1e-8. Long rollouts weigh more in it. β is
-OpenRLHF's 0.01; its scripts of the baseline form have 1e-5.
+`group_baseline` is the paper's REINFORCE++-baseline. It first centers the reward on its group, and
+moves the KL from the reward to the loss (β k2, with gradient). The whitening is OpenRLHF's:
+variance with n and a floor of 1e-8. verl has n - 1 and adds 1e-8. Long rollouts weigh more in the
+whitening. β = 0.01 is OpenRLHF's value; its scripts of the baseline form have 1e-5.
 
-Reports: steadier than GRPO and faster than PPO (no number)
-Traps: whitening of micro-batches is another method; a group of equal rewards gets a small push
+Reports: steadier than GRPO and faster than PPO (no numbers).
+Traps: Whitening of micro-batches is another method. A group of equal rewards has a small advantage.
 """
 
 from typing import Any
@@ -31,10 +31,11 @@ def reinforce_plus_plus(
     group_baseline: bool = False,
     **clip: Any,
 ) -> Recipe:
-    """Globally whitened returns with a clipped ratio; the KL in the reward or in the loss.
+    """Whitens returns over the batch, with a clipped ratio and a KL in the reward or the loss.
 
     Args:
-      group_baseline: center rewards on their group and move the KL to the loss; discount must be 1.
+      group_baseline: whether rewards are centered on their group and the KL is in the loss;
+        discount must then be 1.
     """
     if group_baseline and discount != 1:
         raise ValueError(

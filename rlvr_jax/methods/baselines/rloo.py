@@ -7,12 +7,12 @@ Ahmadian et al. 2024, "Back to Basics", https://arxiv.org/abs/2402.14740
 
 A is N / (N - 1) times that of `group_centered`. The baseline does not contain the rollout's own
 reward, so the gradient is unbiased. This is the paper's loss, for on-policy updates. TRL clips the
-ratio of the whole response instead. The paper subtracts a KL from the reward, before the baseline;
-this recipe has none. A group of one has advantage 0, as in TRL; verl assigns it its reward.
+ratio of the whole response instead. The paper subtracts a KL from the reward before the baseline;
+this recipe has no KL. A group of one has advantage 0, as in TRL; in verl, its reward.
 
-Reports: on preferences (TL;DR, HH): wins more often than PPO and DPO
-Traps: a product of ratios leaves the trust region almost at once on long responses; up to a factor
-its advantage is Dr. GRPO's
+Reports: on preferences (TL;DR, HH), a higher win rate than PPO and DPO (no numbers).
+Traps: The ratio of a long response is a product and leaves a trust region almost immediately. Up to
+a factor, the advantage is that of Dr. GRPO.
 """
 
 from rlvr_jax.objectives import Transform, objective, part, reinforce, rollout_mean_token_sum
@@ -28,7 +28,7 @@ def leave_one_out() -> Transform:
 
 
 def rloo() -> Recipe:
-    """Leave-one-out advantages times the log-prob of the response."""
+    """Multiplies the log-prob of the response by its leave-one-out advantage."""
     advantage = leave_one_out()
     return Recipe(
         objective(advantage=advantage, surrogate=reinforce(), aggregation=rollout_mean_token_sum())

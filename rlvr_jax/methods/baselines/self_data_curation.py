@@ -1,4 +1,4 @@
-"""SELF: train only on prompts that greedy decoding does not solve, and stay near the base model.
+"""SELF: trains only on prompts that greedy decoding does not solve, and stays near the base model.
 
 "The Reasoning Boundary Paradox: How Reinforcement Learning Constrains Language Models",
 https://github.com/mail-research/SELF-llm-interference
@@ -8,15 +8,14 @@ https://github.com/mail-research/SELF-llm-interference
     3. A_i  = (R_i - mean) / (std + 1e-6)
        loss = mean_t [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + β KL(π_ref ‖ π)]
 
-Training improves problems that are likely to be solved and degrades others. So easy ones are left
-out. A forward KL over the whole vocabulary, at the states of the policy, preserves the coverage of
-the reference. The released script has no KL; β is ours. Remaining groups may be all incorrect: add
-`--dynamic-sampling`. Batches shrink during training unless `rounds` fills them, and a batch of
-solved prompts teaches nothing.
+Training improves problems that are likely to be solved and degrades others, so easy prompts are
+left out. A forward KL over the whole vocabulary, at the states of the policy, preserves the
+coverage of the reference. The released script has no KL; β = 0.01 is ours. Batches shrink during
+training unless `rounds` fills them. A batch of solved prompts trains nothing.
 
-Reports: better pass@k on maths (abstract, no number)
-Traps: the released script sets no KL, here 0.01; remaining groups may be all incorrect; batches
-shrink as prompts are solved; a KL at the policy's states is not that of whole responses
+Reports: better pass@k on maths (abstract, no numbers).
+Traps: The remaining groups may be all incorrect; add `--dynamic-sampling`. A KL at the policy's
+states is not the KL of whole responses.
 """
 
 from dataclasses import replace
@@ -46,8 +45,8 @@ def sample_greedily() -> Curriculum:
 def screen(rounds: Count = 1) -> Stage:
     """Samples the rollouts of a step only for prompts whose greedy response was not correct.
 
-    It is the first stage, after `sample_greedily`. It screens further prompts until a step has all
-    of its prompts or the rounds are used up; then the batch is smaller. An ungraded prompt is
+    It is the first stage, after `ask_greedily`. It screens further prompts until a step has all of
+    its prompts or the rounds are used up; then the batch is smaller. An ungraded prompt counts as
     unsolved. If every prompt is solved, nothing is trained.
 
     Reads: outcome. Samples: the rollouts of a step for each remaining prompt.
@@ -84,10 +83,10 @@ def screen(rounds: Count = 1) -> Stage:
 def self_data_curation(
     rounds: Count = 1, kl_coefficient: KLCoefficient = 0.01, teacher: str = "start", **clip: Any
 ) -> Recipe:
-    """GRPO on prompts that are not solved greedily, with a forward KL to the initial policy.
+    """Applies GRPO to prompts not solved greedily, with a forward KL to the initial policy.
 
     Args:
-      rounds: batches of prompts screened at most to fill one update.
+      rounds: maximum number of prompt batches screened to fill one update.
       teacher: reference of the KL, as in `Recipe`.
     """
     kl = [statistic_penalty(kl_coefficient, "reverse_kl")] if kl_coefficient else []

@@ -6,22 +6,21 @@ https://arxiv.org/abs/2602.03452
     R_i  = 1 if correct, -λ if incorrect;    A_i = R_i - mean over the group
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-Prompts are chosen once, by the pass rate p of the initial policy on G responses: one with few
-successes, p in [1/G, c/G], and one with few failures, p in [1 - c/G, 1 - 1/G]. Every step then
-alternates between the two; a step of two prompts is the paper's pair per update. The first step
-rates `candidates` prompts and trains on others. The next steps do so until a pair is found. It is
-not chosen again, even when both prompts are solved.
+Prompts are chosen once, by the pass rate p of the initial policy on G responses. The hard prompt
+has few successes: p in [1/G, c/G]. The easy prompt has few failures: p in [1 - c/G, 1 - 1/G]. Later
+steps alternate between the two; a step of two prompts is the paper's pair per update. A step
+without a pair rates `candidates` prompts and trains on other prompts. The pair does not change,
+even when both prompts are solved.
 
-Advantages that are standardized per prompt (`group_normalized`) do not depend on λ. λ acts without
-the standard deviation, as here, or with statistics over the pair (`pair_normalized`), which amplify
-rare events less. A reconstruction from the abstract and a note: λ, c, the clip and the centered
-form are ours.
+Advantages that are standardized per prompt (`group_normalized`) do not depend on λ. Without the
+standard deviation, as here, λ has an effect. It also has one with statistics over the pair
+(`pair_normalized`), which amplify rare events less. A reconstruction from the abstract and a note:
+λ, c, clip and centered form are ours.
 
-Reports: Qwen2.5-Math-7B, one pair: AIME25 pass@8 16.8 to 22.2 over a pair by variance, AMC23
-pass@64 94.0 to 97.0, near a pool of 1209
-Traps: divided by the group's std λ changes nothing; pooled over the pair rare events count less;
-the hard prompt is reportedly of AIME 2025, which is then not a test; once both prompts are solved
-nothing is trained
+Reports: Qwen2.5-Math-7B, one pair, in %: AIME25 pass@8 rises from 16.8 to 22.2 over a pair chosen
+by variance, AMC23 pass@64 from 94.0 to 97.0. This is near training on 1209 prompts.
+Traps: The hard prompt is reportedly of AIME 2025, which is then not a test. Once both prompts are
+solved, nothing is trained.
 """
 
 from collections.abc import Callable
@@ -136,8 +135,8 @@ def penalized_outcome(negative: NonNegative) -> Function:
 def pair_normalized(epsilon: Epsilon = 1e-6) -> Transform:
     """A_i = (R_i - mean) / (std + ε) over the rollouts of two prompts; std with n - 1.
 
-    The first group with tokens is paired with the second, and so on, in the order of their ids; the
-    last of an odd number has no partner. In a pair of equal rewards A is 0.
+    Groups with tokens are paired in the order of their ids: the first with the second, and so on.
+    The last of an odd number has no partner. In a pair of equal rewards A is 0.
     """
 
     def advantage(rollouts):
@@ -156,7 +155,7 @@ def w_grpo_pairing(
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
 ) -> Recipe:
-    """Clip-higher on the token mean; an incorrect response costs more than a correct one earns.
+    """Applies clip-higher with the token mean; the penalty of an incorrect response is λ.
 
     Args:
       negative: penalty of an incorrect response (λ).

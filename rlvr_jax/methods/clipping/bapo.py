@@ -1,4 +1,4 @@
-"""BAPO: in every batch search the bounds of the ratio under which pushes up and down balance.
+"""BAPO: searches in every batch the ratio bounds that balance positive and negative updates.
 
 Xi et al. 2025, "BAPO: Stabilizing Off-Policy Reinforcement Learning for LLMs via Balanced Policy
 Optimization with Adaptive Clipping", https://arxiv.org/abs/2510.18927
@@ -7,18 +7,19 @@ Optimization with Adaptive Clipping", https://arxiv.org/abs/2510.18927
     b    = Σ_{A ≥ 0} min(ρ, c_high) A / (Σ_{A < 0} max(ρ, c_low) |A| + 1e-8)
     loss = Σ max(-A ρ, -A clip(ρ, c_low, c_high)) / Σ n_i, at most -3 A where A < 0
 
-c_low rises from its first value while b is below the target, then c_high; log ρ is clamped to ±20.
-A token below c_low counts in b with c_low, although the clip silences it. Raising c_low therefore
-lowers b: once the first search moves, it always runs to its end, as in the authors' code.
+c_low rises from its first value while b is below the target, then c_high does. log ρ is clamped to
+±20. A token below c_low counts in b with c_low, although the clip removes its gradient. Raising
+c_low therefore lowers b: if the first search begins, it always ends at `low_last`, as in their
+code.
 
 The defaults are those of the authors' configuration: target 1 for the quotient b. The paper states
-its target as a fraction b / (1 + b), 0.4 to 0.5, with ranges [0.6, 0.9] and [1.2, 3].
+its target as a fraction b / (1 + b) of 0.4 to 0.5, with ranges [0.6, 0.9] and [1.2, 3].
 
-Left out: the replay of stale and partial rollouts that it was made for
-Reports: BP-Math on AIME24 and AIME25: 70.8 and 62.5 at 7B, 87.1 and 80.0 at 32B; stable on replayed
-and partial rollouts
-Traps: the lower search cannot reach its target, it runs to its end; the paper's 0.4 to 0.5 is a
-fraction, here the target is a quotient; on new rollouts all ratios are 1 and bounds do nothing
+Left out: the replay of stale and partial rollouts, for which the paper made it.
+Reports: BP-Math on AIME24 and AIME25, in %: 70.8 and 62.5 at 7B, 87.1 and 80.0 at 32B. Training is
+stable on replayed and partial rollouts.
+Traps: The paper's target is a fraction, here it is a quotient. On new rollouts all ratios are 1,
+and the bounds have no effect.
 """
 
 from typing import NamedTuple
@@ -59,8 +60,9 @@ def balance_signs(
 
     Args:
       low, high: searches of c_low and c_high, in at most 1000 steps.
-    Metrics: bound_low, bound_high (bounds of the ratio), balance_first, balance_last (b before and
-      after the search; 1e9 without any push down), search_steps (steps of both searches).
+    Metrics: bound_low, bound_high, balance_first and balance_last (b; 1e9 without negative
+    advantages),
+      search_steps.
     """
     for name, search in (("low", low), ("high", high)):
         if not (search.first <= search.last and search.last - search.first <= 1000 * search.step):
@@ -135,13 +137,13 @@ def bapo(
     epsilon: Epsilon = 1e-6,
     balance_epsilon: NonNegative = 1e-8,
 ) -> Recipe:
-    """A dual-clipped ratio on the token mean, with bounds found by a search in every batch.
+    """Applies a dual-clipped ratio with the token mean; a search in every batch finds its bounds.
 
     Args:
       low, low_last, low_step: first and last lower bound of the ratio (c_low), and the step.
       high, high_last, high_step: first and last upper bound of the ratio (c_high), and the step.
-      target: quotient of pushes up and down (b).
-      balance_epsilon: added to the pushes down.
+      target: quotient of positive and negative updates (b).
+      balance_epsilon: added to the denominator of b.
     """
     search = balance_signs(
         Search(low, low_last, low_step), Search(high, high_last, high_step), target, balance_epsilon

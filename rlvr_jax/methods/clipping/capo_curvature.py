@@ -1,4 +1,4 @@
-"""CAPO: drop the tokens on which a step is predicted to go too far.
+"""CAPO: drops the tokens on which an optimizer step is predicted to be too large.
 
 Melo et al. 2025, "Stabilizing Policy Gradients for Sample-Efficient Reinforcement Learning in LLM
 Reasoning", https://arxiv.org/abs/2510.00819
@@ -8,19 +8,20 @@ Reasoning", https://arxiv.org/abs/2510.00819
     S    = tokens with |m_H| < δ_H and m_F < δ_F
     loss = (1/B) Σ_i Σ_{t ∈ S} max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / max(1, tokens of i in S)
 
-m_H and m_F predict the change of the objective and of the policy (nats, as a KL) by a step on the
-token: v = onehot(token) - π, h the last hidden state, g = A v hᵀ, u = g h. π is renormalized over
-the k most probable tokens. Limits are those of the authors for GRPO's advantages; Dr. CAPO has
-δ_F = 1e-3 and δ_H = 5e-4 and divides by B L (`fixed_length_mean`). The learning rate is the run's;
-theirs is an aggressive 1.5e-5. The prediction is that of plain gradient descent; their code can
-also use Adam's moments of the last layer.
+m_H and m_F predict the effect of a gradient step on one token. m_H is the change of the objective,
+m_F that of the policy (nats, as a KL). In the formulas, v = onehot(token) - π, h is the last hidden
+state, g = A v hᵀ, u = g h. The policy π is renormalized over the k most probable tokens (`top_k`).
+The limits δ_H and δ_F are `change_limit` and `shift_limit`, with the authors' values for GRPO's
+advantages. Dr. CAPO has δ_F = 1e-3, δ_H = 5e-4 and divides by B L (`fixed_length_mean`). The
+learning rate is the run's; the authors use a high one, 1.5e-5.
 
-Left out: sampling with the same top-k; the optimizer's own step (Adam's moments, the scheduled
-learning rate) in the prediction, and masks of whole rollouts and batches
-Reports: Qwen2.5-Math-7B on MATH: stable at rates where GRPO collapses, under 8 % of tokens dropped;
-up to 30 times fewer samples
-Traps: limits fit their learning rate and advantage: at a smaller rate nothing is dropped;
-`learning_rate` does not follow a warm-up; tokens with A = 0 always count in the denominator
+Left out: sampling with the same top-k; Adam's moments and the scheduled learning rate in the
+prediction; masks of whole rollouts and batches.
+Reports: Qwen2.5-Math-7B on MATH: stable at learning rates where GRPO collapses, with less than 8 %
+of the tokens dropped and up to 30 times fewer samples.
+Traps: The limits fit the authors' learning rate and advantage; at a smaller rate nothing is
+dropped. `learning_rate` does not follow a warm-up. Tokens with A = 0 always count in the
+denominator.
 """
 
 import jax

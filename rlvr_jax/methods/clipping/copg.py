@@ -6,17 +6,16 @@ Flet-Berliac et al. 2024, "Contrastive Policy Gradient", https://arxiv.org/abs/2
     c_i    = R_β(y_i) - mean of R_β over the other responses to the prompt, without gradient
     loss   = -mean_i c_i Σ_t logp_it
 
-The solution of KL-regularized RL makes R_β one constant per prompt; the loss pulls each pair of
-responses to it. Its gradient is that of the mean of (R_β(y) - R_β(y'))² / (4 β) over pairs; it
-needs neither ratio nor clip. Equal rewards still pull the responses to equal log ratios; a group of
-one gives 0. Reconstructed from the abstract and the known form of the method; β = 0.1 is ours, and
-sums over tokens require a smaller β for long responses.
+The solution of KL-regularized RL makes R_β one constant per prompt. The loss pulls each pair of
+responses towards it. Its gradient is that of the mean of (R_β(y) - R_β(y'))² / (4 β) over pairs. It
+requires neither ratio nor clip. A reconstruction from the abstract and the known form of the
+method; β = 0.1 is ours.
 
-Reports: IPO and the policy gradient are special cases; tried on a bandit and on summaries with a
-learned reward (abstract)
-Traps: equal rewards still pull responses together; log ratios are sums, so β must shrink with the
-length; old data with large log ratios dominate, as nothing is clipped; one response per prompt
-gives 0
+Reports: IPO and the policy gradient are special cases. Tests are a bandit and summaries with a
+learned reward (abstract, no numbers).
+Traps: Equal rewards still pull the responses to equal log-ratios. Log-ratios are sums, so long
+responses require a smaller β. Old data with large log-ratios dominate, because nothing is clipped.
+A group of one has gradient 0.
 """
 
 import jax
@@ -50,7 +49,7 @@ def regularized_leave_one_out(coefficient: Positive) -> Transform:
 
 
 def copg(kl_coefficient: Positive = 0.1) -> Recipe:
-    """Leave-one-out advantages of the regularized return times the log-prob of the response.
+    """Multiplies the response's log-prob by the leave-one-out advantage of the regularized return.
 
     Args:
       kl_coefficient: weight of the log ratio to the reference (β).

@@ -1,4 +1,4 @@
-"""DPO as Q-learning: preference optimization, whose log ratio is a reward of single tokens.
+"""DPO as Q-learning: preference optimization whose log-ratio is a reward of single tokens.
 
 "From r to Q*: Your Language Model is Secretly a Q-Function"
 
@@ -6,14 +6,14 @@
     loss    = -mean over pairs of log σ(β Σ log ratio_w - β Σ log ratio_l)
 
 In a pair with one prompt V*(s_0) cancels, so plain DPO is exact inverse Q-learning in the token
-MDP. Searching by the likelihood of π* is searching by reward. A pair is the k-th correct and the
-k-th incorrect rollout of a group. Made from the abstract and our own derivation; β is DPO's usual
-one.
+MDP. A search by the likelihood of π* is a search by reward. A pair is the k-th correct and the k-th
+incorrect rollout of a group. A reconstruction from the abstract and our own derivation. β (`scale`)
+has DPO's usual value.
 
-Left out: beam search by likelihood
-Reports: beam search on a policy trained by DPO beats sampling from it, on summaries and dialogue
-Traps: groups of equal outcomes have no pair; implicit rewards of correct and of incorrect rows fall
-in training, as expected; log ratios are rewards, not advantages
+Left out: beam search by likelihood.
+Reports: Beam search on a policy trained by DPO is better than sampling, on summaries and dialogue.
+Traps: Groups of equal outcomes have no pair. Implicit rewards of correct and of incorrect rows fall
+during training, as expected. Log-ratios are rewards, not advantages.
 """
 
 from rlvr_jax.objectives import implicit_reward_loss, objective_of_terms
@@ -22,7 +22,7 @@ from rlvr_jax.types.hyperparameters import Positive
 
 
 def dpo_q(scale: Positive = 0.1) -> Recipe:
-    """DPO on correct and incorrect rollouts of a group.
+    """Applies DPO to correct and incorrect rollouts of a group.
 
     Args:
       scale: KL temperature of the token MDP (β).

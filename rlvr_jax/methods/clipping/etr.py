@@ -1,4 +1,4 @@
-"""ETR: a trust region that grows with the advantage and with the spread of the group's outcomes.
+"""ETR: a trust region that widens with the advantage and with the spread of the group's outcomes.
 
 2026, "ETR: Outcome-Guided Elastic Trust Regions for Policy Optimization",
 https://arxiv.org/abs/2601.03723
@@ -7,14 +7,14 @@ https://arxiv.org/abs/2601.03723
     ε_i  = ε (1 + λ_micro tanh|A_i|) (1 + λ_macro 4 p_i (1 - p_i))
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_i, 1 + ε_i)) / Σ n_i
 
-A reconstruction: the abstract names the two influences. Ours are tanh, 4 p (1 - p), their product,
-both λ = 0.5 (ε_i is then within [0.2, 0.45]), and the limit of 0.99 for the lower half-width. A
-summary suggests a term linear in |A|.
+ε, λ_micro and λ_macro are `clip`, `micro` and `macro`. A reconstruction: the abstract names the two
+influences. Ours are tanh, 4 p (1 - p), their product, both λ = 0.5 (ε_i is then in [0.2, 0.45]),
+and the limit of 0.99 for the lower half-width. A summary suggests a term linear in |A|.
 
-Reports: Qwen3-8B base, Llama-3.1-8B-Instruct and Qwen2.5-Math-7B on AIME and MATH: above GRPO,
-entropy falls more slowly (abstract)
-Traps: in the first update after sampling no ratio leaves its region, so it changes nothing; a rare
-outcome has a large advantage in a group of little spread, so the two factors oppose each other
+Reports: Qwen3-8B base, Llama-3.1-8B-Instruct and Qwen2.5-Math-7B on AIME and MATH: above GRPO, and
+entropy falls more slowly (abstract, no numbers).
+Traps: In the first update after sampling, no ratio leaves its region, so the method has no effect.
+A rare outcome has a large advantage in a group of little spread, so the factors oppose each other.
 """
 
 import jax.numpy as jnp
@@ -51,10 +51,10 @@ def etr(
     macro: NonNegative = 0.5,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """A clipped ratio on the token mean, with half-widths per rollout.
+    """Applies a clipped ratio with the token mean and half-widths per rollout.
 
     Args:
-      clip: half-width of the trust region where nothing widens it (ε).
+      clip: half-width of the trust region before it is widened (ε).
       micro: widening by a large advantage (λ_micro).
       macro: widening by mixed outcomes of the group (λ_macro).
     """

@@ -1,4 +1,4 @@
-"""f-DPG: fit the policy to the target of KL-regularized RL under a chosen divergence.
+"""f-DPG: fits the policy to the target of KL-regularized RL under a chosen divergence.
 
 Go et al. 2023, "Aligning Language Models with Preferences through f-divergence Minimization", code
 at https://github.com/naver/disco
@@ -6,18 +6,18 @@ at https://github.com/naver/disco
     p(y)  = π_ref(y) exp(R/β) / Z, Z estimated per prompt;  t = π(y)/p(y)
     loss  = -mean_i sg(π/π_old · (-f'(t) - b)) Σ_t logp_it
 
-All ratios are those of whole responses and are not clipped. -f'(t) is the pseudo-reward, and b is
-the mean of the last 1024 of them. Jensen-Shannon is the authors' default: it balances fit and
-diversity, and its pseudo-rewards are bounded below. Reverse KL is RL with a KL penalty. No β for
-verifiable rewards was found; 1 is ours. Z is that of the batch; the authors average it per prompt
-over time. A group of one is its own Z, and equal rewards do not give 0.
+All ratios are those of whole responses and are not clipped. The pseudo-reward is -f'(t), and b the
+mean of the last 1024 pseudo-rewards (`window`). The parameter β is `temperature`; no value for
+verifiable rewards was found, and 1 is ours. Jensen-Shannon is the authors' default. It balances fit
+and diversity, and its pseudo-rewards are bounded below. Reverse KL is RL with a KL penalty. Z is
+that of the batch; the authors average it per prompt over time.
 
-Left out: running estimates of Z per prompt, a proposal apart from the policy, targets made of
-constraints
-Reports: GPT-2 size models, controlled text: no divergence wins everywhere; Jensen-Shannon balances
-fit and diversity, often far above forward KL
-Traps: equal rewards do not give 0; Z is that of the group, so a group of one teaches nothing about
-its reward; ratios of whole responses are not clipped: one update per batch
+Left out: running estimates of Z per prompt; a proposal that is not the policy; targets made of
+constraints.
+Reports: controlled text with models of GPT-2 size: no divergence is always best. Jensen-Shannon is
+often far above forward KL (no numbers).
+Traps: Equal rewards do not have advantage 0. A group of one is its own Z and learns nothing about
+its reward. Use one update per batch, because ratios are not clipped.
 """
 
 from collections.abc import Callable

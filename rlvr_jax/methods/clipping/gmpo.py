@@ -6,13 +6,13 @@ Zhao et al. 2025, "Geometric-Mean Policy Optimization", https://arxiv.org/abs/25
     d    = logp - old_logp;  c = min(d, κ) if A > 0, max(d, -κ) if A < 0
     loss = -(1/B) Σ_i A_i exp((1/n_i) Σ_t c_it)
 
-κ = 0.4 bounds the logarithm: a single ratio may reach 1.49. The authors' scripts use it on both
-sides and advise less for mixtures of experts. GSPO clips the mean; without a limit the two agree. A
-clipped token has no gradient but still scales the other tokens. Rows without tokens count in B, as
-in the authors' code.
+κ = 0.4 (`log_clip`) bounds the logarithm, so a single ratio may reach 1.49. The authors' scripts
+use it on both sides and recommend less for mixtures of experts. GSPO clips after the mean; without
+a limit, both methods agree. A clipped token has no gradient but still scales the other tokens. Rows
+without tokens count in B, as in the authors' code.
 
-Reports: Qwen2.5-Math-7B, five benchmarks: up to 4.1 points of pass@1 over GRPO
-Traps: the clip comes before the mean of logarithms, unlike GSPO's
+Reports: Qwen2.5-Math-7B, five benchmarks: up to 4.1 points of pass@1 over GRPO.
+Traps: The clip is before the mean of logarithms, unlike GSPO's.
 """
 
 import jax.numpy as jnp

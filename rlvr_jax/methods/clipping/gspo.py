@@ -6,14 +6,15 @@ Zheng et al. 2025, "Group Sequence Policy Optimization", https://arxiv.org/abs/2
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = mean_i max(-A s, -A clip(s, 1 - ε_low, 1 + ε_high))
 
-This is the paper's GSPO-token: equal value and gradient, and the advantage may vary over a rollout.
-The clip acts on whole rollouts. Its half-widths are those of a geometric mean, a thousandth of
-PPO's, and act from the second update of a batch (the paper makes four). TRL's token mean weighs
-long rollouts more; this is the paper's mean.
+This is the paper's GSPO-token: it has the value and gradient of GSPO, and advantages may vary over
+a rollout. The clip acts on whole rollouts. Its half-widths are a thousandth of PPO's, because a
+geometric mean changes little. They act from the second update of a batch; the paper makes four. The
+mean over rollouts is the paper's; with TRL's token mean, long rollouts weigh more.
 
-Reports: Qwen3-30B-A3B: steadier than GRPO, also with experts, although far more tokens are clipped
-Traps: its bounds are a thousandth of PPO's, as a geometric mean moves little: with 0.2 nothing is
-ever clipped; rounding in bfloat16 is as large as the bounds
+Reports: Qwen3-30B-A3B: steadier than GRPO, also for mixtures of experts, although many more tokens
+are clipped (no numbers).
+Traps: With PPO's half-width of 0.2, nothing is ever clipped. Rounding errors in bfloat16 are as
+large as the half-widths.
 """
 
 from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean, sequence_ratio
@@ -22,7 +23,7 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 
 
 def gspo(clip_low: ClipLow = 3e-4, clip_high: ClipHigh = 4e-4, epsilon: Epsilon = 1e-6) -> Recipe:
-    """Group-normalized advantages and a clipped, length-normalized ratio of responses."""
+    """Applies a clipped, length-normalized ratio of responses to group-normalized advantages."""
     objective = clipped_objective(
         clip_low,
         clip_high,

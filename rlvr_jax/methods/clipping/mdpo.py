@@ -5,16 +5,16 @@ Tomar et al. 2020, "Mirror Descent Policy Optimization", https://arxiv.org/abs/2
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ [-A ρ + KL(π ‖ π_old) / t_k] / Σ n_i,  t_k = 1 - (k - 1) / K
 
-The KL is over the whole vocabulary at each token; k is the outer step, of K in the run. Several
-updates per batch are essential: at the first the KL has no gradient. The paper is about control
-tasks, with advantages of a critic and 10 gradient steps per outer step. The form for tokens and
-K = 400 are ours. Its other form, which fits the log ratio of the response to its reward, is not
-built.
+The KL is over the whole vocabulary at each token. k is the outer step, K (`num_steps`) their number
+in the run. Several updates per batch are essential, because the KL has no gradient at the first.
+The paper is about control tasks, with a critic's advantages and 10 gradient steps per outer step.
+The form for tokens and K = 400 are ours.
 
-Left out: the critic, the Tsallis divergence and the off-policy variant
-Reports: MuJoCo: on policy as good as TRPO and PPO or better, off policy as SAC or better
-Traps: with one update per batch the KL has no gradient: plain policy gradient; 1 / t_k grows
-without bound at the end, so num_steps is the run's unless it is given; ratios are not clipped
+Left out: the critic; the Tsallis divergence; the off-policy variant; the form that fits the
+log-ratio of the response to its reward.
+Reports: MuJoCo: on-policy at least as good as TRPO and PPO, off-policy as SAC (no numbers).
+Traps: With one update per batch, the method is plain policy gradient. 1 / t_k is largest at the end
+of the run. Ratios are not clipped.
 """
 
 from typing import NamedTuple
@@ -72,7 +72,7 @@ def mirror_descent_kl(num_steps: TotalSteps, updates_per_step: StepUpdates) -> T
 def mdpo(
     num_steps: TotalSteps = 400, updates_per_step: StepUpdates = 10, epsilon: Epsilon = 1e-6
 ) -> Recipe:
-    """GRPO's advantages on the token mean, with a penalty instead of a clip.
+    """Applies GRPO's advantages with the token mean and a penalty instead of a clip.
 
     Args:
       num_steps: outer steps of the run, one batch each (K).

@@ -1,4 +1,4 @@
-"""PACS: the outcome is a label, and the policy's own log ratio predicts it.
+"""PACS: the outcome is a label, which the policy's log-ratio predicts.
 
 Li et al. 2025, "Implicit Actor Critic Coupling via a Supervised Learning Framework for RLVR",
 https://arxiv.org/abs/2509.02522
@@ -7,18 +7,18 @@ https://arxiv.org/abs/2509.02522
     w_i  = N / (2 N_own) in a group with correct and incorrect responses, 1 in others
     loss = mean_i w_i · cross-entropy(σ(ψ_i), R_i)
 
-Gradient flows through every response of a group. The residual σ(ψ) - R acts as the critic, ∇ψ as
-the actor; the loss saturates where PPO would clip. On-policy ψ is 0, and a group with one outcome
-has gradient 0, because the ψ of a group sum to 0. r sums over tokens: long responses have larger
-scores. R is the outcome and not the reward: with shaped rewards below 0 or above 1 the
-cross-entropy has no lower bound. Responses without tokens count in no group. β = 1 and the balance
-are the authors' defaults. Their code also sums over the padding, whose two log-probs it assumes to
-be equal, and does not split groups over micro-batches.
+β is `scale`, w_i is on with `balanced`; both defaults are the authors'. Gradient flows through
+every response of a group. The residual σ(ψ) - R acts as the critic, ∇ψ as the actor. The loss
+saturates where PPO would clip. On-policy, ψ is 0. A group with one outcome then has gradient 0,
+because the ψ of a group sum to 0. R is the outcome, not the reward: for rewards outside [0, 1] the
+cross-entropy has no lower bound. Responses without tokens count in no group. The authors' code also
+sums over the padding, whose two log-probs it assumes to be equal. Its groups are never split over
+micro-batches.
 
-Reports: Qwen2.5-7B, AIME 2025: pass@256 59.78 %, 13.32 over PPO and 14.36 over GRPO
-Traps: no trust region: over many updates the scores grow until labels are fitted; a sum over tokens
-gives long responses larger scores; shaped rewards are not read; a group must not be split over
-micro-batches
+Reports: Qwen2.5-7B, AIME 2025, pass@256: 59.78 %, 13.32 points over PPO and 14.36 over GRPO.
+Traps: There is no trust region: over many updates the scores grow until the labels are fitted. The
+score r is a sum over tokens, so long responses have larger scores. Shaped rewards are not read. A
+group must not be split over micro-batches.
 """
 
 import jax
@@ -105,10 +105,10 @@ def outcome_classification(scale: Positive) -> Surrogate:
 
 
 def pacs(scale: Positive = 1.0, balanced: bool = True) -> Recipe:
-    """The cross-entropy of outcomes and the policy's scores, as supervised learning.
+    """Fits the policy's scores to outcomes by cross-entropy, as supervised learning.
 
     Args:
-      scale: of the log ratio in the score (β).
+      scale: factor of the log-ratio in the score (β).
       balanced: whether correct and incorrect responses to a prompt have equal weight.
     """
     return Recipe(

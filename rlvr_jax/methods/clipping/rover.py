@@ -1,4 +1,4 @@
-"""ROVER: make the logits the value of the uniform policy, by regression on the next token.
+"""ROVER: the logits become the value of the uniform policy, by regression on the next token.
 
 He et al. 2025, "Random Policy Valuation is Enough for LLM Reasoning with Verifiable Rewards",
 https://github.com/tinnerhrhe/ROVER
@@ -6,16 +6,16 @@ https://github.com/tinnerhrhe/ROVER
     q_t  = ρ (logp_t - old_logp_t);  v_t = ρ (m_t - m_t^old), m the mean log-prob over V
     loss = Σ (q_t - sg(R_i - mean + v_{t+1}))² / Σ n_i
 
-At the first update q and v are 0 and this is REINFORCE with a mean baseline. Later, groups of equal
-rewards still pull q towards v. ρ = 1 is the authors' default. Their scripts for mathematics use
-`group_normalized` instead of `group_centered`; paper and countdown code do not. A group of one has
-advantage 0 here, its reward there.
+ρ is `scale`; 1 is the authors' default. At the first update q and v are 0, and the method is
+REINFORCE with a mean baseline. The authors' scripts for mathematics use `group_normalized` instead
+of `group_centered`; the paper and the countdown code do not. A group of one has advantage 0. In the
+authors' code, its advantage is its reward.
 
-Left out: the temperature at which the rollouts are sampled
-Reports: Qwen3-8B base, competition maths: 8.2 points of pass@1 and 16.8 of pass@256 over strong RL;
-17.6 % more diverse
-Traps: with one update per batch it is REINFORCE with a mean baseline; later, groups of equal
-rewards pull towards the old policy; the KL of the released maths code reaches no gradient
+Left out: the temperature at which the rollouts are sampled.
+Reports: Qwen3-8B base on competition maths: 8.2 points of pass@1 and 16.8 of pass@256 over strong
+RL. Diversity is 17.6 % higher.
+Traps: With one update per batch, it is REINFORCE with a mean baseline. In later updates, groups of
+equal rewards pull q towards v, the old policy. The KL of the released maths code has no gradient.
 """
 
 import jax
@@ -53,7 +53,7 @@ def next_value(values: Float[Array, "B T"], mask: Bool[Array, "B T"]) -> Float[A
 
 
 def rover(scale: Positive = 1.0, next_scale: NonNegative = 1.0) -> Recipe:
-    """Centered rewards plus the next value, fitted by the log ratio of each token.
+    """Fits the log-ratio of each token to the centered reward plus the next value.
 
     Args:
       scale: change of value per nat of the log ratio (ρ).

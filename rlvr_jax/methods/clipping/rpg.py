@@ -6,18 +6,19 @@ https://arxiv.org/abs/2505.17508
     w    = π/π_old of the token;  R = reward - mean of the group;  C = -β w dKL/dw
     loss = -Σ sg(R b + C) logp / Σ n_i,  b = w in the trust region and its bound outside
 
-This is the paper's REINFORCE form with its own clip: for R + C/w ≥ 0 a token is trained where
-w < 1 + ε_high, else where 1 - ε_low < w < c. The clip does not change C. The reference is the old
-policy, renewed with every batch, so with one update per batch β does nothing.
+This is the paper's REINFORCE form with its own clip. For R + C/w ≥ 0, a token is trained where w <
+1 + ε_high, else where 1 - ε_low < w < c (`dual`). The clip does not change C. The reference is the
+old policy, renewed with every batch.
 
 The paper derives four divergences; the default `unnormalized_reverse_kl` is our choice. β and ε are
-the paper's, c = 10 that of the scripts. The released code runs another loss, a dual-clipped ratio
-on R plus a clamped penalty; this recipe is made from the paper.
+the paper's, c = 10 is that of the scripts. A reconstruction from the paper: the released code runs
+another loss, a dual-clipped ratio on R plus a clamped penalty.
 
-Left out: the group filter and length penalty of `dapo`, which the paper adds
-Reports: Qwen3-4B on DAPO-Math-17k: 52 % on AIME25, up to 6 points over DAPO
-Traps: at one update per batch the KL does nothing; the released code never calls its REINFORCE
-form, whose sign differs from the paper's; GRPO's k3 lacks the weight w, so it is not that gradient
+Left out: the group filter and length penalty of `dapo`, which the paper adds.
+Reports: Qwen3-4B on DAPO-Math-17k: 52 % on AIME25, up to 6 points over DAPO.
+Traps: With one update per batch, the KL and β have no effect. The released code never calls its
+REINFORCE form, whose sign differs from the paper's. GRPO's k3 lacks the weight w, so its gradient
+differs.
 """
 
 from collections.abc import Callable
@@ -72,7 +73,7 @@ def regularized_clip(
     Elsewhere the loss has a value but no gradient.
 
     Args:
-      dual: c, the largest ratio at which a token is pushed down.
+      dual: c, the largest ratio at which a token of negative Â is trained.
     """
 
     def loss(signals, context):
@@ -101,7 +102,7 @@ def rpg(
     """Centered rewards on the token mean, with a clipped weight and a KL to the old policy.
 
     Args:
-      dual: largest ratio at which a token is pushed down (c), above 1.
+      dual: largest ratio at which a token of negative advantage is trained (c), above 1.
       divergence: `unnormalized_reverse_kl`, `unnormalized_forward_kl`, `reverse_kl` or
         `forward_kl`.
     """

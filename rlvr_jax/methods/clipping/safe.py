@@ -8,22 +8,22 @@ https://github.com/ryyzn9/SAFE
     loss = Σ max(-A ρ, -A clip(ρ, 1 ± ε)) / Σ n_i - c_H mean H + P
     P    = 0.1 max(KL_short - τ, 0)² max(½, 2 / (H_old + 0.1))
 
-KL_short is a running mean of the KL to the reference, H_old the mean entropy of the sampler. The
-threshold τ comes from a controller (`control_kl`: PID on the change of the reward, wider while the
-reward rises). In the authors' code P has no gradient, so the controller changes only the logged
-loss; `trained_penalty=True` puts the KL of the batch into the square, so that P acts. They call the
-controller once per pass over a batch and also average the entropy over padding; we average over the
-tokens. Defaults are theirs (Qwen2.5-3B, hh-rlhf, learning rate 1e-5, 2 passes per batch of 16).
+KL_short is a running mean of the KL to the reference, H_old the mean entropy of the sampler. A
+controller computes the threshold τ (`control_kl`): PID on the change of the reward, wider while the
+reward rises. In the authors' code P has no gradient, so the controller changes only the logged
+loss. The option `trained_penalty=True` puts the KL of the batch into the square, so that P has a
+gradient. The authors call the controller once per pass over a batch. They also average the entropy
+over padding, this recipe only over tokens. Defaults are theirs (Qwen2.5-3B, hh-rlhf, learning rate
+1e-5, 2 passes per batch of 16).
 
-The critics are two heads on the policy's hidden state at the last token; that they have no network
-of their own is ours. They are fitted after each batch, with weight ½ and without gradient to the
+The critics are two heads on the policy's hidden state at the last token. Critics without a separate
+network are ours. They are fitted after each batch, with weight ½ and without gradient to the
 policy. In the authors' code they read the last column, even if it is padding.
 
-Left out: running normalisation of the reward
-Reports: a 3B model: training reward 0.725 (PPO 0.689), with few crashes
-Traps: by default, as in their code, the KL penalty has no gradient and its controller changes
-nothing: `trained_penalty=True`; a low entropy may raise it 20 times; their phases count passes, not
-steps
+Left out: running normalization of the reward.
+Reports: a 3B model: training reward 0.725 (PPO: 0.689), with few crashes.
+Traps: By default the KL penalty has no gradient; use `trained_penalty=True`. A low entropy may
+raise the penalty 20 times. The phases of the controller count passes, not steps.
 """
 
 from typing import NamedTuple
@@ -269,10 +269,10 @@ def safe(
     value_clip: Positive = 0.2,
     huber_width: Positive = 0.5,
 ) -> Recipe:
-    """PPO on rewards minus the soft minimum of two critics, with a controlled KL penalty.
+    """Applies PPO to rewards minus the soft minimum of two critics, with a controlled KL penalty.
 
     Args:
-      temperature: of the soft minimum (α).
+      temperature: temperature of the soft minimum (α).
       penalty_coefficient: weight of the penalty; with 0 there is no controller and no reference.
       base_threshold: threshold of the KL before control, nats; τ is always within 0.1 and 0.6.
       penalty_strength: strength of the penalty where the entropy is low.

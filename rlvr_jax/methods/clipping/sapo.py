@@ -1,4 +1,4 @@
-"""SAPO: a sigmoid gate in place of the clip.
+"""SAPO: a sigmoid gate replaces the clip.
 
 Gao et al. 2025, "Soft Adaptive Policy Optimization", https://arxiv.org/abs/2511.20347
 
@@ -7,13 +7,12 @@ Gao et al. 2025, "Soft Adaptive Policy Optimization", https://arxiv.org/abs/2511
     loss = -mean_i (1/n_i) Σ_t A f(ρ)
 
 f has slope 1 at ρ = 1, so on-policy this is the plain policy gradient. The slope falls on both
-sides, faster with a larger τ, so τ_neg > τ_pos limits pushes down first. The temperatures are the
-paper's as verl and TRL quote them; both clamp log ρ to ±20.
+sides, faster for a larger τ. With τ_neg > τ_pos, negative advantages are limited first. The
+temperatures are the paper's as quoted by verl and TRL. All clamp log ρ to ±20.
 
-Reports: Qwen3-30B-A3B base and Qwen3-VL: steadier and better in pass@1 than GSPO and GRPO (no
-number)
-Traps: nothing is clipped: at these temperatures a ratio of 3 has 0.42 of the slope; the gate is
-symmetric in the ratio, not its log; the loss has an offset without meaning
+Reports: Qwen3-30B-A3B base and Qwen3-VL: steadier and better than GSPO and GRPO in pass@1.
+Traps: Nothing is clipped: at the default temperatures, the slope at a ratio of 3 is 0.42. The gate
+is symmetric in the ratio, not in its logarithm. The loss has an offset without meaning.
 """
 
 import jax
@@ -49,7 +48,7 @@ def sapo(
     negative_temperature: Positive = 1.05,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """Group-normalized advantages times a gated ratio of the token.
+    """Multiplies group-normalized advantages by a gated ratio of the token.
 
     Args:
       positive_temperature: sharpness of the gate where A > 0 (τ_pos).

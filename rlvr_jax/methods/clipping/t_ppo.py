@@ -6,18 +6,19 @@ Fan et al. 2025, "Truncated Proximal Policy Optimization", https://arxiv.org/abs
     V after the last token: that of the last token if the window ended there, 0 if the response did
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i over the tokens of the window
 
-r is the outcome at the last token of a finished response, else 0. With γ = 1 the error at the end
-of a window is exactly 0. Advantages are not whitened. The mask holds only the tokens of the current
-window, so that each window has its own old log-probs. `truncated` marks rows that continue in the
-next window; a response that used its whole budget is finished and has its reward. The critic is
-fitted to the plain returns of finished responses, to their last window only; the paper takes all
-tokens. A reconstruction from abstract and reviews: γ = 1, λ = 0.95, ε = 0.2 and windows of a
-quarter of the budget are ours.
+r is the outcome at the last token of a finished response, else 0. With γ = 1, the error at the end
+of a window is exactly 0. Advantages are not whitened. The mask has only the tokens of the current
+window, so that each window has its own old log-probs. The record `truncated` marks rows that
+continue in the next window. A response that used its whole budget is finished and has its reward.
+The critic is fitted to the plain returns of finished responses, only in their last window; the
+paper uses all tokens. A reconstruction from the abstract and reviews: γ = 1, λ = 0.95, ε = 0.2 and
+windows of a quarter of the budget (`window`) are ours.
 
-Left out: the critic's fit to the earlier windows of a finished response
-Reports: a 32B base model on AIME 2024: up to 2.5 times as efficient as PPO with no loss
-Traps: responses shorter than a window are never split; the critic learns only from finished ones,
-so a step may not change it; with λ = 1 the value at the end of a window enters every advantage
+Left out: the critic's fit to the earlier windows of a finished response.
+Reports: a 32B base model on AIME 2024: up to 2.5 times as efficient as PPO at equal accuracy.
+Traps: Responses shorter than a window are never split. The critic learns only from finished
+responses, so a step may not change it. With λ = 1, the last value of a window enters every
+advantage.
 """
 
 from collections.abc import Sequence
@@ -188,11 +189,11 @@ def t_ppo(
     window: Unit = 0.25,
     trunk: str = "own",
 ) -> Recipe:
-    """Generalized advantages of windows, with a clipped ratio on the token mean.
+    """Applies a clipped ratio with the token mean to generalized advantages of windows.
 
     Args:
       window: length of a window, as a fraction of the budget of a response.
-      trunk: of the critic: "own", or "policy" for a head on the policy's hidden states.
+      trunk: trunk of the critic: "own", or "policy" for a head on the policy's hidden states.
     """
     advantage = extended_advantage(discount, trace_decay)
     return Recipe(

@@ -6,17 +6,18 @@
     J*   = -β mean of Δ over calibration rows
     loss = -mean over pairs of log σ(β (Δ_w - Δ_l)) - α J*
 
-J* is the value of the best policy under the reward β log(π / π_ref), calibrated to mean 0 on the
-calibration rows. α > 0 is the online, optimistic form: it moves probability away from these rows
-and has no lower bound, so keep it small. α < 0 is the offline, pessimistic form: it imitates them.
-A pair is the k-th correct and the k-th incorrect rollout of a group. Made from the abstract,
+J* is the value of the best policy under the reward β log(π / π_ref), whose mean over the
+calibration rows is 0. The online, optimistic form has α > 0 (`value_coefficient`) and moves
+probability away from these rows. The offline, pessimistic form has α < 0 and imitates them. A pair
+is the k-th correct and the k-th incorrect rollout of a group. A reconstruction from the abstract,
 reviews and our own derivation: β, α and the calibration rows are ours. The default rows are the
 initial policy's responses to `rated` prompts; `chosen_rows` is the other natural choice.
 
-Left out: refitting on all pairs of earlier rounds
-Reports: TL;DR and dialogue: preferred to variants of DPO (no number)
-Traps: α > 0 has no lower bound: keep it small or anneal it; sums over tokens grow with length;
-without pairs only the linear term acts; with `chosen_rows` and α < 0 it is DPO plus imitation
+Left out: refitting on all pairs of earlier rounds.
+Reports: TL;DR and dialogue: preferred to variants of DPO (no numbers).
+Traps: With α > 0 the loss has no lower bound; use a small α or anneal it. Sums over tokens grow
+with length. Without pairs, only the linear term acts. With `chosen_rows` and α < 0, the method is
+DPO plus imitation.
 """
 
 from collections.abc import Callable
@@ -105,10 +106,10 @@ def vpo(
     rated: Count = 1024,
     fraction: Bound = 0.25,
 ) -> Recipe:
-    """DPO on correct and incorrect rollouts of a group, minus the induced value.
+    """Applies DPO to correct and incorrect rollouts of a group, minus the induced value.
 
     Args:
-      scale: of the implicit reward (β).
+      scale: factor of the implicit reward (β).
       value_coefficient: weight of the value (α), positive online and negative offline.
       calibration: the calibration rows, `off_policy_rows` or `chosen_rows`; any function
         (rollouts) -> bool [B].

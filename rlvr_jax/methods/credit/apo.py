@@ -9,14 +9,14 @@ https://github.com/Indolent-Kawhi/View-R1
     loss = mean_i (1/n_i) Σ_t [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + λ w_i k3(π ‖ π_ref)]
 
 d is the fraction of incorrect rollouts. A rollout is correct if the integer part of its reward is
-at least 1. With the authors' b = 1.00001 an excess of 1000 tokens multiplies by 1.01, so the factor
-is almost inert. λ and the clip of 0.2 are those of their run.
+at least 1. The factor b is `length_base`, λ is `kl_coefficient`. The values of λ and the clip are
+those of their run.
 
 Reports: View-R1-3B (Qwen2.5-VL-3B): about 7 % above its base model on the mean of reasoning
-benchmarks, and above models of 7B to 11B
-Traps: at the authors' b an excess of 1000 tokens increases the penalty by 1 %; rewards below 1 are
-never correct, so fractional rewards make every rollout incorrect; an incorrect response above the
-group's mean gains by length
+benchmarks, and above models of 7B to 11B.
+Traps: With the authors' b = 1.00001, an excess of 1000 tokens increases the penalty by only 1 %.
+Rewards below 1 are never correct, so fractional rewards make every rollout incorrect. An incorrect
+response above the group's mean gains by length.
 """
 
 import math

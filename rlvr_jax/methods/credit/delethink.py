@@ -9,15 +9,16 @@ Aghajohari et al. 2025, "The Markovian Thinker", https://arxiv.org/abs/2510.0655
     l    = min(max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)), -3 A where A < 0)
 
 R is the verifier's outcome for the last chunk, r = exp(old_logp - behaviour_logp), and n the number
-of new tokens in all chunks of the response. Each chunk is a row that is trained in the context in
-which it was sampled. C is `response_tokens` of the run. The authors use I = 5 chunks (24k tokens)
-or 23 (96k), C = 8192, and temperature 0.6 for sampling and for the log-probs.
+of new tokens in all chunks of the response. The arguments `carry` and `max_chunks` are m and I. The
+length C is `response_tokens` of the run. Each chunk is a row that is trained in the context of its
+sampling. The authors use I = 5 chunks (24k tokens) or 23 (96k), C = 8192, and temperature 0.6 for
+sampling and for the log-probs.
 
-Reports: R1-Distill-Qwen-1.5B at 24k tokens: as good as RL on one long context or better, at a cost
-that is linear in the length
-Traps: a response that ends in its first chunk is plain GRPO; chunks end anywhere, so the policy
-must learn to write its state near their end; log-probs must be computed at the sampler's
-temperature, as here
+Reports: R1-Distill-Qwen-1.5B at 24k tokens: equal to or better than RL on one long context, at a
+cost that is linear in the length.
+Traps: For a response that ends in its first chunk, the method is GRPO. Chunks end anywhere, so the
+policy must learn to write its state near their end. Log-probs must be computed at the sampler's
+temperature, as here.
 """
 
 from collections.abc import Sequence
@@ -176,10 +177,10 @@ def delethink(
     dual: DualClip = 3.0,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """A clipped ratio on the mean over responses, which are sampled in chunks of bounded context.
+    """Applies a clipped ratio to responses that are sampled in chunks of bounded context.
 
     Args:
-      max_chunks: of a response (I).
+      max_chunks: maximum number of chunks of a response (I).
       head: first tokens of a response that every chunk sees, at most half of the carry-over.
       carry: tokens of earlier chunks that a chunk sees (m). None: half of `response_tokens`.
       cap: largest importance weight of a token.

@@ -8,17 +8,16 @@ https://arxiv.org/abs/2410.15115
     r_t  = outcome on the last token + α r̃_k on the last token of step k
     PPO with a critic on these: Â by GAE, whitened; loss = Σ PPO clip / Σ n_i
 
-A sum of scores can be increased by repeating correct but needless steps. Clipped scores are at most
-0. The differences from step k on add up to the score of step k, so a response earns min(r_1 - η, 0)
-before the outcome. This requires a discount of 1. η and α are not known: 0 and 0.1 are ours, so
-that the outcome dominates. The scores are those of the task (`score_steps`), theirs those of a
-model.
+A policy can increase a sum of scores by repeating correct but needless steps. Clipped scores are at
+most 0. The differences from step k on add up to the score of step k, so a response earns min(r_1 -
+η, 0) before the outcome. This requires a discount of 1. A reconstruction: η (`threshold`) and α
+(`coefficient`) are not known. 0 and 0.1 are ours, so that the outcome dominates. The scores are
+those of the task (`score_steps`), in the paper those of a model.
 
-Left out: the process reward model
-Reports: Qwen2 and Qwen2.5 of 1.5B and 7B on MATH and GSM8K: plain process rewards may do worse than
-only outcomes; clip and delta improve all
-Traps: a response of one step gets nothing from delta; steps must be split as the scorer expects;
-the sum telescopes only at a discount of 1
+Left out: the process reward model.
+Reports: Qwen2 and Qwen2.5 of 1.5B and 7B on MATH and GSM8K: plain process rewards may be worse than
+outcomes only. Clip and delta improve all models (no numbers).
+Traps: A response of one step has no delta reward. Steps must be split as the scorer expects.
 """
 
 from typing import Any
@@ -118,7 +117,7 @@ def designing_rewards(
     trace_decay: TraceDecay = 1.0,
     **clips: Any,
 ) -> Recipe:
-    """PPO with a critic, on outcomes and on refined scores of steps.
+    """Applies PPO with a critic to outcomes and refined scores of steps.
 
     Args:
       threshold: score from which on a step is good (η).

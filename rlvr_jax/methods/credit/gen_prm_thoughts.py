@@ -8,17 +8,17 @@ Learner"
     A_t  = Σ of the rewards of this and later thoughts
     loss = Σ PPO clip / Σ n_i
 
-A reconstruction from the abstract, with the simplest scales that have its three properties: correct
-steps on unsolved prompts earn nothing, incorrect steps cost where the response followed them, and
-splitting a thought gains nothing. The normalization is not known. The grades of steps are those
-of the task (`score_steps`, correct if above 0). Theirs are those of a model that sees where the
-response corrects itself.
+A reconstruction from the abstract, with the simplest scales that have its three properties. Correct
+steps on unsolved prompts earn nothing. Incorrect steps have a penalty p (`penalty`) if the response
+followed them. Splitting a thought has no advantage. The normalization is not known. The grades of
+steps are those of the task (`score_steps`, correct if above 0). In the paper, they are those of a
+model that detects where the response corrects itself.
 
-Left out: the model that judges steps
-Reports: R1-Distill-Qwen 1.5B and 7B: above RL on outcomes with 5.6k training samples against 34k
-(abstract)
-Traps: on unsolved prompts only penalties are left; a correct last thought of an incorrect response
-is rewarded; nothing is normalized, so the scale is that of the sums over thoughts
+Left out: the model that judges steps.
+Reports: R1-Distill-Qwen 1.5B and 7B: above RL on outcomes, with 5.6k training samples instead of
+34k (abstract).
+Traps: On unsolved prompts, only penalties remain. A correct last thought of an incorrect response
+is rewarded. Nothing is normalized, so the scale is that of the sums over thoughts.
 """
 
 import jax.numpy as jnp
@@ -98,10 +98,10 @@ def nothing_at_the_end(rollouts: Rollouts) -> Float[Array, "B"]:
 def gen_prm_thoughts(
     penalty: NonNegative = 1.0, clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2
 ) -> Recipe:
-    """The clipped loss on the token mean, on the rewards of this and later thoughts.
+    """Applies the clipped loss with the token mean to the rewards of this and later thoughts.
 
     Args:
-      penalty: for an incorrect thought in an incorrect response (p).
+      penalty: penalty of an incorrect thought in an incorrect response (p).
     """
     advantage = process_to_go(thought_rewards(penalty), at_end=nothing_at_the_end)
     objective = clipped_objective(clip_low, clip_high, advantage=advantage)

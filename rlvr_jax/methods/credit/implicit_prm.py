@@ -1,4 +1,4 @@
-"""Implicit PRM: fits a log-ratio to outcomes, whose terms are process rewards.
+"""Implicit PRM: fits a log-ratio to outcomes; its terms are process rewards.
 
 "Free Process Rewards without Process Labels", https://github.com/PRIME-RL/ImplicitPRM
 
@@ -6,17 +6,16 @@
     q_t  = β Σ_{i≤t} log-ratio_i; the reward of a step is the rise of q over it
     loss = mean over rollouts of the cross entropy of σ(r) and the outcome
 
-The policy of this recipe is the reward model, and the rollouts are its data. Other losses are
-`logistic_pairs` (DPO, which fits differences only), `contrastive_pairs` (NCA) and `prospect` (KTO).
-The zero point of our KTO is the mean log-ratio of the batch, that of the authors is the one of
-mismatched prompts and responses; their paired variant is not implemented. r grows with the length,
-so the cross entropy saturates on long responses.
+The policy of this recipe is the reward model, and the rollouts are its data. β is `scale`. Other
+losses are `logistic_pairs` (DPO, which fits only differences), `contrastive_pairs` (NCA) and
+`prospect` (KTO). The zero point of KTO is here the mean log-ratio of the batch. The authors use
+mismatched prompts and responses.
 
-Reports: MATH, best of n, Llama and Mistral: above a PRM like Math-Shepherd on under 1/38 of its
-data; the cross entropy needs one response per prompt
-Traps: it trains a reward model, not the policy that answers; r grows with the length, so long
-responses saturate it; losses on pairs fit differences only; another reference later shifts all
-token rewards
+Left out: the paired variant of KTO.
+Reports: MATH, best of n, Llama and Mistral: above a PRM like Math-Shepherd with less than 1/38 of
+its data. The cross entropy requires only one response per prompt.
+Traps: The recipe trains a reward model, not a policy that answers. r grows with the length, so the
+cross entropy saturates on long responses. A change of the reference shifts all token rewards.
 """
 
 import jax
@@ -64,7 +63,7 @@ def implicit_prm(scale: Positive = 0.05, loss: ImplicitLoss = cross_entropy) -> 
     """Fits a reward model to outcomes through its log-ratio to a reference.
 
     Args:
-      scale: of the log-ratio (β).
+      scale: factor of the log-ratio (β).
       loss: `cross_entropy`, `logistic_pairs`, `contrastive_pairs` or `prospect`.
     """
     return Recipe(objective=objective_of_terms([implicit_reward_loss(scale, loss)]))

@@ -8,14 +8,12 @@
 
 A reconstruction from the abstract, which has no constants. The default norms are those in logit
 space, Σ_t (1 - 2 p_t(y_t) + Σ_v p_t(v)²). Other norms are passed as `norm`, with the statistics
-that they read as `reads`. An ε of 1e-8 is usual; ours is 0. The paper also sets the learning rate
-by the signal-to-noise ratio of the gradient, with a schedule that the abstract does not give. It is
-not implemented.
+that they read as `reads`. ε (`epsilon`) is usually 1e-8; ours is 0.
 
-Left out: the learning rate by the gradient's ratio of signal to noise
-Reports: Qwen3-4B and 8B base: steadily above other policy gradients (abstract, no number)
-Traps: the norms are approximations in logit space: long confident responses have little weight; the
-own reward is part of the baseline, a small bias; groups of equal rewards do not train
+Left out: the learning rate by the gradient's signal-to-noise ratio, whose schedule is not known.
+Reports: Qwen3-4B and 8B base: steadily above other policy gradients (abstract, no numbers).
+Traps: The norms are approximations in logit space: long confident responses have little weight. The
+rollout's own reward is part of the baseline, a small bias. Groups of equal rewards do not train.
 """
 
 from collections.abc import Callable, Iterable
@@ -79,7 +77,7 @@ def oblr_po(
     epsilon: NonNegative = 0.0,
     reads: tuple[str, ...] = ("logp", "p_squared", "batch_statistics"),
 ) -> Recipe:
-    """Rewards relative to their score-weighted mean, times the log-prob of the response.
+    """Multiplies the response's log-prob by its reward relative to the score-weighted mean.
 
     Args:
       norm: context -> [B], squared norms of the scores (w).

@@ -10,17 +10,18 @@ https://github.com/Chenluye99/PROF
     3. GRPO over the selected ones: A = (R - mean) / (std + 1e-6), std with n - 1
        loss = Σ max(-A ρ, -A clip(ρ, 1 ± ε)) / Σ n_i
 
-Process scores select rows and do not enter the objective. This is the published form "Both"; with
-`rank_incorrect=False` ("Filter-Correct") the first incorrect ones are selected, which is safer if a
-scorer does not know them. By the sign before the bracket an incorrect response of one step gains λ;
-whether that is intended is not in the paper. λ and H_λ are not given: ours let the penalty outrank
-any difference of scores in [0, 1]. The paper's scores are those of a process reward model, ours
-those of the task, such as each equation of a brackets trace.
+Process scores select rows and do not enter the objective. This is the published form "Both". With
+`rank_incorrect=False` ("Filter-Correct"), the first incorrect rows are selected, which is safer if
+a scorer does not know them. By the sign before the bracket, an incorrect response of one step gains
+λ. The paper does not state whether this is intended. A reconstruction: λ (`penalty`) and H_λ
+(`most_steps`) are not published. Ours let the penalty exceed any difference of scores in [0, 1].
+The paper's scores are those of a process reward model. Here they are those of the task, such as
+each equation of a brackets trace.
 
-Reports: five maths sets, over GRPO: 1.5B 37.2 to 39.6, 7B 49.9 to 51.7, where blending the scores
-into rewards gives 35.3 and 47.3
-Traps: twice as many responses are sampled; groups of one outcome do not train; an odd number of
-selected rows has two best splits; an incorrect response of one step is preferred
+Reports: mean of five maths sets over GRPO, in %: 1.5B 37.2 to 39.6, 7B 49.9 to 51.7. Blending the
+scores into rewards results in 35.3 and 47.3.
+Traps: Twice as many responses are sampled. Groups of one outcome do not train. For an odd number of
+selected rows, two splits are equally good. An incorrect response of one step is preferred.
 """
 
 from typing import Any
@@ -120,7 +121,7 @@ def num_correct_selected(correct_rows: int, incorrect_rows: int, number: int) ->
 def prof(
     clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2, epsilon: Epsilon = 1e-6, **selection: Any
 ) -> Recipe:
-    """GRPO on the token mean, on half of the sampled responses."""
+    """Applies GRPO with the token mean to half of the sampled responses."""
     return Recipe(
         objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(stages=[score_steps(), select_consistent(**selection)]),

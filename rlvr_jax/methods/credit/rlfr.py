@@ -7,19 +7,19 @@ https://github.com/Jinghaoleven/RLFR
     r_t  = -c q_t on these, and (R - mean) / (std + 1e-9) of the group on the last token
     A_t  = Σ_{s ≥ t} r_s;  loss = Σ PPO clip / Σ n_i
 
-The score of a token is s / (1 - s) times the squared error of the velocity that a small flow
-network predicts between noise and the token's hidden state (`flow_scorer`). The network reads the
-policy's last hidden states; the authors read three middle layers. It is fitted after every batch to
-the correct responses, with the optimizer and learning rate of a critic (`--critic-learning-rate`;
-the authors use 1e-4, and 1e-6 for the policy). For a row without padding the released min-max takes
-the second smallest score as the smallest; ours takes the smallest of the response.
+The score of a token is s / (1 - s) times the squared error of a velocity. A small flow network
+predicts this velocity between noise and the token's hidden state (`flow_scorer`). The network reads
+the policy's last hidden states. It is fitted after every batch to the correct responses, with the
+optimizer and learning rate of a critic (`--critic-learning-rate`). The authors use 1e-4, and 1e-6
+for the policy. For a row without padding, the released min-max uses the second smallest score; this
+recipe uses the smallest of the response.
 
-Left out: hidden states of middle layers; pre-training of the flow on expert text
-Reports: Qwen2.5-1.5B and 7B-Math, Llama-3.1-8B: small steady gains over GRPO and over rewards by
-entropy
-Traps: a penalty lowers the advantage of all earlier tokens, in correct responses as well; the noise
-makes rewards random; the released online fit may leave the flow unchanged; here the flow starts
-untrained
+Left out: the hidden states of three middle layers; pre-training of the flow on expert text.
+Reports: Qwen2.5-1.5B and 7B-Math, Llama-3.1-8B: small steady gains over GRPO and over entropy
+rewards (no numbers).
+Traps: A penalty lowers the advantage of all earlier tokens, also in correct responses. The noise
+makes rewards random. The released online fit may leave the flow unchanged. Here it starts
+untrained.
 """
 
 from functools import partial
@@ -80,8 +80,9 @@ def flow_scorer(time: OpenUnit = 0.8, blocks: Count = 6) -> Scorer:
     """s / (1 - s) ‖v(x, s, c) - u‖² / D, with x = s h + (1 - s) e and u = h - e.
 
     h is the policy's hidden state at a token, c the one before it, and e Gaussian noise, a function
-    of the rollout and of the weights that sampled it. v is a network of residual blocks, modulated
-    by s = `time` and c, as wide as the policy, fitted at random times to correct responses.
+    of the rollout and of the weights that sampled it. The function v is a network of residual
+    blocks, modulated by s = `time` and c, as wide as the policy, fitted at random times to correct
+    responses.
     """
 
     def deviation(params, states, rollouts, stream, times):
@@ -168,14 +169,14 @@ def rlfr(
     clip_high: ClipHigh = 0.2,
     epsilon: NonNegative = 1e-9,
 ) -> Recipe:
-    """The clipped loss on the token mean, on group-normalized outcomes and penalties of tokens.
+    """Applies the clipped loss to group-normalized outcomes and penalties of tokens.
 
     Args:
-      coefficient: of the penalty (c).
-      threshold: of the scaled score, above which a token is penalized.
-      most: penalized tokens of a response.
-      time: of the flow, at which scores are computed (s).
-      blocks: of the flow network.
+      coefficient: weight of the penalty (c).
+      threshold: scaled score above which a token is penalized.
+      most: maximum number of penalized tokens of a response.
+      time: time of the flow at which scores are computed (s).
+      blocks: number of blocks of the flow network.
       epsilon: added to the standard deviation (ε).
     """
     process = deviation_penalty(threshold, most)

@@ -9,16 +9,14 @@ Constraint", https://github.com/RUCAIBox/RLMEC
     loss = -Σ c_t logp_t / number of tokens with r ≠ 0
 
 The rewriting model is the recipe's teacher: the folder of a model that was fine-tuned to find and
-correct the first incorrect step. With the default, the initial policy, the rewards only measure
-agreement with the initial policy. The authors add the cross entropy of rewrites, with
-weight 1 on edited tokens (`edited_places`) and ½ on the others, which requires rewrites and is not
-part of the recipe. They train on stored samples.
+correct the first incorrect step. The authors add the cross entropy of rewrites, with weight 1 on
+edited tokens (`edited_places`) and ½ on others. They train on stored samples.
 
-Left out: the rewriting model and the imitation of its rewrites
-Reports: above RL on whole answers in maths and question answering (no number)
-Traps: the default teacher, the initial policy, only measures agreement with the initial policy;
-clipped tokens still train; tokens of reward 0 are not in the denominator; incorrect
-responses have a fifth of the weight
+Left out: the rewriting model and the imitation of its rewrites.
+Reports: above RL on whole answers in maths and question answering (no numbers).
+Traps: The default teacher is the initial policy, so rewards only measure agreement with it. Clipped
+tokens still train. Tokens of reward 0 are not in the denominator. Incorrect responses weigh a
+fifth.
 """
 
 from collections.abc import Sequence
@@ -113,7 +111,7 @@ def edited_places(original: Sequence[Any], rewrite: Sequence[Any]) -> list[int]:
 def rlmec(
     clip: NonNegative = 0.3, high: NonNegative = 0.5, low: NonNegative = 0.1, teacher: str = "start"
 ) -> Recipe:
-    """The policy gradient on key tokens, weighted against the reference.
+    """Applies the policy gradient to key tokens, weighted against the reference.
 
     Args:
       clip: half-width of the trust region around the reference.

@@ -8,15 +8,15 @@ https://github.com/csuking/CLPO (its first version)
     2. N rollouts of each rewritten prompt; groups of mixed outcomes stay, of both kinds
     3. loss = mean_t [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + β s_band k3(π ‖ π_ref)], s = ½ if hard
 
-A rewritten prompt has the band of its original. The responses that rewrite are not trained on. With
-N = 4 the bands are {0, ¼}, {½}, {¾, 1}. A prompt that reveals its answer is always solved, and its
-group is dropped. The second version of the paper also trains the rewriting; its formula is not
-known.
+A rewritten prompt has the band of its original. The responses that rewrite prompts are not trained
+on. With N = 4 the bands are {0, ¼}, {½}, {¾, 1}. A prompt that reveals its whole answer is always
+solved, and its group is dropped.
 
-Left out: training who rewrites, of the second version
-Reports: Qwen3-8B, mean of eight benchmarks: 73.73 (Critique-GRPO 66.77, DAPO 64.50; their README)
-Traps: with 4 rollouts the bands are {0, ¼}, {½}, {¾, 1}; a rewritten prompt that reveals part of
-the answer is trained on; in the released code an error in the labels silently disables the scale
+Left out: the second version of the paper, which also trains the rewriting by an unknown formula.
+Reports: Qwen3-8B, mean of eight benchmarks in % (README): 73.73 (Critique-GRPO: 66.77, DAPO:
+64.50).
+Traps: A rewritten prompt that reveals part of the answer is trained on. In the released code, an
+error in the labels silently disables the scale.
 """
 
 from dataclasses import replace
@@ -134,7 +134,7 @@ def clpo(
     epsilon: Epsilon = 1e-6,
     **bands: Any,
 ) -> Recipe:
-    """GRPO on prompts and their rewritten versions, with a weaker KL on hard ones.
+    """Applies GRPO to prompts and their rewritten versions, with a weaker KL on hard ones.
 
     Args:
       hard_scale, other_scale: factor on the KL for rows of hard prompts, and for other rows (s).

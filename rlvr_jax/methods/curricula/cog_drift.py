@@ -8,16 +8,16 @@ Problems", https://github.com/dinobby/Cog-DRIFT
     up      to the next available level, permanently, if the mean reward of the group is above τ
     loss    = PPO's clip-higher + 0.01 k3(π ‖ π_ref), A of the group
 
-The reward at the threshold includes the format bonus: with perfect format, τ = 0.5 is an accuracy
+The reward at the threshold τ includes the format bonus. With perfect format, τ = 0.5 is an accuracy
 above 0.3, and guessing among four options earns 0.45. The variants come with the prompts
-(`Prompt.meta["variants"]`, as in `arithmetic_forms`). Options are shuffled at every visit.
-`weights` are those of the task's rewards, accuracy and format. The token mean is ours.
+(`Prompt.meta["variants"]`, as in `arithmetic_forms`). Options are shuffled each time a prompt is
+sampled. `weights` are those of the task's rewards, accuracy and format. The token mean is ours.
 
-Left out: writing and filtering the variants by another model
-Reports: previously unsolved problems: 10.11 points (Qwen3-4B-Instruct) and 8.64 (Llama); mean of
-six benchmarks 4.72 and 3.23 over the second best
-Traps: a prompt without variants in `Prompt.meta` is shown unchanged; with window 1, one lucky group
-moves a prompt up permanently; τ includes the format bonus, so it is an accuracy of 0.3
+Left out: another model that writes and filters the variants.
+Reports: gains on previously unsolved problems in points: 10.11 (Qwen3-4B-Instruct) and 8.64
+(Llama). Mean of six benchmarks: 4.72 and 3.23 points over the second best.
+Traps: A prompt without variants in `Prompt.meta` is shown unchanged. With `window` 1, one lucky
+group moves a prompt up permanently.
 """
 
 import zlib
@@ -167,10 +167,10 @@ def cog_drift(
     epsilon: Epsilon = 1e-6,
     **forms: Any,
 ) -> Recipe:
-    """GRPO on every prompt in the form that it has reached.
+    """Applies GRPO to every prompt in the form that it has reached.
 
     Args:
-      weights: of the task's rewards: accuracy, format.
+      weights: weights of the task's rewards: accuracy, format.
     """
     return Recipe(
         objective=clipped_objective(

@@ -1,7 +1,7 @@
-"""Dr.SCI: mastered prompts leave the set, the easiest waiting ones enter; rubrics for open answers.
+"""Dr.SCI: mastered prompts leave the set and the easiest waiting ones enter; rubrics grade answers.
 
-"Improving Data and Reward Design for Scientific Reasoning in Large Language Models", of which the
-text was read.
+"Improving Data and Reward Design for Scientific Reasoning in Large Language Models" (only the text
+was read)
 
     d(x)   pass rate of a reference model over 8 responses; d ≥ 1 is discarded, d ≤ 0.625 waits
     epoch  each x with accuracy above 0.9 leaves, and the easiest waiting prompt takes its place
@@ -9,18 +9,18 @@ text was read.
     loss   = PPO's clip-higher on the token mean + 0.001 k3(π ‖ π_ref)
 
 `rubric` lists the criteria of open answers, which are columns of the task's rewards. The paper's
-weights are 1 for essential criteria, 0.7 for important ones, 0.3 for optional ones, 0.9 for avoided
-pitfalls and 4 for the final answer. A criterion without a score leaves the mean. A soft reward
-never has a spread of 0, so filter by outcomes. The printed formula has argmin for the easiest; we
-follow the text. Without `meta["difficulty"]`, the initial policy is the reference model.
-`rlvr_jax.tasks.synthesis.coverage.most_new_ngrams` selects responses to imitate before training.
+weights are 1 for essential, 0.7 for important and 0.3 for optional criteria, 0.9 for avoided
+pitfalls and 4 for the final answer. A criterion without a score leaves the mean. The printed
+formula has argmin for the easiest; we follow the text. Without `meta["difficulty"]`, the initial
+policy is the reference model. `rlvr_jax.tasks.synthesis.coverage.most_new_ngrams` selects responses
+to imitate before training.
 
-Left out: fine-tuning on responses of most new 4-grams before
-Reports: Qwen3-4B base: 63.2 on GPQA-diamond, 32.4 on its open form; 13.1k prompts an epoch are
-about as good as all 100k
-Traps: 8 of 8 in one visit counts as mastered, which is noisy; rewards of a rubric are hardly ever
-equal, so filter groups by outcomes; the score of a pitfall must be 1 where it was avoided, or its
-sign flips
+Left out: fine-tuning before the run on the responses with the most new 4-grams.
+Reports: Qwen3-4B base, in %: 63.2 on GPQA-diamond, 32.4 on its open form. 13.1k prompts per epoch
+are about as good as all 100k.
+Traps: 8 of 8 correct responses in one group count as mastered, which is noisy. Rewards of a rubric
+are hardly ever equal, so filter groups by outcomes. The score of a pitfall must be 1 if it was
+avoided, or its sign is reversed.
 """
 
 from collections.abc import Sequence
@@ -65,8 +65,8 @@ def mastery_pool(mastered: Unit, pending: Unit, discard: Unit, samples: Count = 
 
     Difficulty is `Prompt.meta["difficulty"]`. If a prompt has none, the initial policy rates all
     prompts in step 0, which trains on some of them at random. An epoch ends with the step in which
-    every prompt of the set has been visited. If no prompt is easy enough at first, the first set
-    is the easiest waiting prompts, as many as one step takes.
+    every prompt of the set has been sampled. If no prompt is easy enough at first, the first set is
+    the easiest waiting prompts, as many as one step takes.
 
     Args:
       mastered: accuracy in an epoch above which a prompt leaves.
@@ -193,10 +193,10 @@ def dr_sci(
     epsilon: Epsilon = 1e-6,
     **pool: Any,
 ) -> Recipe:
-    """GRPO on a set of prompts that exchanges mastered prompts for harder ones.
+    """Applies GRPO to a set of prompts that exchanges mastered prompts for harder ones.
 
     Args:
-      rating_samples: responses that estimate the pass rate where the task does not give it.
+      rating_samples: responses that estimate the pass rate if the task does not provide it.
       rubric: criteria of open answers; none: the outcome is the reward.
     """
     return Recipe(

@@ -7,20 +7,20 @@ Competitive Code Generation", https://arxiv.org/abs/2511.06307
     loss   = mean_i (1/n_i) Σ_t max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)), A GRPO's
 
 The first phase is the paper's stage 1, on all prompts. The others are its stage 2, on 72, 50 and 25
-of 175 prompts for 64, 32 and 32 steps. A prompt that is never solved stays in the pool without a
-gradient; `--dynamic-sampling` drops its groups from the batch, but not from the pool.
+of 175 prompts for 64, 32 and 32 steps. `--dynamic-sampling` drops groups without a correct response
+from the batch, but not from the pool.
 
-The paper samples responses to estimate pass rates, with a budget that it does not state. We take
-the pass rate of each prompt's last visit. The paper's two stages are two data sets with 8 and 64
-rollouts and 24 K and 32 K tokens; here they are one, with the sizes of the run. The clip of its
-GRPO is not stated. Stage 1 matters: from the small set only, their run collapses. The last pool is
-seen many times, so watch the held-out rates.
+A reconstruction. The paper estimates pass rates with a number of samples that it does not state.
+Here the pass rate is that of a prompt's last group. The paper's two stages are two data sets with 8
+and 64 rollouts and 24 K and 32 K tokens. Here they are one, with the sizes of the run. The clip of
+the paper's GRPO is not stated. Stage 1 matters: with only the small set, the authors' run
+collapses. The last pool is sampled many times, so watch the held-out rates.
 
-Left out: fine-tuning on hard prompts before; other rollouts and budgets in the first phase
+Left out: fine-tuning on hard prompts before the run; other rollouts and budgets in the first phase.
 Reports: Qwen2.5-32B from SFT to the end: Codeforces weekly 0.115 to 0.182, LeetCode weekly 0.578 to
-0.653; LiveCodeBench V6 is its training pool
-Traps: prompts that are never solved stay in the pool and have no gradient; set total_steps to the
-run's steps, or phases end elsewhere; a pass rate is that of one visit
+0.653. LiveCodeBench V6 is the training pool.
+Traps: Prompts that are never solved stay in the pool and have no gradient. Set `total_steps` to the
+run's steps, or phases end elsewhere. A pass rate is that of one group.
 """
 
 import math
@@ -49,7 +49,7 @@ def shrinking_pool(after: Sequence[Count], fractions: Sequence[Share]) -> Curric
 
     The pool begins with all P prompts. After `after[i]` steps, ⌈fractions[i] · P⌉ prompts stay, by
     the pass rate of each prompt's last group. A step takes the least sampled prompts of the pool. A
-    pool smaller than a step is repeated, each copy as a group of its own.
+    pool smaller than a step is repeated, each copy as a separate group.
 
     Args:
       after: steps, not falling; of two equal numbers the last counts.
@@ -90,12 +90,12 @@ def drive(
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """GRPO without KL on a pool of prompts that shrinks three times.
+    """Applies GRPO without KL to a pool of prompts that shrinks three times.
 
     Args:
       total_steps: steps of the run, which the phases divide.
       phases: relative lengths of the phases; the first one is on all prompts.
-      fractions: of all prompts in each later phase (k_i / P), one fewer than phases.
+      fractions: fraction of all prompts in each later phase (k_i / P), one fewer than phases.
     """
 
     ends = np.ceil(total_steps * np.cumsum(phases) / np.sum(phases)).astype(int)

@@ -1,8 +1,8 @@
 """Dynamic sampling: groups with a gradient fill the batch; prompts are sampled by their history.
 
-DAPO's filter (https://arxiv.org/abs/2503.14476, verl-recipe/dapo) and related rules: the adaptive
-pool of CodeV-R1 (https://github.com/iprc-dip/CodeV-R1), the exclusion of solved prompts of
-https://github.com/allenai/open-instruct, the priorities of Kimi k1.5 (from memory).
+DAPO's filter (https://arxiv.org/abs/2503.14476, verl-recipe/dapo) and related rules. These are the
+adaptive pool of CodeV-R1 (https://github.com/iprc-dip/CodeV-R1), the exclusion of solved prompts of
+https://github.com/allenai/open-instruct, and the priorities of Kimi k1.5 (from memory).
 
     a group stays  if max outcome - min outcome > 0; the first B such groups, in order of arrival
     next round     ⌈missing / ρ̂⌉ prompts, ρ̂ the lowest fraction of groups that stayed so far
@@ -11,17 +11,16 @@ https://github.com/allenai/open-instruct, the priorities of Kimi k1.5 (from memo
     exclude x      once a visit's pass rate is at least r_max
     loss           GRPO's on the groups that stayed, token mean
 
-The filter reads outcomes: shaped rewards are hardly ever equal. Curves of outcomes include the
-dropped groups. When the rounds are used up, dropped groups fill the batch with cleared masks.
-`weight=undecided` samples by s (1 - s) instead. The 0.7 and 0.5 of the average, ε and r_max are
-ours, as the sources give none. With 8 responses, a prompt with a true rate of 0.75 has at least 7
-correct ones with probability 0.37, and is excluded. `refill(outside(low, high), rounds)` is
-OpenRLHF's form of the filter, on the mean outcome.
+The filter reads outcomes, because shaped rewards are hardly ever equal. Curves of outcomes include
+the dropped groups. When the rounds are used up, dropped groups fill the batch with cleared masks.
+`weight=undecided` samples by s (1 - s) instead. The 0.7 (`decay`) and 0.5 (`prior`), ε (`explore`)
+and r_max (`resample_below`) are ours, as the sources state none. `refill(outside(low, high),
+rounds)` is OpenRLHF's form of the filter, on the mean outcome.
 
-Reports: Qwen2.5-32B on AIME24: 44 without the filter and the token mean, 50 with both (DAPO)
-Traps: a prompt solved 7 times of 8 in one visit is excluded while others remain; the filter takes
-hard and easy prompts out of the gradient, and samples more the more there are; surplus groups are
-dropped
+Reports: Qwen2.5-32B on AIME24 in %: 44 without the filter and the token mean, 50 with both (DAPO).
+Traps: A prompt that is solved in 7 of 8 responses is excluded while others remain. At a true rate
+of 0.75 this has probability 0.37. If more prompts are very hard or very easy, more batches are
+sampled. Surplus groups are dropped.
 """
 
 import math
@@ -154,7 +153,7 @@ def dynamic_sampling(
     epsilon: Epsilon = 1e-6,
     **priority: Any,
 ) -> Recipe:
-    """GRPO on the token mean of groups of mixed outcomes, with prompts sampled by their pass rates.
+    """Applies GRPO to groups of mixed outcomes, with prompts sampled by their pass rates.
 
     Args:
       max_rounds: maximum number of rounds to fill one update.

@@ -10,15 +10,14 @@ https://github.com/kishanpb/verl-gdro
 
 Constants and the normalized weight are those of the authors' code. The paper multiplies by
 min(exp(η S_b), cap) instead. The code's ℓ is the clipped surrogate loss, whose mean over a group is
-about 0. Our ℓ is 1 - outcome, which is the loss of the paper's argument. We bin by the pass rate in
-the batch. The authors bin by the last 50 times sampled, with a margin (`difficulty_bins`), and give
-prompts that are always or never solved no bin.
+about 0, so its weights follow noise. Here ℓ is 1 - outcome, the loss of the paper's argument. Bins
+are by the pass rate in the batch. The authors bin by the last 50 samples of a prompt, with a margin
+(`difficulty_bins`). They put prompts that are always or never solved in no bin.
 
-Left out: pass rates over many epochs of a prompt; numbers of rollouts by difficulty
-Reports: Qwen3 base 1.7B, 4B, 8B over GRPO: pass@8 up by 9.7, 13.1 and 9.0 % (weights), by 10.6,
-10.6 and 9.2 % (numbers of rollouts)
-Traps: `by_fraction` makes the loss of a rare bin extreme; groups of equal rewards have weight but
-no gradient; the authors' surrogate loss is about 0 on average, so their weights follow noise
+Left out: pass rates over many epochs of a prompt; numbers of rollouts by difficulty.
+Reports: pass@8 of Qwen3 base 1.7B, 4B, 8B relative to GRPO: up by 9.7, 13.1 and 9.0 % with weights,
+by 10.6, 10.6 and 9.2 % with numbers of rollouts.
+Traps: `by_fraction` makes the loss of a rare bin extreme. Groups of equal rewards have no gradient.
 """
 
 from collections.abc import Callable, Sequence
@@ -60,11 +59,11 @@ def hard_bins_first(
 
     Args:
       edges: pass rates between the bins, ascending in (0, 1).
-      rate: of the moving average of the losses (β).
+      rate: rate of the moving average of the losses (β).
       temperature: factor on the scores in the softmax (η).
       mixing: fraction of the weight that is spread evenly (γ).
       max_weight: largest weight.
-      by_fraction: divide the loss of a bin by its part of the batch, as the authors' scripts do.
+      by_fraction: whether a bin's loss is divided by its part of the batch, as in the scripts.
       bins: (rollouts) -> int [B] in 0 … len(edges), such as `difficulty_bins` of pass rates over a
         longer history; None: by the pass rate in the batch.
     Metrics: largest_bin_weight (largest factor of an advantage).
@@ -178,7 +177,7 @@ def gdro(
     epsilon: Epsilon = 1e-6,
     **weights: Any,
 ) -> Recipe:
-    """Group-normalized advantages, weighted by an adversary over bins of difficulty."""
+    """Weighs group-normalized advantages by an adversary over bins of difficulty."""
     return Recipe(
         objective=clipped_objective(
             clip_low,

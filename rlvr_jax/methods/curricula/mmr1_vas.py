@@ -7,21 +7,21 @@ https://github.com/LengSicong/MMR1
     batch  = ⌊λB⌋ prompts sampled with replacement ∝ VPS, the others from a shuffled pass
     loss   = mean_i (1/n_i) Σ_t [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + 0.01 k3(π ‖ π_ref)]
 
-The expected gradient of a prompt vanishes with the variance of its rewards. The paper rates all
-prompts with N responses every T_u steps, which costs as much as training. We rate the `rated`
-prompts that were visited longest ago, and take the training responses to score the others. A prompt
-without a score gets the mean of all scores.
+The expected gradient of a prompt vanishes with the variance of its rewards. Weights α, β and λ
+(`outcome_weight`, `diversity_weight`, `fraction`) are the paper's. It rates all prompts with N
+responses every T_u steps (`refresh`), which costs as much as training. Here the `rated` prompts
+that were sampled longest ago are rated. Training responses score the others. A prompt without a
+score gets the mean of all scores.
 
-The weights are the paper's. The authors' code differs in four points: it scales scores by
-`min_max`, which gives the lowest score the weight 0; it uses the outcome variance only
-(`diversity_weight=0`); N is 8; and its n-grams include padding.
+The authors' code differs in four points. It scales scores by `min_max`, which sets the lowest
+weight to 0. It uses only the outcome variance (`diversity_weight=0`). N is 8. Its n-grams include
+padding.
 
-Left out: ratings of all prompts
-Reports: Qwen2.5-VL-7B: 58.4 on average over their multimodal maths sets; faster than uniform
-sampling
-Traps: the authors' code scores only pass rates, with 8 responses, and gives the lowest prompt
-weight 0; a momentum of 1 freezes the weights; an edit distance in tokens exceeds the pass rate
-unless its weight is small
+Left out: ratings of all prompts.
+Reports: Qwen2.5-VL-7B: 58.4 % on average over the authors' multimodal maths sets, reached faster
+than with uniform sampling.
+Traps: A momentum of 1 freezes the weights. An edit distance in tokens exceeds the pass rate unless
+its weight is small.
 """
 
 import itertools
@@ -141,14 +141,14 @@ def variance_promotion(
     until there are scores.
 
     Args:
-      fraction: of the batch that is sampled by weight (λ).
+      fraction: fraction of the batch that is sampled by weight (λ).
       outcome_weight, diversity_weight: weights of the two terms of the score (α, β).
       refresh: steps between two computations of W (T_u).
-      rated: prompts that are rated each time; 0: only training responses give scores. The number
-        is ours; the paper rates all.
+      rated: prompts that are rated each time; 0: scores only come from training responses. The
+        number is ours; the paper rates all.
       rating_samples: responses per rated prompt (N). They are not trained on.
-      diversity: of the responses to a prompt (TDS), `distinct_ngrams` or `edit_distance`. The
-        latter is in tokens and needs a smaller β.
+      diversity: of the responses to a prompt (TDS), `distinct_ngrams` or `edit_distance`, which is
+        in tokens and requires a smaller β.
       scale: (VPS [P]) -> weights, `as_they_are` or `min_max`.
       momentum: μ in W' = μ W + (1 - μ) scale(VPS); 1 freezes the weights.
     Metrics: scored_fraction (fraction of the prompts with a score), score (mean of the scores),
@@ -219,7 +219,7 @@ def mmr1_vas(
     kl_coefficient: KLCoefficient = 0.01,
     **sampling: Any,
 ) -> Recipe:
-    """GRPO on prompts that are sampled by the variance of their responses."""
+    """Applies GRPO to prompts that are sampled by the variance of their responses."""
     return Recipe(
         objective=clipped_objective(
             clip_low,

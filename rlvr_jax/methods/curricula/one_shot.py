@@ -4,22 +4,21 @@ Wang et al. 2025, "Reinforcement Learning for Reasoning in Large Language Models
 Example", https://arxiv.org/abs/2504.20571
 
     score(x) = std of x's mean outcome over the epochs of an earlier run; the highest comes first
-    batch    = copies of the chosen prompts, each a group of its own
+    batch    = copies of the chosen prompts, each a separate group
     loss     = Σ [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + 0.001 k3(π ‖ π_ref) - 0.001 H] / Σ n_i
 
     python -m rlvr_jax.analysis.prompt_order RUN
 
 reads the recorded outcomes of a run and prints its prompts by score. Pass their numbers as
 `prompts`. The authors train on the first (π_1), or on π_1 and π_13; many prompts work. Their batch
-is 128 copies with 8 rollouts each at temperature 0.6. Once all responses are correct, only the KL
-and the entropy have a gradient, and held-out accuracy still improves for a long time. The entropy
-coefficient is the default of the code that they built on.
+is 128 copies with 8 rollouts each at temperature 0.6. Held-out accuracy still improves for a long
+time after all responses are correct. The entropy coefficient is the default of the code they used.
 
-Reports: Qwen2.5-Math-1.5B, one example: MATH500 36.0 to 73.6, six sets 17.6 to 35.7, about the
-result of 1.2k prompts
-Traps: the default prompt 0 is arbitrary; once all responses are correct, only KL and entropy have a
-gradient; copies keyed by problem would be one group of 1024; the released selection picks nothing
-until its top_n is set
+Reports: Qwen2.5-Math-1.5B, one example, in %: MATH500 36.0 to 73.6, six sets 17.6 to 35.7. This is
+about the result of 1.2k prompts.
+Traps: The default prompt 0 is arbitrary. Once all responses are correct, only KL and entropy have a
+gradient. If copies were grouped by problem, there would be one group of 1024. The released
+selection picks nothing until its `top_n` is set.
 """
 
 from collections.abc import Sequence
@@ -41,7 +40,7 @@ from rlvr_jax.types.hyperparameters import (
 
 @part
 def chosen_prompts(numbers: Sequence[NonNegativeInt]) -> Curriculum:
-    """Fills every step with the chosen prompts in turn; each copy is a group of its own.
+    """Fills every step with the chosen prompts in turn; each copy is a separate group.
 
     Args:
       numbers: positions in the task's train prompts, at least one.
@@ -74,7 +73,7 @@ def one_shot(
     entropy_coefficient: EntropyCoefficient = 0.001,
     **clip: Any,
 ) -> Recipe:
-    """GRPO with a KL and an entropy bonus, on copies of a few prompts.
+    """Applies GRPO with a KL and an entropy bonus to copies of a few prompts.
 
     Args:
       prompts: positions in the task's train prompts. The default is arbitrary.

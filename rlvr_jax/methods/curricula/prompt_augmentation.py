@@ -1,23 +1,22 @@
-"""Prompt Augmentation: a random template at every visit, and a reward for its format.
+"""Prompt Augmentation: a random template for each group, and a reward for its format.
 
 "Prompt Augmentation Scales up GRPO Training on Mathematical Reasoning",
 https://github.com/wenquanlu/prompt-augmentation-GRPO
 
-    template  one of 13 at every visit of a prompt, the same for the whole group
+    template  one of 13 each time a prompt is sampled, equal for the whole group
     R         = correct + f(template, text); f is the fraction of the required tags that occur
               exactly once; 0 or 1 for templates with a fixed phrase; 1 for free ones
     loss      = PPO's clip-higher on the token mean; no KL, no entropy bonus
 
-An opening of the response that the template gives belongs to the prompt and is not trained on.
-Evaluations have the plain prompt. At full weight, an incorrect response in perfect format earns as
-much as a correct one without format; a constant score cancels in the group. Entropy falls as
+A template may contain the opening of the response, which belongs to the prompt and is not trained
+on. Evaluations have the plain prompt. A constant score cancels in the group. Entropy falls as
 without templates, but accuracy does not collapse with it. Tags and phrases are the authors', the
-other words are ours.
+rest is ours.
 
-Reports: Qwen2.5-Math-1.5B, five maths sets: 44.5 (abstract) or 45.2 (README) on average; one fixed
-template collapses in that time
-Traps: an incorrect response in perfect format earns as much as a correct one without format; limits
-on prompts must hold for the longest template; the authors report that a KL removes the gain
+Reports: Qwen2.5-Math-1.5B, mean of five maths sets: 44.5 % (abstract) or 45.2 % (README). One fixed
+template collapses in that time.
+Traps: An incorrect response in perfect format earns as much as a correct one without format. Limits
+on prompts must hold for the longest template. The authors report that a KL removes the gain.
 """
 
 import zlib
@@ -196,7 +195,7 @@ def format_score(template: Template, text: str) -> float:
 
 @arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon", clip_high=0.28)
 def prompt_augmentation(templates: Sequence[Template] = TEMPLATES, **clip: Any) -> Recipe:
-    """Clip-higher GRPO without KL on prompts in random templates."""
+    """Applies clip-higher GRPO without KL to prompts in random templates."""
     return Recipe(
         objective=clipped_objective(**clip),
         experience=experience(

@@ -1,23 +1,24 @@
 """RECAP: among several objectives, those that still change or fluctuate get larger weights.
 
 "Beyond Reasoning Gains: Mitigating General Capabilities Forgetting in Large Reasoning Models",
-https://github.com/VietHoang1512/recap, of which notes and the README were read.
+https://github.com/VietHoang1512/recap (notes and the README were read)
 
     L_k  = 1 - mean reward of the rows of objective k in the step
     c_k  = μ / μ',  i_k = σ / (μ + μ') over the newest W and the W steps before
     λ_k  = K softmax((c_k + i_k) / T),  1 in the first 2W - 1 steps
     loss = (1/K) Σ λ_k · GRPO's clipped loss over the tokens of objective k, without KL
 
-Objectives are the kinds of the task's prompts: mix general tasks with reasoning tasks, and the
-general ones are replayed with weights. A saturated objective has c near 1 and i near 0, and gets
-less weight than a volatile one. The README has s = α c + (1 - α) i with α = 0.5: `mix=0.5`. The
-authors measure losses; 1 - reward in the place of a policy loss is our reading.
+Objectives are the kinds of the task's prompts. Mix general tasks with reasoning tasks to replay the
+general ones with weights. A saturated objective has c near 1 and i near 0, and gets a smaller
+weight than a volatile one. W is `window`, T `temperature`. The README has s = α c + (1 - α) i with
+α = 0.5: `mix=0.5`. A reconstruction: the authors measure losses, and 1 - reward in place of a
+policy loss is our reading.
 
-Left out: objectives with a supervised loss
-Reports: Qwen2.5-VL-7B: LISA IoU 65.1 falls to 57.6 with reasoning only, with replay 67.2; MathVerse
-26.3 to 40.8
-Traps: a task with one kind of prompts is plain GRPO; weights are 1 in the first 19 steps; with T =
-5 they stay near 1, and nearer with the README's α = 0.5
+Left out: objectives with a supervised loss.
+Reports: Qwen2.5-VL-7B: LISA IoU falls from 65.1 to 57.6 with reasoning only and is 67.2 with
+replay. MathVerse rises from 26.3 to 40.8 %.
+Traps: For a task with one kind of prompts, the method is GRPO. Weights are 1 in the first 19 steps.
+With T = 5 they stay near 1, and even nearer with the README's α = 0.5.
 """
 
 from typing import Any, NamedTuple
@@ -49,7 +50,7 @@ def reweight_cells(
 
     Args:
       window: steps of each of the two windows (W).
-      temperature: of the softmax over priorities (T).
+      temperature: temperature of the softmax over priorities (T).
       mix: weight of the convergence in the priority (α); None: convergence plus instability.
       most: number of cells in the state.
     Metrics: objective_weight/min, objective_weight/max (extremes of λ, the weights of the batch's
@@ -142,7 +143,7 @@ def window_progress(windows: CellWindows) -> tuple[Float[Array, "K"], Float[Arra
 def recap(
     clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2, epsilon: Epsilon = 1e-6, **windows: Any
 ) -> Recipe:
-    """GRPO without KL in which the kinds of prompts are weighted by how their rewards change."""
+    """Applies GRPO without KL, and weighs the kinds of prompts by how their rewards change."""
     return Recipe(
         objective=clipped_objective(
             clip_low, clip_high, epsilon=epsilon, transforms=[reweight_cells(**windows)]

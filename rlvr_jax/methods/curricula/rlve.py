@@ -1,7 +1,7 @@
 """RLVE: the level of every environment rises as the policy learns it.
 
-"RLVE: Scaling Up Reinforcement Learning for Language Models with Adaptive Verifiable
-Environments", https://github.com/Zhiyuan-Zeng/RLVE
+"RLVE: Scaling Up Reinforcement Learning for Language Models with Adaptive Verifiable Environments",
+https://github.com/Zhiyuan-Zeng/RLVE
 
     sample  an environment e at random, a level of max(0, h_e - w + 1) … h_e at random, a prompt
     count   the responses at level h_e, of all groups, including dropped ones
@@ -11,15 +11,15 @@ Environments", https://github.com/Zhiyuan-Zeng/RLVE
     w_t     = min(exp(old_logp - behaviour_logp), C), truncated importance sampling
 
 Environments are the kinds of the task's prompts, and levels are their `meta["level"]`. h stays at
-the last level of the task. One sample in w has level h, so a decision takes about w · P samples of
-an environment. The authors give malformed responses the reward -1; here they have the reward of the
-task. The cap C is verl's.
+the last level of the task. One sample in w (`window`) has level h, so a decision requires about w ·
+P samples of an environment. τ is `threshold`, β `exponent`. The cap C is verl's.
 
-Left out: the 400 environments, the reward of -1 for malformed answers and partial rollouts
-Reports: from ProRL-1.5B-v2: 3.37 points over six benchmarks with 400 environments; continuing the
-old RL: 0.49 points with 3 times the compute
-Traps: levels never fall, so a verifier that passes everything drives them to the top; only
-responses at the highest level count; a hard environment always has an equal fraction
+Left out: the 400 environments; the reward of -1 for malformed responses, which here have the task's
+reward; partial rollouts.
+Reports: from ProRL-1.5B-v2: 3.37 points over six benchmarks with 400 environments. Continuing the
+old RL: 0.49 points with 3 times the compute.
+Traps: Levels never fall, so a verifier that accepts everything raises them to the top. Only
+responses at the highest level count. The fraction of a hard environment does not change.
 """
 
 import functools
@@ -149,8 +149,8 @@ def counted(
 def raised(levels: Levels, least: int, threshold: float, last: np.ndarray) -> Levels:
     """The levels after a decision: h rises by 1 where enough responses at h are correct.
 
-    With at least `least` responses, both counts restart, whether h rises (accuracy ≥ τ) or not. h
-    stays at the last level of its environment (`last`, int [E]).
+    With at least `least` responses, both counts restart, whether h rises (accuracy ≥ τ) or not. The
+    limit of h is the last level of its environment (`last`, int [E]).
     """
     ready = levels.answers >= least
     up = ready & (levels.accuracy >= threshold)
@@ -212,11 +212,11 @@ def rlve(
     epsilon: Epsilon = 1e-6,
     **levels: Any,
 ) -> Recipe:
-    """Clip-higher on groups of mixed outcomes, with prompts whose level follows the policy.
+    """Applies clip-higher to groups of mixed outcomes, with prompts whose level follows the policy.
 
     Args:
       min_prompts: prompts whose responses a decision needs (P).
-      exponent: of graded outcomes (β).
+      exponent: exponent of graded outcomes (β).
       max_rounds: maximum number of batches to fill one update: 384 prompts for 128.
       cap: largest weight of a token (C).
     """

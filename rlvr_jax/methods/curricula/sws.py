@@ -1,4 +1,4 @@
-"""SwS: the kinds of prompts that the first epochs do not learn get more prompts.
+"""SwS: kinds of prompts that the first epochs do not learn get more prompts.
 
 "SwS: Self-aware Weakness-driven Problem Synthesis in Reinforcement Learning for LLM Reasoning",
 https://github.com/MasterVito/SwS
@@ -8,17 +8,16 @@ https://github.com/MasterVito/SwS
     phase 2 starts from the initial weights, on the prompts and on new ones of the weak kinds
     loss    = PPO's clip-higher on the token mean, of groups with accuracy in [1/8, 7/8], no KL
 
-A prompt that is never solved has slope 0, and the paper's rule ignores it; `included` counts it as
-failed, as the released list does. Other models write new problems before the run, from concepts
-that co-occur (`rlvr_jax.tasks.synthesis.concepts`), filtered by agreement and by the policy's
-accuracy (`outside`). They come with the task as `Prompt.meta["synthetic"]`. A kind without new
-problems repeats its failed prompts. The fraction of weak prompts and T1 are ours.
+A prompt that is never solved has slope 0, and the paper's rule ignores it. With `included` it
+counts as failed, as in the released list. Other models write new problems before the run, from
+concepts that co-occur (`rlvr_jax.tasks.synthesis.concepts`). They are filtered by agreement and by
+the policy's accuracy (`outside`), and are part of the task (`Prompt.meta["synthetic"]`). The
+`fraction` of weak prompts and T1 (`epochs`) are ours.
 
-Left out: writing, judging and answering new problems by other models
-Reports: eight benchmarks, over the same RL without new problems: 10.0 % (7B) and 7.7 % (32B)
-Traps: without `included`, prompts that are never solved do not count as failed; without new
-problems in the task, failed prompts are repeated; one epoch has no slope; the released sampler
-confuses neighbours
+Left out: other models that write, judge and answer new problems.
+Reports: mean of eight benchmarks over the same RL without new problems: 7B 10.0 %, 32B 7.7 %.
+Traps: Without new problems in the task, a kind repeats its failed prompts. One epoch has no slope.
+The released sampler confuses neighbours.
 """
 
 from typing import Any, NamedTuple
@@ -56,18 +55,17 @@ def shift_to_weaknesses(
 
     A prompt has failed if its accuracy was below the threshold in every epoch and fell (`failed`).
     After the epochs, the weights are reset to the initial ones. From then on, `fraction` of a
-    step's prompts come from kinds in proportion to their fraction of failed prompts: synthetic
-    prompts, which the first phase does not use, or failed prompts for a kind without any. If none
-    has failed, all kinds with synthetic prompts count equally. Other prompts come in shuffled
-    epochs.
+    step's prompts come from kinds in proportion to their fraction of failed prompts. They are
+    synthetic prompts, which the first phase does not use, or failed prompts for a kind without any.
+    If none has failed, all kinds with synthetic prompts count equally. Other prompts come in
+    shuffled epochs.
 
     Args:
-      epochs: of the first phase (T1).
+      epochs: epochs of the first phase (T1).
       threshold: accuracy that a failed prompt never reaches.
-      fraction: of a step's prompts in the second phase that come from weak kinds.
-      included: a slope of exactly 0 counts as falling, as for a prompt that is never solved.
-    Metrics: failed_prompts (prompts), weak_asks (fraction of the prompts that come from weak
-      kinds).
+      fraction: fraction of a step's prompts in the second phase that come from weak kinds.
+      included: whether a slope of exactly 0 counts as falling, as for prompts never solved.
+    Metrics: failed_prompts, weak_asks (fraction of the prompts that come from weak kinds).
     """
 
     def of_task(setting):
@@ -152,7 +150,7 @@ def sws(
     epsilon: Epsilon = 1e-6,
     **phases: Any,
 ) -> Recipe:
-    """Clip-higher GRPO without KL; the second phase trains on kinds that the first did not learn.
+    """Applies clip-higher GRPO without KL, later on kinds that the first phase did not learn.
 
     Args:
       low, high: accuracies of groups that are trained on, both included.

@@ -1,20 +1,20 @@
-"""MEL: the policy's comparison of its correct and incorrect responses becomes part of its weights.
+"""MEL: the policy's comparison of its correct and incorrect responses is trained into its weights.
 
 "Internalizing Meta-Experience into Memory for Guided Reinforcement Learning in Large Language
-Models", of which the abstract was read.
+Models" (only the abstract was read)
 
     1. in a group with both, the policy is shown a correct and an incorrect response and writes M:
        the difference, the error, and the rule to observe
     2. M is used if the prompt with M as a note is answered correctly once
     3. loss = GRPO + λ · mean of -logp(M | prompt, correct response, incorrect response)
 
-The second term has gradient on the tokens of M only; nothing is shown at test time. GRPO is PPO's
-clip on the token mean with A = (R_i - mean) / (std + 1e-6). λ and one pair per group are ours; the
-paper's values are not known.
+The second term has gradient only on the tokens of M. Prompts at test time have no note. GRPO is
+PPO's clip on the token mean with A = (R_i - mean) / (std + 1e-6). A reconstruction: λ (`imitation`)
+and one pair per group are ours; the paper's values are not known.
 
-Reports: models of 4B, 8B and 14B: pass@1 3.92 to 4.73 % above GRPO
-Traps: without mixed groups, or if no response with a note is correct, it is GRPO; responses with
-notes cost samples that are not trained on; imitation of its own text lowers the entropy
+Reports: models of 4B, 8B and 14B: pass@1 is 3.92 to 4.73 % above GRPO.
+Traps: Without mixed groups, or if no response with a note is correct, the method is GRPO. Responses
+with notes cost samples that are not trained on. Imitation of the policy's text lowers the entropy.
 """
 
 from dataclasses import replace
@@ -43,8 +43,8 @@ def reflect() -> Stage:
 
     In each group with both, one of each is shown with the prompt (`with_two_answers`), and the
     policy writes a text. The prompt is sampled once with the text as a note (`with_note`). If the
-    response is correct, the text is imitated after the prompt that it was written to, in a group of
-    its own that enters no statistic. The responses with notes are not trained on.
+    response is correct, the text is imitated after the prompt of its sampling. It is a separate
+    group that enters no statistic. The responses with notes are not trained on.
 
     Samples: two responses per mixed group.
     Metrics: mixed_groups (fraction of the groups), accepted_notes (fraction of the groups).
@@ -78,7 +78,7 @@ def reflect() -> Stage:
 
 @arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def mel(imitation: NonNegative = 0.1, **clip: Any) -> Recipe:
-    """GRPO on the token mean, and imitation of the policy's texts about its responses.
+    """Applies GRPO with the token mean, and imitates the policy's texts about its responses.
 
     Args:
       imitation: weight of the imitation (λ).

@@ -1,23 +1,24 @@
 """MEML-GRPO: experts are prompts of one policy; the best expert of a question teaches the worst.
 
-"MEML-GRPO: Heterogeneous Multi-Expert Mutual Learning for RLVR Advancement", of which the abstract
-was read.
+"MEML-GRPO: Heterogeneous Multi-Expert Mutual Learning for RLVR Advancement" (only the abstract was
+read)
 
     the rollouts of a question are divided among P experts, which differ by a note in their prompt
     A_i  = (R_i - mean) / (std + 1e-6) over the rows of the same question and expert
     mutual: mean over the correct rows of the best expert of log π_old(o | best) - log π(o | worst)
-    hard:   a question with more than 3/4 incorrect rows is stored with probability 3/4; the
-            solutions of 64 stored questions are imitated after every expert's prompt, in an update
-            of their own
+    hard:   a question with more than 3/4 incorrect rows is stored with probability 3/4; a separate
+            update imitates the solutions of 64 stored questions after every expert's prompt
     loss = PPO clip on the token mean + λ₁ mutual + λ₂ imitation
 
-The notes print the mutual term with the opposite sign, which would repel the worst expert. One
-baseline over all experts would punish the weaker style. λ₁, λ₂ and the experts' texts are ours.
+A reconstruction: λ₁, λ₂ (`mutual`, `imitation`) and the experts' texts are ours. The notes print
+the mutual term with the opposite sign, which would repel the worst expert. One baseline over all
+experts would penalize the weaker style.
 
-Left out: fine-tuning on the experts' styles before
-Reports: Qwen2.5-Math-1.5B 4.89 % and Llama-3.2-1B 11.33 % on the mean over baselines like GRPO
-Traps: an expert with one row of a question has advantage 0: sample several times the number of
-experts; if all experts do equally well, there is no mutual term
+Left out: fine-tuning on the experts' styles before the run.
+Reports: gain in the mean over baselines like GRPO: 4.89 % with Qwen2.5-Math-1.5B, 11.33 % with
+Llama-3.2-1B.
+Traps: An expert with one row of a question has advantage 0, so sample several times the number of
+experts. If all experts are equally good, there is no mutual term.
 """
 
 from collections.abc import Sequence
@@ -142,8 +143,8 @@ def show_to_worst(views: Sequence[View]) -> Stage:
 def teach_the_worst(coefficient: NonNegative) -> Transform:
     """Makes correct rows of a group's best expert likelier under the prompt of the worst.
 
-    term + c · mean over their tokens of (old_logp - logp'), logp' under the row's second prompt: an
-    estimate of KL(π(·|best) ‖ π(·|worst)), whose gradient is that of imitation.
+    term + c · mean over their tokens of (old_logp - logp'), with logp' under the row's second
+    prompt. This estimates KL(π(·|best) ‖ π(·|worst)), and its gradient is that of imitation.
 
     Metrics: mutual_divergence (mean divergence, nats), taught_tokens (tokens).
     """
@@ -203,7 +204,7 @@ def imitate_hard(
     """Stores hard prompts, and imitates their solutions under every view once there are enough.
 
     A full store is emptied. The worked solutions of its prompts, after the prompt of each view, are
-    rows to imitate in an update of their own. Only train prompts are stored.
+    rows to imitate in a separate update. Only train prompts are stored.
 
     Args:
       incorrect_above: fraction of incorrect rows above which a prompt is hard.
@@ -284,7 +285,7 @@ def meml_grpo(
     epsilon: Epsilon = 1e-6,
     **hard: Any,
 ) -> Recipe:
-    """GRPO within experts, whose best teaches the worst, and imitation of hard prompts' solutions.
+    """Applies GRPO within experts, mutual teaching, and imitation of hard prompts' solutions.
 
     Args:
       experts: note of each expert's prompt, separated by |.

@@ -1,22 +1,22 @@
 """OPD: on-policy distillation; a teacher's log-ratio is the reward of every token.
 
 "VLA-OPD: Bridging Offline SFT and Online RL for Vision-Language-Action Models via On-Policy
-Distillation", of which the abstract was read, with formulas of a public re-implementation.
+Distillation" (only the abstract was read; formulas are those of a public re-implementation)
 
     r_t  = log π_T(a_t) - log π(a_t), without gradient, |r_t| ≤ 20
     loss = mean_t -r_t log π(a_t)
 
-The gradient is that of the reverse KL(π ‖ π_T) at the states of the student, which seeks modes. The
-estimate is biased after the first update of a batch, as there is no ratio to the policy that
-sampled. With whole distributions it is exact: `no_advantage()`, `no_policy_loss()` and
+The gradient is that of the reverse KL(π ‖ π_T) at the states of the student, which seeks modes.
+Without a ratio to the policy that sampled, the estimate is biased after the first update of a
+batch. With whole distributions it is exact: `no_advantage()`, `no_policy_loss()` and
 `statistic_penalty(1.0, "kl")`. Without a baseline, the probability of almost every token falls at
-first. The bound is ours.
+first. The bound of 20 is ours.
 
-Left out: a baseline; teachers of another shape
+Left out: a baseline; teachers of another shape.
 Reports: robots (LIBERO, RoboTwin 2.0): far fewer samples than RL, more robust than SFT, little
-forgetting
-Traps: the default teacher is the initial policy and teaches nothing new; no reward is read; a
-second update on a batch is biased; tokenizer and template must be the teacher's
+forgetting (no numbers).
+Traps: The default teacher is the initial policy and teaches nothing new. No reward is read.
+Tokenizer and template must be the teacher's.
 """
 
 import jax
@@ -48,12 +48,12 @@ def teacher_log_ratio(bound: Positive = 20.0) -> Transform:
 
 
 def opd(teacher: str = "start", bound: Positive = 20.0) -> Recipe:
-    """The policy gradient of minus the reverse KL to a teacher, token by token.
+    """Applies the policy gradient of minus the reverse KL to a teacher, token by token.
 
     Args:
       teacher: folder of a policy with the same tokens and shape; "start" is the initial policy,
         which only keeps the policy near itself.
-      bound: of the reward of a token (nats).
+      bound: bound of the reward of a token, on both sides (nats).
     """
     return Recipe(
         objective=objective(

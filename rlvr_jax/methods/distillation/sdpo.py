@@ -1,4 +1,4 @@
-"""SDPO: the policy is its own teacher after it has seen a correct response.
+"""SDPO: the policy is its own teacher after it has read a correct response.
 
 "Reinforcement Learning via Self-Distillation", https://github.com/lasgroup/SDPO
 
@@ -8,17 +8,18 @@
     D     = (1 - α) KL(s ‖ m) + α KL(t ‖ m),  m = (1 - α) s + α t
     loss  = Σ min(ρ, 2) D / Σ n_i over the rows with a teacher, ρ without gradient
 
-Neither advantage nor reward enters the loss; outcomes only select rows. α = 0 is the forward
-KL(t ‖ s), α = 1 the reverse KL(s ‖ t). k is 100 in their experiments, and 20 with feedback in
-words; here it is at most 64. This recipe does not remove a think block from the shown response.
-Their code also has the whole vocabulary and the sampled token.
+Neither advantage nor reward enters the loss; outcomes only select rows. The forward KL(t ‖ s) has α
+= 0, the reverse KL(s ‖ t) has α = 1. The number k (`top_k`) is 100 in the authors' experiments, and
+20 with feedback in words; here it is at most 64. This recipe does not remove a think block from the
+shown response. The authors' code also has the whole vocabulary and the sampled token.
 
-Left out: feedback in words; a teacher between reference and policy
-Reports: science, tool use and LiveCodeBench v6: better than GRPO, with fewer samples
-Traps: groups without a correct response have no gradient, nor has the only correct row; other
-correct rows are also distilled; the code's class defaults (α 0, threshold 1, no cap) are not those
-of its experiments; a rate of 0.01 in a script is not read; if updates are large, an average over 20
-of them follows the policy, which then unlearns (brackets): use a slower average, or start
+Left out: feedback in words; a teacher between reference and policy.
+Reports: science, tool use and LiveCodeBench v6: better than GRPO, with fewer samples (no numbers).
+Traps: Groups without a correct response have no gradient, nor has the only correct row. Other
+correct rows are also distilled. The defaults of the authors' class (α 0, threshold 1, no cap) are
+not those of their experiments, and a rate of 0.01 in a script is not read. If updates are large, an
+average over 20 of them follows the policy, which then unlearns (brackets). Use a slower average, or
+"start".
 """
 
 import jax
@@ -93,12 +94,12 @@ def sdpo(
     success: Finite = 0.5,
     teacher: str = "average:0.95",
 ) -> Recipe:
-    """Distillation from the averaged policy that is shown a correct response of the group.
+    """Distills from the averaged policy after a prompt with a correct response of the group.
 
     Args:
       alpha: between the forward divergence, 0, and the reverse one, 1.
       top_k: likeliest tokens of the policy that are compared one by one (k).
-      ratio_cap: of the importance weight of old rollouts.
+      ratio_cap: largest importance weight of old rollouts.
       success: smallest outcome of a response that is shown.
       teacher: weights of the teacher; see `Recipe`.
     """

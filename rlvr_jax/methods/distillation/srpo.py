@@ -8,16 +8,16 @@ https://arxiv.org/abs/2604.02288
     z = 1:  w_t KL(π ‖ π_T),  w_t = exp(-β H_t) over its mean in the batch
     loss = Σ / Σ n_i, one denominator for both
 
-π_T is SDPO's teacher and H_t its entropy, so that an uncertain teacher has a small weight. Failures
+π_T is SDPO's teacher and H_t its entropy, so an uncertain teacher has a small weight. Failures
 leave the policy gradient and stay in the mean, which raises the advantage of correct rows. As fewer
-rows fail, the loss moves from distillation to GRPO. The paper's text has SDPO's divergence; its
+rows fail, the loss moves from distillation to GRPO. The paper's text has SDPO's divergence. Its
 figure, and this recipe, have KL(policy ‖ teacher) over the whole vocabulary.
 
-Left out: feedback in words
-Reports: Qwen3-8B after 10 hours, five benchmarks: 77.4 on average, GRPO 74.0, SDPO 71.1; steps up
-to 17.2 % cheaper
-Traps: all-incorrect groups have no gradient but stay in the denominator; weights normalized in each
-row are another method; failures leave the policy gradient, not the mean
+Left out: feedback in words.
+Reports: Qwen3-8B after 10 hours, mean of five benchmarks in %: 77.4 (GRPO: 74.0, SDPO: 71.1). Steps
+are up to 17.2 % cheaper.
+Traps: All-incorrect groups have no gradient but stay in the denominator. Weights that are
+normalized within each row are another method.
 """
 
 import jax.numpy as jnp
@@ -90,7 +90,7 @@ def srpo(
     success: Finite = 0.5,
     teacher: str = "average:0.95",
 ) -> Recipe:
-    """GRPO without std, and distillation of failures in groups with a correct response.
+    """Applies GRPO without std, and distills failures in groups with a correct response.
 
     Args:
       beta: decrease of the weight with the teacher's entropy (β).

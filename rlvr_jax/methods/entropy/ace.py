@@ -1,4 +1,4 @@
-"""ACE: push harder against incorrect responses that training has made more likely.
+"""ACE: a larger penalty for incorrect responses that training has made more likely.
 
 "Overconfident Errors Need Stronger Correction", https://arxiv.org/abs/2602.21420
 
@@ -6,14 +6,14 @@
     A'_i = A_i (1 + α ln(1 + e^{c_i})) where A_i < 0, else A_i = (R_i - mean) / (std + 1e-6)
     loss = Σ max(-A' ρ, -A' clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-A reconstruction from the abstract. The shift c is in it; the multiplier is our reading of "scaled
-by a softplus, positives untouched"; α = 1 is ours; the clip is DAPO's. Before any training c is 0
-and the factor 1.69, so the method is not neutral at its start; with `gate=jax.nn.relu` it is.
+A reconstruction from the abstract, which defines the shift c. The multiplier is our reading of
+"scaled by a softplus, positives untouched". α = 1 (`strength`) is ours; the clip is DAPO's. Before
+any training, c is 0 and the factor 1.69; with `gate=jax.nn.relu` it is 1.
 
-Reports: with DAPO 96.1 % pass@32 on MATH-500; on three model families up to 3.0 points of pass@32
-and pass@1 no worse (a review page)
-Traps: c is a sum over tokens without a cap: after some training it scales incorrect responses by 10
-to 100; at the start they already count 1.69 times; it reads the reference although there is no KL
+Reports: with DAPO, 96.1 % pass@32 on MATH-500. On three model families, up to 3.0 points of
+pass@32, and pass@1 is not lower (a review page).
+Traps: c is a sum over tokens without a cap. After some training, it multiplies incorrect responses
+by 10 to 100. The method reads the reference although it has no KL.
 """
 
 from collections.abc import Callable
@@ -32,14 +32,14 @@ from rlvr_jax.types.hyperparameters import NonNegative
 def amplify_confident_errors(
     strength: NonNegative = 1.0, gate: Callable[[Array], Array] = jax.nn.softplus
 ) -> Transform:
-    """A' = A · (1 + α gate(c_i)) where A < 0: errors that became likelier are pushed harder.
+    """Amplifies errors that became likelier: A' = A · (1 + α gate(c_i)) where A < 0.
 
     c is a sum over all tokens: tens of nats are usual after some training.
 
     Args:
       strength: α.
-      gate: of c; softplus is 0.69 at c = 0, so it already acts on the untrained policy.
-    Metrics: error_factor (mean factor of an advantage over the tokens).
+      gate: function of c; softplus is 0.69 at c = 0, so it already acts on the untrained policy.
+    Metrics: error_factor (mean over the tokens).
     """
 
     def apply(signals, context, state):
@@ -57,10 +57,10 @@ def amplify_confident_errors(
 def ace(
     strength: NonNegative = 1.0, gate: Callable[[Array], Array] = jax.nn.softplus, **clip: Any
 ) -> Recipe:
-    """Group-normalized advantages, the negative ones scaled by the policy's drift towards them.
+    """Scales negative group-normalized advantages by the policy's drift towards them.
 
     Args:
-      strength: of the extra push (α); with 0 no reference is needed.
+      strength: strength of the amplification (α); with 0 no reference is required.
       gate: function of the drift c, `jax.nn.softplus` or `jax.nn.relu`.
     """
     transforms = [amplify_confident_errors(strength, gate)] if strength else []

@@ -1,4 +1,4 @@
-"""AEPO (arbitrary entropy): steer the entropy with rollouts of another temperature.
+"""AEPO (arbitrary entropy): controls the entropy with rollouts of another temperature.
 
 "Arbitrary Entropy Policy Optimization: Entropy Is Controllable in Reinforcement Fine-tuning",
 https://github.com/597358816/DCPO
@@ -10,18 +10,17 @@ https://github.com/597358816/DCPO
     update = k of those rows with A = 1, and the policy's own rows but the first k
     loss   = Σ PPO clip with dual clip / Σ n_i
 
-Both kinds of rows are sampled from the likeliest tokens of mass 0.99 (`top_p`), and so are
-evaluations. Their old log-probs are those at temperature 1 over the whole vocabulary, with which
-the ratio begins at 1. Temperature and `top_p` act only through the choice of rollouts: in effect
-GRPO plus a REINFORCE term. The resampled rows are those marked `off_policy`. Where nothing
-qualifies the authors' code fails; ours trains on the own rows. Their log-space clip is the same
-function.
+Both kinds of rows are sampled from the likeliest tokens of mass 0.99 (`top_p`), as are evaluations.
+Their old log-probs are those at temperature 1 over the whole vocabulary, where the ratio begins at
+1. Temperature and `top_p` only affect the choice of rollouts: the method is GRPO plus a REINFORCE
+term. The resampled rows are marked `off_policy`. If no row qualifies, the authors' code fails; this
+recipe trains on the policy's own rows.
 
-Reports: Qwen2.5-Math-7B, mean of 7 sets: 53.87 (GRPO 51.60, entropy bonus 51.10); scores rise, then
-fall with the entropy held
-Traps: its entropy is -logp of sampled tokens, not the full one; it is 0 at first, so the first step
-heats; near the target the temperature flips every step; 60 rows are meant for a batch of 2560;
-top_p 0.99 is not corrected for
+Reports: Qwen2.5-Math-7B, mean of 7 sets in %: 53.87 (GRPO: 51.60, entropy bonus: 51.10). With the
+entropy held, scores rise, then fall.
+Traps: The entropy is -logp of sampled tokens, not the full one. It is 0 at first, so the first step
+samples at T_high. Near the target, the temperature changes at every step. 60 rows are meant for a
+batch of 2560. Nothing corrects for top_p 0.99.
 """
 
 from typing import NamedTuple
@@ -221,14 +220,14 @@ def arbitrary_entropy(
     fraction: Unit = 0.25,
     top_p: Unit = 0.99,
 ) -> Recipe:
-    """GRPO on the token mean; some rollouts replaced by correct ones of another temperature.
+    """Applies GRPO, with some rollouts replaced by correct ones of another temperature.
 
     Args:
       target: entropy to hold (H_0), nats.
       threshold: advantage above which a resampled rollout is imitated.
       max_samples: largest number of replaced rollouts, of the 2560 of a batch (sample_num).
-      high, low: of the resampled rows up to the target entropy, and above it (T_high, T_low).
-      fraction: of the prompts that are sampled again; rounded up.
+      high, low: temperatures of the resampled rows up to the target entropy, and above it.
+      fraction: fraction of the prompts that are sampled again; rounded up.
       top_p: probability mass of the likeliest tokens that are sampled from.
     """
     advantage = normalized_by_origin(epsilon)

@@ -7,16 +7,17 @@ https://arxiv.org/abs/2507.15778
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / Σ n_i + β_K mean_K k3 + β_R mean_R k3
 
-with ε = 0.5 in R and 0.2 in K, the loss of a token at most -10 A where A < 0, and k3 of the policy
-and the reference, clamped at 10 nats. Each class has a mean of its own, so a token of K has 1.25
-times its weight in one mean. Entropy is the current policy's: a token may change its class
-between updates. Defaults are those of the authors' script, which updates on a batch for three
-epochs. Its code takes the class means per micro-batch; here they are those of the batch.
+ε is 0.5 in R and 0.2 in K. The loss of a token is at most -10 A where A < 0. k3 is that of policy
+and reference, clamped at 10 nats. Each class has a separate mean, so a token of K has 1.25 times
+the weight that one common mean would have. Defaults are those of the authors' script, which makes
+three epochs on a batch. Class means are over the batch; the authors' code takes them per
+micro-batch.
 
-Left out: the filter that rejects groups of equal outcomes
-Reports: R1-Distill-Qwen-1.5B: above DAPO on AIME24, AIME25, AMC and LiveCodeBench; without the KL
-on knowledge tokens it collapses
-Traps: a token may change its class between two updates of one batch
+Left out: the filter that rejects groups of equal outcomes.
+Reports: R1-Distill-Qwen-1.5B: above DAPO on AIME24, AIME25, AMC and LiveCodeBench (no numbers).
+Without the KL on tokens of K, training collapses.
+Traps: The entropy is the current policy's, so a token may change its class between updates of a
+batch.
 """
 
 import jax
@@ -37,7 +38,7 @@ from rlvr_jax.types.hyperparameters import (
 
 @part(reads={"entropy"}, writes={"chosen", "clip_high", "clip_low"})
 def clip_by_entropy(quantile: Unit, low_entropy: HalfWidth, high_entropy: HalfWidth) -> Transform:
-    """Gives the tokens of highest entropy of each rollout a trust region of their own.
+    """Sets another trust region for the tokens of highest entropy of each rollout.
 
     A token whose entropy is strictly above the quantile of its rollout has the half-widths
     `high_entropy` on both sides, every other one `low_entropy`.
@@ -67,8 +68,8 @@ def kl_by_entropy(
     """A KL to the reference with one weight for uncertain tokens and one for the others.
 
     term' = term + β_low · mean over the tokens at or below the quantile of their rollout's entropy
-    + β_high · mean over those above it. Each class is divided by its own number of tokens in the
-    batch, so the weight of a token depends on the size of its class; an empty class gives 0.
+    + β_high · mean over those above it. Each class is divided by its number of tokens in the batch,
+    so the weight of a token depends on the size of its class. An empty class adds 0.
 
     Args:
       estimator: one of `rlvr_jax.objectives.statistics.divergences`.
@@ -97,14 +98,13 @@ def archer(
     dual: DualClip = 10.0,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """A dual-clipped ratio on the token mean, clip and KL by the entropy of the token.
+    """Applies a dual-clipped ratio whose clip and KL depend on the entropy of the token.
 
     Args:
-      quantile: of the entropies of a response, with linear interpolation, above which a token is
-        one of reasoning.
+      quantile: quantile of a response's entropies above which a token is in R; interpolated.
       clip_low_entropy, clip_high_entropy: half-widths of the trust region (ε in K and in R).
-      kl_low_entropy, kl_high_entropy: in K and in R (β_K, β_R); with two zeros no reference is
-        needed.
+      kl_low_entropy, kl_high_entropy: KL weights in K and R (β_K, β_R); with two zeros no reference
+        is required.
     """
     penalty = kl_by_entropy(quantile, kl_low_entropy, kl_high_entropy)
     objective = clipped_objective(

@@ -1,4 +1,4 @@
-"""CANON: split each group by entropy or length, and let the halves compete.
+"""CANON: splits each group by entropy or length, and compares the halves with each other.
 
 "CANON: Conditional Advantage Estimation for Reinforcement Learning in Large Reasoning Models",
 https://github.com/biuboomc/CANON
@@ -7,16 +7,16 @@ https://github.com/biuboomc/CANON
     low:  A = μ (α R - m_high - β) + (1 - μ) (R - m_low)
     loss = mean_i Σ_t max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / L
 
-The halves are those of the mean token entropy at sampling time, m their mean rewards. With α = 1
-and β = 0, the defaults, only the reward decides which half is better. With the length as property
-(`condition=num_tokens, favors_high=False`) α below 1 favors short responses. A group of one has
-advantage 0; the authors give it its reward. Rollouts without tokens (truncated ones, where these
-are masked) are in no half.
+The halves are those of the mean token entropy at sampling time, m their mean rewards. μ, α and β
+are `inter_fraction`, `tilt` and `bonus`. With the defaults α = 1 and β = 0, only the reward decides
+which half is better. With the length as property (`condition=num_tokens, favors_high=False`), α
+below 1 favors short responses. A group of one has advantage 0; in the authors' code, its advantage
+is its reward. Rollouts without tokens are in no half.
 
 Reports: three models in maths and logic: by entropy above Dr. GRPO; by length with α below 1, more
-accuracy per token (abstract)
-Traps: with α not 1 or β not 0 groups of equal rewards also train; responses of equal length are
-split by their order; give max_length the run's budget, for it divides all advantages
+accuracy per token (abstract, no numbers).
+Traps: With α ≠ 1 or β ≠ 0, groups of equal rewards also train. Responses of equal length are split
+by their order. `max_length` must be the run's budget, because it divides all advantages.
 """
 
 from collections.abc import Callable
@@ -147,10 +147,10 @@ def conditional_advantages(
 ) -> Float[Array, "B"]:
     """μ · inter + (1 - μ) · intra, the comparisons with the other half and with the own.
 
-    With m the mean rewards of the halves, intra = R - m_own. In the favored half inter is
-    R - α m_other, in the other one α R - m_other; β is added in the high half and subtracted in
-    the low one. With α = 1 and β = 0 only the reward decides: equal rewards then give 0, as a
-    group of one always has. With μ = ½ and an even group that is R minus the mean of the group.
+    With m the mean rewards of the halves, intra = R - m_own. In the favored half, inter is R - α
+    m_other, in the other half α R - m_other. β is added in the high half, subtracted in the low
+    one. With α = 1 and β = 0 only the reward decides: equal rewards then give 0, as a group of one
+    always has. With μ = ½ and an even group that is R minus the mean of the group.
 
     Args:
       high: whether a rollout is in the high half of its group.
@@ -170,7 +170,7 @@ def conditional_advantages(
 def canon(
     max_length: MaxLength = 8192, clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.28, **halves: Any
 ) -> Recipe:
-    """Rewards relative to the other half of the group, with a clipped ratio on token sums."""
+    """Compares rewards with the other half of the group, with a clipped ratio on token sums."""
     advantage = conditional_advantage(divisor=max_length, **halves)
     objective = clipped_objective(
         clip_low, clip_high, advantage=advantage, aggregation=rollout_mean_token_sum()

@@ -1,4 +1,4 @@
-"""DCPO: pull correct responses towards a hotter or a colder policy, as the entropy requires.
+"""DCPO: moves correct responses towards a hotter or a colder policy, depending on the entropy.
 
 "Distribution-Centric Policy Optimization Dominates Exploration-Exploitation Trade-off",
 https://github.com/597358816/DCPO
@@ -10,15 +10,15 @@ https://github.com/597358816/DCPO
     l_t   = max(-A' ρ, -A' clip(ρ, 1 - ε, 1 + ε)), at most -c A' where A' < 0
     loss  = Σ l_t / Σ n_i
 
-H is -mean old_logp of the last update's batch, 0 at first. Constants are those of the authors' code
-and script; the best row of their table has H₀ = 0.25. Without a good rollout α is 0 here; the code
-divides by 0. Their README writes the pull as a separate term.
+H is -mean old_logp of the last update's batch, 0 at first. H₀ is `entropy_target`, cap `gap_cap`.
+Constants are those of the authors' code and script. Without a good rollout, α is 0; the authors'
+code divides by 0. The authors' README writes the term of ρ_T as a separate loss.
 
-Left out: sampling with top-p 0.99
-Reports: mean of 7 benchmarks over GRPO: Qwen2.5-7B 47.70 to 50.94, Qwen2.5-Math-7B 51.60 to 55.77,
-Qwen3-4B 44.63 to 46.41
-Traps: a format reward above 0.05 makes a row good; ρ_T has no bound for rare tokens; H is -logp of
-sampled tokens; all-correct groups also train; H₀ = 0.25 did best, the script has 0.5
+Left out: sampling with top-p 0.99.
+Reports: mean of 7 benchmarks over GRPO in %: Qwen2.5-7B 47.70 to 50.94, Qwen2.5-Math-7B 51.60 to
+55.77, Qwen3-4B 44.63 to 46.41.
+Traps: A format reward above 0.05 makes a row good. ρ_T has no bound for rare tokens. H is -logp of
+sampled tokens. All-correct groups also train. H₀ = 0.25 is their best value; the script has 0.5.
 """
 
 from typing import NamedTuple
@@ -43,8 +43,8 @@ def mix_in_tempered_policy(
 ) -> Transform:
     """Gives correct responses the credit of a tempered policy: A' = (1 - α) A + α good ρ_T.
 
-    ρ_T is that of T = hot for an entropy up to H₀, of T = cold above; α is the `mixture_weight`;
-    good are the rollouts whose outcome is above the threshold. A batch without tokens leaves the
+    ρ_T is that of T = hot for an entropy up to H₀, of T = cold above. α is the `mixture_weight`. A
+    rollout is good if its outcome is above the threshold. A batch without tokens leaves the
     estimate H. Groups that are all correct do not stay at 0.
 
     Metrics: last_entropy_estimate (H of the last update, nats), mixture_weight (weight of the
@@ -102,13 +102,13 @@ def dcpo(
     clip_high: ClipHigh = 0.2,
     dual_clip: DualClip = 3.0,
 ) -> Recipe:
-    """GRPO's advantages mixed with the ratio to a tempered policy, on a dual clip.
+    """Mixes GRPO's advantages with the ratio to a tempered policy, with a dual clip.
 
     Args:
-      entropy_target: nats (H₀).
+      entropy_target: target of the entropy, nats (H₀).
       temperature_high, temperature_low: of the target policy (T_hot, T_cold), in units of the
         sampler's, which is 1 in the authors' runs.
-      outcome_threshold: above which a rollout is good.
+      outcome_threshold: outcome above which a rollout is good.
       gap_cap: largest distance from the target that counts, nats; inf for none.
     """
     pull = mix_in_tempered_policy(

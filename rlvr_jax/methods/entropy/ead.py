@@ -1,4 +1,4 @@
-"""EAD: hot at the start of every response, cold at its end, and cooler later in training.
+"""EAD: a temperature that is high at the start of every response, low at its end.
 
 Yang et al. 2025, "Let it Calm", https://arxiv.org/abs/2510.05251
 
@@ -6,22 +6,22 @@ Yang et al. 2025, "Let it Calm", https://arxiv.org/abs/2510.05251
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ min(max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)), -3 A where A < 0) / Σ n_i
 
-The n-th token is sampled at τ_n (the first ten at 1), s counts the steps of the run. The ratio ρ is
-that of temperature 1. By default nothing corrects for the sampler's other temperature, as in the
-authors' script. Two forms do:
+The n-th token is sampled at τ_n (the first ten at 1); s counts the steps of the run. As s grows,
+the temperature falls later within a response. The ratio ρ is that of temperature 1. By default,
+nothing corrects for the temperature of sampling, as in the authors' script. Two options do:
 
-- `cap`: the authors' switch, each token's loss times min(exp(old_logp - behaviour_logp), C); a C
-  that they used was not found, 2 is usual.
-- `tempered`: ours, ρ = π^τ / π_old^τ, its logarithm clamped to ±20: the tempered policy, which
-  sampled, is the one that is trained.
+- `cap`: the authors' option, each token's loss times min(exp(old_logp - behaviour_logp), C). Their
+C was not found; 2 is usual.
+- `tempered`: ours, ρ = π^τ / π_old^τ, its logarithm clamped to ±20. It trains the tempered policy,
+which sampled.
 
-The README writes exp(n / d) without the factor 20, which the sampler has; so does the trainer's
-own correction, which then disagrees with the sampler. Ours has one schedule.
+The README writes exp(n / d) without the factor 20, as does the trainer's own correction. The
+sampler has the factor. This recipe has one schedule.
 
 Reports: small Qwen2.5-Math and Llama models: pass@16 and worst@16 above any fixed temperature,
-under GRPO, DAPO and Clip-Cov; entropy falls later
-Traps: by default nothing corrects for the sampler's temperature, down to 0.1; after about 37 steps
-a response of 3072 tokens ends before the coldest is reached; their README lacks the factor of 20
+under GRPO, DAPO and Clip-Cov. Entropy falls later.
+Traps: Temperatures fall to 0.1 without a correction. After about 37 steps, a response of 3072
+tokens ends before the lowest temperature.
 """
 
 from typing import Any
@@ -67,7 +67,7 @@ def ead(
     dual: DualClip = 3.0,
     **clip: Any,
 ) -> Recipe:
-    """GRPO's clipped ratio on the token mean, on responses sampled with a falling temperature.
+    """Applies GRPO's clipped ratio to responses sampled with a falling temperature.
 
     Args:
       hottest, coldest: τ_max and τ_min.
@@ -75,7 +75,7 @@ def ead(
       decay_scale: tokens of the horizon for each unit of d (20).
       untouched: number of first tokens that are sampled at temperature 1.
       cap: largest importance weight of a token (C); None: no weight.
-      tempered: log-probs are scored at τ_n, not at 1.
+      tempered: whether log-probs are scored at τ_n, not at 1.
     """
     horizon = (decay_scale * d for d in (decay_start, decay_growth, decay_most))
     return Recipe(

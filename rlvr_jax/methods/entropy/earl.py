@@ -6,16 +6,15 @@
     loss = Σ [1[H ≥ τ_i] max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) + β k3(π ‖ π_ref)] / Σ n_i
 
 τ_i is the (1 - `fraction`) quantile of the current policy's entropy H over the tokens of response
-i, so each response keeps at least one token; in `forking_tokens` the quantile is the batch's. A
-reconstruction from the abstract, no code is released: the gate and a KL are reported. The KL on all
-tokens is ours, and so is every constant: the fraction of the 80/20 paper, β of Archer, the clip of
-DAPO.
+i. In `forking_tokens`, the quantile is that of the batch. A reconstruction from the abstract, as no
+code is released: the gate and a KL are reported. The KL on all tokens is ours, as is every
+constant: the fraction of the 80/20 paper, β of Archer, the clip of DAPO.
 
-Left out: rewards from a Verilog tool chain (syntax, interface, function)
+Left out: rewards from a Verilog tool chain (syntax, interface, function).
 Reports: VerilogEval and RTLLM: up to 14.7 % more functional passes than earlier models, in fewer
-updates (abstract)
-Traps: a short response keeps more than the fraction, as each keeps one token at least; nothing in
-it is about Verilog: the task must bring those rewards
+updates (abstract).
+Traps: A short response trains more than the fraction, because each response trains at least one
+token. The task must provide the rewards for Verilog.
 """
 
 from typing import Any
@@ -27,10 +26,10 @@ from rlvr_jax.types.hyperparameters import Share
 
 @arguments_of(clipped_objective, "clip_low", clip_high=0.28, kl_coefficient=0.001)
 def earl(fraction: Share = 0.2, **clip: Any) -> Recipe:
-    """Clip-higher on the tokens of highest entropy of each response, with a KL to the reference.
+    """Applies clip-higher to the tokens of highest entropy of each response, and a KL.
 
     Args:
-      fraction: of the tokens of a response that are trained on.
+      fraction: fraction of the tokens of a response that are trained on.
     """
     transforms = [keep_top_entropy(fraction, within_response)]
     return Recipe(clipped_objective(transforms=transforms, **clip))

@@ -1,4 +1,4 @@
-"""Entropy bonus: GRPO with the mean entropy of the policy added to the maximised objective.
+"""Entropy bonus: GRPO with the mean entropy of the policy added to the maximized objective.
 
 Wang et al. 2025, "Reinforcement Learning for Reasoning in Large Language Models with One Training
 Example", https://arxiv.org/abs/2504.20571
@@ -6,17 +6,17 @@ Example", https://arxiv.org/abs/2504.20571
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ [c_pg max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) - c_H H + c_KL k3(π ‖ π_ref)] / Σ n_i
 
-H is the entropy over the whole vocabulary, with its gradient; estimates by -logp of the samples
-have gradient 0 in expectation. Coefficients are the defaults of the authors' code. With a target
-the coefficient follows the entropy as in Skywork-OR1 (https://arxiv.org/abs/2505.22312) and TRL:
-it acts while the last mean entropy was at most the target, and goes up by Δ while it is, else down.
-Δ and the bounds are TRL's defaults; TRL starts at c_H = 0 and has the target 0.2. The annealing of
-the bonus to 0 (`anneal_updates`) is ours.
+H is the entropy over the whole vocabulary, with its gradient. Coefficients are the defaults of the
+authors' code. With a `target`, the coefficient follows the entropy as in Skywork-OR1
+(https://arxiv.org/abs/2505.22312) and TRL. It acts if the last mean entropy was at most the target.
+It rises by Δ (`coefficient_step`) while the entropy is at most the target, else it falls. The
+values of Δ and the bounds are TRL's defaults; TRL starts at c_H = 0 and has the target 0.2. The
+annealing of the bonus to 0 (`anneal_updates`) is ours.
 
-Left out: training on one prompt that is repeated 128 times per batch, sampled at temperature 0.6
-Reports: Qwen2.5-Math-1.5B with a single training example: MATH500 from 36.0 to 73.6
-Traps: too large a coefficient lets entropy explode, as the bonus lifts the whole tail of the
-vocabulary; an entropy that is estimated by the mean of -logp has no gradient on policy
+Left out: training on one prompt that is repeated 128 times per batch, sampled at temperature 0.6.
+Reports: Qwen2.5-Math-1.5B with a single training example: MATH500 from 36.0 to 73.6 %.
+Traps: If the coefficient is too large, entropy explodes, because the bonus raises the whole tail of
+the vocabulary. An entropy that is estimated by the mean of -logp has no gradient on-policy.
 """
 
 from collections.abc import Callable
@@ -46,8 +46,8 @@ def adaptive_entropy_bonus(
 ) -> Transform:
     """An entropy bonus that acts while the entropy is at or below a target.
 
-    With H̄ the mean entropy of the tokens: the coefficient applied is c if the H̄ of the last update
-    was at most `target`, else 0 (also at the first update); then c' = min(c + step, high) if H̄ ≤
+    H̄ is the mean entropy of the tokens. The applied coefficient is c if the H̄ of the last update
+    was at most `target`, else 0 (also at the first update). Then c' = min(c + step, high) if H̄ ≤
     target, else max(c - step, low). A batch without tokens changes nothing.
 
     Args: as of `entropy_bonus`; `initial` is within the bounds `low` and `high`.
@@ -124,10 +124,10 @@ def entropy_bonus(
     anneal_updates: NonNegativeInt = 0,
     **clip: Any,
 ) -> Recipe:
-    """GRPO on the token mean, with a bonus for entropy and a KL to the reference.
+    """Applies GRPO with the token mean, a bonus for entropy and a KL to the reference.
 
     Args:
-      entropy_coefficient: c_H; with a target its initial value.
+      entropy_coefficient: weight of the entropy (c_H); with a target its initial value.
       policy_coefficient: weight of the policy loss (c_pg); with 0, and `kl_coefficient` and the
         optimizer's weight decay 0, only the entropy is trained.
       target: mean entropy that the coefficient follows, nats; None for a constant coefficient.

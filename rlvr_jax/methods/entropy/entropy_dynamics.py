@@ -1,4 +1,4 @@
-"""Clip_B and Clip_V: drop the tokens whose push down would lower the entropy most.
+"""Clip_B and Clip_V: drop the tokens whose negative update would lower the entropy most.
 
 "On the Entropy Dynamics in Reinforcement Fine-Tuning of Large Language Models",
 https://github.com/hiyuchang/Trinity-RFT
@@ -6,18 +6,19 @@ https://github.com/hiyuchang/Trinity-RFT
     S_t = p_t (H_t + log p_t),  E S_t = Σ p² (H_t + log p), of the policy that sampled
     Clip_B drops tokens with A < 0 and S - mean S < -μ_B σ(S)
     Clip_V drops tokens with A ≤ 0 and E S - S > μ_V σ(E S - S), of A < 0 at most a fraction f
-    loss = Σ_kept max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / number of kept tokens
+    loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / n, both over the n tokens that remain
 
-Mean and population deviations run over the batch. They are two methods. Clip_B is the default: it
-needs only the sampler's records. For Clip_V set `batch_deviations=None, vocabulary_deviations=8.5`,
-the authors' value (their class default is 2.0). Constants are those of their example
-configurations, except ε, which is 0.2 here as in their framework's PPO loss.
+Mean and population deviations are those of the batch. Clip_B and Clip_V are two methods. Clip_B is
+the default; it requires only the sampler's records. For Clip_V set `batch_deviations=None,
+vocabulary_deviations=8.5`, the authors' value (their class default is 2.0). Constants are those of
+their example configurations, except ε. It is 0.2 here, as in their framework's PPO loss.
 
-Left out: a filter of the data: pass rates in (1/16, 15/16)
-Reports: Qwen2.5-7B-Instruct: entropy stays up, mean and pass@k on AIME24, AIME25 and DAPO500 above
-GRPO
-Traps: small batches may have nothing beyond 2.5 deviations, and then it is GRPO; Clip_V also drops
-tokens of A = 0 beyond its cap; the theory treats both signs, the code only negative tokens
+Left out: a filter of the data for pass rates in (1/16, 15/16).
+Reports: Qwen2.5-7B-Instruct: entropy stays high, and mean and pass@k on AIME24, AIME25 and DAPO500
+are above GRPO (no numbers).
+Traps: A small batch may have no token beyond 2.5 deviations; the method is then GRPO. Clip_V also
+drops tokens of A = 0 beyond its limit. The theory treats both signs, the code only negative
+advantages.
 """
 
 import jax.numpy as jnp
@@ -107,7 +108,7 @@ def entropy_dynamics(
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
 ) -> Recipe:
-    """GRPO's advantages on the mean over the tokens that are not dropped.
+    """Applies GRPO's advantages with the mean over the tokens that are not dropped.
 
     Args:
       batch_deviations: threshold of Clip_B in standard deviations (μ_B); None leaves it out.

@@ -1,4 +1,4 @@
-"""ERPO: sample prompts whose responses are all correct at a higher temperature, until one errs.
+"""ERPO: samples prompts whose responses are all correct at a higher temperature, until one is not.
 
 "Explore Residual Prompts in Policy Optimization", https://arxiv.org/abs/2511.04800
 
@@ -6,18 +6,19 @@
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-A group of equal outcomes teaches nothing; late in training most groups are all correct. Heat makes
-them err again. m is stored by prompt and counts outcomes, not the shaped reward. Old log-probs are
-those at T, so ρ is exact. Prompts whose responses are all incorrect stay at T₀.
+A group of equal outcomes has no gradient. Late in training, most groups are all correct; a higher
+temperature makes them mixed again. The count m is stored by prompt and reads outcomes, not shaped
+rewards. Old log-probs are those at T, so ρ is exact. Prompts whose responses are all incorrect stay
+at T₀.
 
-A reconstruction from the abstract and the reviews: the schedule, κ, T_max and the clip are ours
-(above 1.3 small models lose the format). So is the form of `reactivate`, which the reviews mention:
-the group's mean and std are taken with one virtual reward of 0, so that an all-correct group is
-pushed up a little; off by default.
+A reconstruction from the abstract and reviews: the schedule, κ (`rise`), T_max and the clip are
+ours. Above 1.3, small models lose the format. `reactivate` is mentioned in the reviews; its form is
+ours, and it is off by default. One virtual reward of 0 enters the group's mean and std, so that an
+all-correct group has a small positive advantage.
 
-Reports: Qwen2.5 models: above baselines like DAPO on several maths sets (abstract, no numbers)
-Traps: acts from the second time that a prompt is sampled, so never within the first epoch; one hot
-error among correct responses gets a large negative advantage; all-incorrect prompts are not helped
+Reports: Qwen2.5 models: above baselines like DAPO on several maths sets (abstract, no numbers).
+Traps: The method acts from the second time that a prompt is sampled, so never within the first
+epoch. One error at a high temperature among correct responses gets a large negative advantage.
 """
 
 from dataclasses import replace
@@ -37,8 +38,8 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegati
 def heat_solved(base: Positive, rise: NonNegative, highest: Positive) -> Curriculum:
     """Heats prompts whose last responses were all correct: T = min(T₀ + κ m, T_max).
 
-    It changes the requests of the curricula before it. m is the times in a row that a prompt was
-    sampled and all its responses were correct.
+    It changes the requests of the curricula before it. m is the number of times in a row that all
+    responses to a prompt were correct.
 
     Metrics: heated_fraction (of the step's prompts), ask_temperature (their mean).
     Raises:
@@ -108,13 +109,13 @@ def erpo(
     clip_high: ClipHigh = 0.28,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """Clip-higher on the token mean, with a temperature for each prompt.
+    """Applies clip-higher with the token mean and a temperature for each prompt.
 
     Args:
-      base_temperature: of all other prompts (T₀); it replaces the run's.
-      rise: of the temperature, per time in a row that all responses were correct (κ).
-      max_temperature: T_max.
-      reactivate: one virtual incorrect response in the statistics of every group.
+      base_temperature: temperature of all other prompts (T₀); it replaces the run's.
+      rise: rise of the temperature per time in a row that all responses were correct (κ).
+      max_temperature: highest temperature (T_max).
+      reactivate: whether statistics of every group include one virtual incorrect response.
     """
     advantage = group_normalized(epsilon)
     if reactivate:

@@ -1,4 +1,4 @@
-"""GTPO: spare the tokens that correct and incorrect responses share, and charge for entropy.
+"""GTPO: spares the tokens that correct and incorrect responses share, and penalizes entropy.
 
 "GTPO: Trajectory-Based Policy Optimization in Large Language Models",
 https://github.com/winstonsmith1897/GTPO
@@ -6,19 +6,18 @@ https://github.com/winstonsmith1897/GTPO
     A_i  = R_i - mean;  A'_i = A_i - c H̄_i, 0 if H̄_i > θ
     loss = -mean_i (1/n_i) Σ_t λ_it A'_i logp_it
 
-λ is 2 in rollouts with A > 0 and 0 in those with A < 0, for tokens of the unbroken opening that
-rollouts of both signs have in common, and once more for the common ending; 1 elsewhere. H̄ is the
-mean entropy of the rollout. No reference, no ratio: one update per batch. In groups of equal
-rewards A' = -c H̄: every rollout is pushed down, also correct ones. Constants are those of the
-authors' README (their code has 0.7 for ln 2). The filter is for models whose entropy starts below
-θ: above it every rollout is dropped and nothing is learned (`entropy_threshold=inf` for those).
-Their released loss also divides each rollout by the length of its longer stretch in conflict;
-ours does not.
+λ is 2 in rollouts with A > 0 and 0 in those with A < 0, on tokens in conflict. These are the
+unbroken opening that rollouts of both signs share. For the shared ending, the factor is applied
+once more. Elsewhere λ is 1. H̄ is the mean entropy of the rollout, θ `entropy_threshold`, c
+`entropy_coefficient`. There is no reference and no ratio, so use one update per batch. Constants
+are those of the authors' README (their code has 0.7 for ln 2). Their released loss also divides
+each rollout by the length of its longer stretch in conflict.
 
 Reports: Llama 8B and Qwen2.5-3B on GSM8K, MATH, AIME 2024: more stable than GRPO and SFT, without
-KL or reference (figures)
-Traps: a policy of more than ln 2 nats learns nothing; groups of equal rewards are pushed down,
-also correct ones; the GTPO of 2508.04349 is another method; one update per batch
+KL or reference (figures).
+Traps: A policy with an entropy above ln 2 nats learns nothing, because every rollout is dropped;
+set `entropy_threshold=inf`. In groups of equal rewards A' = -c H̄, also for correct rollouts. The
+GTPO of 2508.04349 is another method.
 """
 
 import math
@@ -41,8 +40,8 @@ LN_2 = math.log(2)
 def weigh_conflicts(positive: NonNegative, negative: NonNegative) -> Transform:
     """Weighs tokens in conflict by the sign of their rollout.
 
-    weight' = weight · f, f = `positive` in rollouts with A > 0 and `negative` in those with A < 0,
-    once for the stretch from the start and once for that up to the end.
+    weight' = weight · f, with f = `positive` in rollouts with A > 0 and `negative` in those with A
+    < 0. The stretch from the start and the one up to the end each have this factor.
 
     Metrics: conflict_fraction (fraction of the tokens in conflict).
     """
@@ -146,10 +145,10 @@ def gtpo(
     entropy_threshold: Bound = LN_2,
     entropy_coefficient: Finite = 0.1,
 ) -> Recipe:
-    """Centered rewards on the policy gradient, with weights for shared tokens.
+    """Applies the policy gradient to centered rewards, with weights for shared tokens.
 
     Args:
-      positive_weight, negative_weight: of tokens in conflict, by the sign of the advantage (λ).
+      positive_weight, negative_weight: weights of tokens in conflict, by the advantage's sign (λ).
       entropy_threshold: mean entropy, nats, above which a rollout is dropped (θ).
       entropy_coefficient: price of a nat of mean entropy (c).
     """

@@ -1,4 +1,4 @@
-"""HAPO: one score from the entropy of a token decides its credit and its trust region.
+"""HAPO: one score from the entropy of a token determines its credit and its trust region.
 
 "From Uniform to Heterogeneous: Tailoring Policy Optimization to Every Token's Nature",
 https://github.com/starriver030515/HAPO
@@ -10,15 +10,16 @@ https://github.com/starriver030515/HAPO
     l_t  = max(-A' ρ, -A' clip(ρ, 1 - ε_low,t, 1 + ε_high,t)), at most -c A' where A' < 0
     loss = Σ l_t / Σ n_i
 
-The released code has |ĥ| for ĥ, by a slip of sign, and its test of |A| includes padding:
-`released=True` reproduces both. Its statistics are those of a micro-batch, ours those of the batch.
-Constants are the authors'; their data side is that of `dapo`.
+α, β and c are `clip_strength`, `credit_strength` and `dual_clip`. The released code has |ĥ| for ĥ,
+by a sign error, and its test of |A| includes padding. `released=True` reproduces both. Its
+statistics are those of a micro-batch, here those of the batch. Constants are the authors'. Their
+data pipeline is that of `dapo`.
 
-Left out: a sampling temperature that follows the entropy token by token (`hapo_temperature`); the
-filter and the length penalty of DAPO
-Reports: several model sizes in maths: above DAPO on mean accuracy (abstract)
-Traps: the released code takes certain tokens for uncertain ones by a slip of sign; the most certain
-token of a batch gets nothing within its zone; statistics per micro-batch depend on the split
+Left out: a sampling temperature that follows the entropy of each token (`hapo_temperature`); the
+filter and the length penalty of DAPO.
+Reports: maths at several model sizes: mean accuracy above DAPO (abstract, no numbers).
+Traps: The released code treats certain tokens as uncertain ones. The most certain token of a batch
+gets no credit within the inner half of its region. Statistics per micro-batch depend on the split.
 """
 
 import jax
@@ -58,8 +59,8 @@ def token_normalized(limit: Bound, epsilon: Epsilon = 1e-6, padding: bool = Fals
 
     Args:
       limit: of |A|.
-      padding: the test of |A| includes the positions off the mask, with a reward of 0, as in the
-        released code; the result then depends on the width of the padding.
+      padding: whether the test of |A| includes positions off the mask, with a reward of 0, as in
+        the released code. The result then depends on the width of the padding.
     Metrics: fell_back_fraction (of the rollouts with tokens).
     """
 
@@ -107,13 +108,13 @@ def entropy_score(
 ) -> Values:
     """ĥ from e = ln max(H, 1e-8) and its quantile c, of nearest rank, over the batch.
 
-    h = (e - c) / s with s = √max(mean (e - c)², 1e-8); ĥ = h / max h where h > 0, h / |min h|
-    elsewhere, both extremes at least 1e-8; 0 off the mask.
+    h = (e - c) / s with s = √max(mean (e - c)², 1e-8). ĥ = h / max h where h > 0, h / |min h|
+    elsewhere; both extremes are at least 1e-8. ĥ is 0 off the mask.
 
     Args:
       entropy: nats.
       quantile: of the pivot c, in [0, 1].
-      signed: False gives |ĥ|, the slip of the released code: a very certain token is then treated
+      signed: False: |ĥ|, the sign error of the released code. A very certain token is then treated
         as a very uncertain one.
     """
     log_entropy = jnp.log(jnp.maximum(jax.lax.stop_gradient(entropy), 1e-8))
@@ -149,8 +150,8 @@ def scoped_nearest_quantile(
 def redistribute_credit(strength: NonNegative, quantile: Unit, signed: bool = True) -> Transform:
     """Pays uncertain tokens more once they move, and certain ones less while they do not.
 
-    With A^e = A (1 + β ĥ) and the inner half of the trust region, 1 - clip_low/2 < ρ < 1 +
-    clip_high/2: above the pivot A inside and A^e outside, below it A^e inside and A outside.
+    A^e = A (1 + β ĥ). The inner half is 1 - clip_low/2 < ρ < 1 + clip_high/2. Above the pivot, the
+    advantage is A inside and A^e outside; below the pivot, A^e inside and A outside.
 
     Args:
       strength: β.
@@ -179,14 +180,14 @@ def hapo(
     dual_clip: DualClip = 10.0,
     released: bool = False,
 ) -> Recipe:
-    """Token-normalized advantages, redistributed by entropy, in a trust region that follows it.
+    """Redistributes token-normalized advantages by entropy, in a trust region that follows it.
 
     Args:
       pivot: quantile of the log entropy at which the score is 0.
       clip_strength: factor of the score in the trust region (α).
       credit_strength: factor of the score in the advantage (β).
-      limit: of |A|; a group that reaches it falls back to GRPO's advantages.
-      released: the two slips of the released code.
+      limit: limit of |A|; a group that reaches it falls back to GRPO's advantages.
+      released: whether the two errors of the released code are reproduced.
     """
     advantage = token_normalized(limit, padding=released)
     transforms = [

@@ -1,4 +1,4 @@
-"""HAPO's adaptive temperature: sample uncertain tokens a little hotter, certain ones colder.
+"""HAPO's adaptive temperature: uncertain tokens are sampled a little hotter, certain ones colder.
 
 "From Uniform to Heterogeneous" (HAPO), https://github.com/starriver030515/HAPO
 
@@ -8,17 +8,16 @@
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-The ratio ρ is that of temperature 1. T differs from it by 5 % at most and nothing corrects for it;
-`cap` is ours: each token's loss times min(exp(old_logp - behaviour_logp), C). The released code
-has the opposite sign below c, by which the most certain tokens are also sampled hotter
-(`mirrored`); the default follows the paper. With it most tokens are sampled colder than 1. This is
-one of four parts of HAPO, the others are `hapo`; the loss here is DAPO's, our choice.
+τ is `strength`. The ratio ρ is that of temperature 1. T differs from 1 by at most 5 %, and nothing
+corrects for it. `cap` is ours: each token's loss times min(exp(old_logp - behaviour_logp), C). The
+released code has the opposite sign below c, so the most certain tokens are also sampled hotter
+(`mirrored`). The default follows the paper. This is one of four parts of HAPO; the others are
+`hapo`. The loss is DAPO's, which is our choice.
 
-Left out: its advantage, weights and clip bounds, which are hapo
-Reports: as a part of HAPO, which is above DAPO at several sizes; its own contribution is not
-reported
-Traps: a single token of almost no entropy stretches the scale, so that other certain tokens hardly
-change; the first step has no statistics and samples at 1; most tokens are sampled colder
+Left out: the advantage, weights and clip bounds of HAPO, which are `hapo`.
+Reports: HAPO as a whole is above DAPO at several sizes. The effect of this part is not reported.
+Traps: A single token of almost no entropy stretches the scale, so that other certain tokens hardly
+change. The first step has no statistics and samples at 1. Most tokens are sampled colder than 1.
 """
 
 from typing import Annotated, NamedTuple
@@ -54,9 +53,9 @@ class EntropyScale(NamedTuple):
 def entropy_heated(strength: Strength, pivot: Unit, mirrored: bool = False) -> Draw:
     """Samples tokens hotter where the policy is uncertain, colder where it is certain.
 
-    The temperature is multiplied by 1 + τ ĥ, with ĥ in [-1, 1] on the `entropy_scale` of the batch
-    that was trained on last; in the first step it is not changed. A batch without tokens leaves the
-    scale. The entropies are the sampler's record, those of the policy at the run's temperature.
+    The temperature is multiplied by 1 + τ ĥ, with ĥ in [-1, 1] on the `entropy_scale` of the last
+    trained batch. In the first step it does not change. A batch without tokens leaves the scale.
+    The entropies are the sampler's record, those of the policy at the run's temperature.
     Evaluations sample plainly.
 
     Args: as of `hapo_temperature`; `mirrored`, see `entropy_position`.
@@ -120,12 +119,12 @@ def hapo_temperature(
     clip_high: ClipHigh = 0.28,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """A clipped ratio on the token mean, on responses sampled at a temperature for each token.
+    """Applies a clipped ratio to responses that are sampled at a temperature for each token.
 
     Args:
       strength: largest relative change of the temperature (τ).
       pivot: quantile of the entropies at which the change has sign 0.
-      mirrored: the sign of the released code.
+      mirrored: whether the sign is that of the released code.
       cap: largest importance weight of a token (C); None: no weight.
     """
     transforms = [] if cap is None else [truncate_importance(cap)]

@@ -1,4 +1,4 @@
-"""KL-Cov: hold the tokens whose log-prob and advantage agree most at their old log-prob.
+"""KL-Cov: penalizes changes of the tokens whose log-prob and advantage agree most.
 
 Cui et al. 2025, "The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models",
 https://arxiv.org/abs/2505.22617
@@ -6,16 +6,15 @@ https://arxiv.org/abs/2505.22617
     cov_t = (A_t - mean A) (logp_t - mean logp)
     loss  = Σ [-A ρ + β · 1[t ∈ S] · |logp - old_logp|] / Σ n_i
 
-S are the max(⌊q n⌋, 1) tokens of largest covariance of the whole batch (the authors' code takes
-them per micro-batch); the ratio is not clipped. We clamp its logarithm to ±20, so that float32
-stays finite; the authors do not. q is theirs for 7B models, 0.2 %; for 32B they use 0.02 %. With
-one update per batch no log-prob has moved, and the method is the plain policy gradient. The
-authors' scripts also filter groups as `dapo` does; that is not part of this recipe.
+S are the max(⌊q n⌋, 1) tokens of largest covariance of the whole batch. The authors' code takes
+them per micro-batch. The ratio is not clipped. Its logarithm is clamped to ±20, so that float32
+stays finite; the authors do not clamp it. The value of q (`fraction`) is the authors' for 7B
+models, 0.2 %. For 32B they use 0.02 %.
 
-Left out: the group filter of `dapo`, which the authors' scripts set
-Reports: mean of seven maths sets: Qwen2.5-7B 38.6 (GRPO) to 40.6, 32B 45.8 to 52.2
-Traps: in the first update after sampling it does nothing, as log-probs are the old ones; codes give
-q in percent or as a fraction
+Left out: the group filter of `dapo`, which the authors' scripts set.
+Reports: mean of seven maths sets in %, GRPO to KL-Cov: Qwen2.5-7B 38.6 to 40.6, 32B 45.8 to 52.2.
+Traps: In the first update after sampling, log-probs have not changed, so the method is the plain
+policy gradient. Implementations state q in percent or as a fraction.
 """
 
 import jax
@@ -35,9 +34,9 @@ from rlvr_jax.types.hyperparameters import NonNegative, Share
 def penalize_high_covariance(fraction: Share, coefficient: NonNegative) -> Transform:
     """Holds the tokens of highest covariance at their old log-prob.
 
-    With n the number of tokens, the k = max(⌊fraction · n⌋, 1) of largest covariance
-    (`token_covariance`; ties by rollout_id, then position) get coefficient · |logp - old_logp|
-    as penalty: a pull of constant size towards the old policy, 0 where nothing has moved.
+    Of n tokens, the k = max(⌊fraction · n⌋, 1) of largest covariance get the penalty coefficient ·
+    |logp - old_logp|. Its gradient has a constant size, and is 0 where no log-prob has changed. The
+    covariance is `token_covariance`; ties by rollout_id, then position.
 
     Metrics: chosen_fraction (of the tokens).
     """
@@ -58,10 +57,10 @@ def penalize_high_covariance(fraction: Share, coefficient: NonNegative) -> Trans
 
 
 def kl_cov(fraction: Share = 2e-3, penalty_coefficient: NonNegative = 1.0) -> Recipe:
-    """GRPO's advantages on the token mean, unclipped, with a pull on tokens of high covariance.
+    """Applies GRPO's advantages without a clip, and a penalty on tokens of high covariance.
 
     Args:
-      fraction: of the tokens that are held (q).
+      fraction: fraction of the tokens that are penalized (q).
       penalty_coefficient: weight of their distance to the old log-prob (β).
     """
     return Recipe(

@@ -1,4 +1,4 @@
-"""Lp-Reg: spare improbable tokens of incorrect rollouts that would pass a min-p filter.
+"""Lp-Reg: protects improbable tokens of incorrect rollouts that would pass a min-p filter.
 
 "Low-probability Tokens Sustain Exploration in Reinforcement Learning with Verifiable Reward",
 https://github.com/CarlanLark/Lp-Reg-dev
@@ -9,15 +9,17 @@ https://github.com/CarlanLark/Lp-Reg-dev
               t in S:     -A ρ_t + c · k3] / Σ n_i,    k3 = min(e^d - d - 1, 10), d = log π̃ - logp
 
 The gradient of k3 is (1 - π̃ / π) ∇logp: it raises the token towards π̃, against its advantage. In
-the first update it is at most about the mass that the filter has dropped, and nothing is chosen
-where nothing was dropped. The authors count ρ per micro-batch, we over the batch; fewer than two
-chosen tokens switch the method off, in both. Their config also offers the current or the reference
-policy as source of π̃, a fixed threshold, and a fraction of positive tokens: all off in the recipes.
-Defaults are those for Qwen3-14B (ρ 0.005 for Qwen2.5-32B); the config's own κ is 0.1.
+the first update it is at most about the mass that the filter has dropped. Where nothing was
+dropped, no token is chosen. ρ (`fraction`) is over the batch; the authors count it per micro-batch.
+Fewer than two chosen tokens disable the method, in both. Their config also offers the current or
+the reference policy as source of π̃, a fixed threshold, and a fraction of positive tokens. The
+recipes do not use them. Defaults are those for Qwen3-14B (ρ is 0.005 for Qwen2.5-32B); κ in the
+config is 0.1.
 
-Reports: Qwen3-14B base, five maths sets: 60.17 %, 2.66 above the best earlier entropy method
-Traps: a token is protected only where the filter drops some mass; with few incorrect responses
-there are no candidates
+Reports: Qwen3-14B base, five maths sets: 60.17 %, 2.66 points above the best earlier entropy
+method.
+Traps: A token is protected only if the filter drops some mass. Few incorrect responses have no
+candidates.
 """
 
 from typing import Any
@@ -117,7 +119,7 @@ def min_p_proxy(
 def lp_reg(
     clip_low: ClipLow = 1.0, clip_high: ClipHigh = 9.0, epsilon: Epsilon = 1e-6, **protected: Any
 ) -> Recipe:
-    """GRPO's advantages on the token mean, with a nearly open clip and a few protected tokens."""
+    """Applies GRPO's advantages with a nearly open clip and a few protected tokens."""
     transforms = [protect_low_probability(**protected)]
     return Recipe(clipped_objective(clip_low, clip_high, epsilon=epsilon, transforms=transforms))
 

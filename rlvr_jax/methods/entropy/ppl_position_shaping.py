@@ -1,4 +1,4 @@
-"""Perplexity and position shaping: fluent responses, or late tokens, weigh more.
+"""Perplexity and position shaping: fluent responses, or late tokens, get larger advantages.
 
 "Decomposing the Entropy-Performance Exchange: The Missing Keys to Unlocking Effective Reinforcement
 Learning"
@@ -8,14 +8,14 @@ Learning"
     by position:    A' = A + sign(A) γ σ(d r), r in (0, 1] the relative position of the token
     loss = Σ max(-A' ρ, -A' clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
 
-A reconstruction: the forms are from summaries. The constants α = γ = 0.1 and d = 1 are ours, and so
-is w over the batch (`scope=within_group` is the other reading). The paper uses one of the two at a
-time, on the plateau of a run. Perplexity is the default; for position set
-`perplexity_coefficient=0, position_size=0.1`. With d = 1 the position bonus is nearly constant.
+A reconstruction from summaries. The constants α = γ = 0.1 and d = 1 are ours, as is w over the
+batch (`scope=within_group` is the other reading). The paper uses one of the two parts at a time, on
+the plateau of a run. Perplexity is the default. For position set `perplexity_coefficient=0,
+position_size=0.1`.
 
-Reports: maths, over GRPO: Qwen2.5-7B 1.51 and Math-7B 2.31 points on average; longer answers
-Traps: with steepness 1 the position bonus is nearly the same for all tokens; a large coefficient
-turns signs; meant for the plateau; the two parts are used one at a time
+Reports: maths over GRPO: Qwen2.5-7B 1.51 and Math-7B 2.31 points on average. Responses are longer.
+Traps: With d = 1, the position bonus is nearly equal for all tokens. A large coefficient changes
+the sign of advantages.
 """
 
 import jax
@@ -35,7 +35,7 @@ def scale_by_perplexity(coefficient: Finite, scope: Scope = within_batch) -> Tra
     w is the `standardized_perplexity`; every rollout with tokens counts once.
 
     Args:
-      coefficient: α; where α w > 1 the sign of the advantage turns.
+      coefficient: α; where α w > 1, the advantage changes its sign.
       scope: which rollouts are compared: `within_batch` or `within_group`.
     """
 
@@ -89,13 +89,13 @@ def ppl_position_shaping(
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
 ) -> Recipe:
-    """GRPO's advantages, shaped by perplexity or by position.
+    """Shapes GRPO's advantages by perplexity or by position.
 
     Args:
-      perplexity_coefficient: α; 0 leaves this part out.
+      perplexity_coefficient: strength of the perplexity term (α); 0: none.
       scope: which rollouts are compared, `within_batch` or `within_group`.
-      position_size: γ; 0 leaves this part out.
-      position_steepness: d.
+      position_size: size of the position term (γ); 0: none.
+      position_steepness: steepness of the position term (d).
     """
     shaping = []
     if perplexity_coefficient:

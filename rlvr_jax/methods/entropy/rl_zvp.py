@@ -1,4 +1,4 @@
-"""RL-ZVP: learn from groups of equal rewards, by the entropy of their tokens.
+"""RL-ZVP: trains on groups of equal rewards, by the entropy of their tokens.
 
 "No Prompt Left Behind: Exploiting Zero-Variance Prompts in LLM Reinforcement Learning via
 Entropy-Guided Advantage Shaping"
@@ -8,15 +8,15 @@ Entropy-Guided Advantage Shaping"
     A_it = -α (max_k H_ik - H_it)  in groups that are all incorrect
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-H is the entropy over the whole vocabulary when the token was sampled. Made from a description of
-the paper, which found α = 0.1 or 0.2 best; the clip is that of third parties. Ours: "correct"
-is a reward above 1/2, and a group of one is one of equal rewards. A filter of such groups, as in
-`dapo`, would remove the groups on which the method acts.
+H is the entropy over the whole vocabulary when the token was sampled. A reconstruction from a
+description of the paper, which found α (`entropy_scale`) of 0.1 or 0.2 best. The clip is that of
+third parties. Ours: "correct" is a reward above 1/2, and a group of one has equal rewards.
 
-Reports: Qwen3-8B over GRPO: up to 8.61 points of acc@8 on OlympiadBench, 7.77 of pass@8 on AIME25;
-49.90 on average, 46.88 without the entropy
-Traps: a filter of equal rewards removes the groups on which it acts; its advantages are in nats,
-unbounded by a std; 0.3 was unstable; all-correct groups sharpen, all-incorrect ones spread
+Reports: Qwen3-8B over GRPO: up to 8.61 points of acc@8 on OlympiadBench, 7.77 of pass@8 on AIME25.
+The mean accuracy is 49.90 %, and 46.88 % without the entropy.
+Traps: A filter of equal rewards, as in `dapo`, removes the groups on which the method acts. Its
+advantages are in nats, unbounded by a std; α = 0.3 was unstable. All-correct groups lower the
+entropy, all-incorrect ones raise it.
 """
 
 import jax.numpy as jnp
@@ -32,7 +32,7 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, NonNegative
 def credit_unanimous_groups(scale: NonNegative) -> Transform:
     """Gives groups of equal rewards an advantage by the entropy of their tokens.
 
-    A correct response is reinforced at its uncertain tokens, an incorrect one pushed down at its
+    A correct response is reinforced at its uncertain tokens, an incorrect one is penalized at its
     certain ones. The advantage of other groups does not change.
 
     Metrics: unanimous_groups_fraction (of the rollouts with tokens).
@@ -56,7 +56,7 @@ def credit_unanimous_groups(scale: NonNegative) -> Transform:
 def rl_zvp(
     entropy_scale: NonNegative = 0.2, clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.28
 ) -> Recipe:
-    """GRPO's advantages, and entropy in their place where they are 0.
+    """Applies GRPO's advantages, and entropy in their place where they are 0.
 
     Args:
       entropy_scale: advantage per nat (α).

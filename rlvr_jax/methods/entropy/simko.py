@@ -1,4 +1,4 @@
-"""SimKO: spread credit of correct responses over likely tokens, push likeliest errors harder.
+"""SimKO: spreads the credit of correct responses over likely tokens; likely errors cost more.
 
 "SimKO: Simple Pass@K Policy Optimization", https://github.com/CLR-Lab/SimKO
 
@@ -8,13 +8,13 @@
     A'_t = λ A_i at gated tokens of responses with A < 0 whose token is the policy's likeliest
     loss = Σ max(-A' ρ', -A' clip(ρ', 1 - ε, 1 + ε)) / Σ n_i
 
-k runs over the K likeliest tokens of the current policy, whose log-probs under the old policy are
-also needed: with one update per batch they are those of sampling time. Constants are those of the
-authors' code, where λ is hard-coded.
+k runs over the K likeliest tokens of the current policy, α is `fraction`, τ `quantile`, λ
+`negative_factor`. Constants are those of the authors' code, where λ is hard-coded.
 
-Reports: Qwen2.5-Math-7B and others: higher pass@k for all k up to 256 at equal or higher pass@1
-Traps: the likeliest tokens are the current policy's, their old log-probs those of the weights that
-sampled: one update per batch
+Reports: Qwen2.5-Math-7B and others: higher pass@k for all k up to 256 at equal or higher pass@1 (no
+numbers).
+Traps: Use one update per batch: the likeliest tokens are the current policy's, but their old
+log-probs are those of the weights that sampled.
 """
 
 import jax
@@ -30,9 +30,9 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, NonNegative
 def smooth_ratio(fraction: Unit, top_k: Count, quantile: Unit) -> Transform:
     """Spreads part of the gradient of uncertain tokens of correct responses over likely tokens.
 
-    At `uncertain_tokens` of rollouts with outcome 1, with ρ_k the ratio of the k-th likeliest token
-    of the current policy: ρ' = (1 - α) ρ + (α/K) Σ_k sg(ρ) ρ_k / (sg(ρ_k) + 1e-8). Its value is
-    that of ρ, its gradient ρ [(1 - α) ∇log π(y) + (α/K) Σ_k ∇log π(k)]. A clip passes all or none.
+    ρ_k is the ratio of the current policy's k-th likeliest token. At `uncertain_tokens` of rollouts
+    with outcome 1: ρ' = (1 - α) ρ + (α/K) Σ_k sg(ρ) ρ_k / (sg(ρ_k) + 1e-8). Its value is that of ρ,
+    its gradient ρ [(1 - α) ∇log π(y) + (α/K) Σ_k ∇log π(k)]. A clip passes all or none.
 
     Metrics: smoothed_fraction (of the tokens).
     """
@@ -55,14 +55,14 @@ def smooth_ratio(fraction: Unit, top_k: Count, quantile: Unit) -> Transform:
 
 
 def uncertain_tokens(context: Context, mask: Mask, quantile: float) -> Mask:
-    """Tokens whose entropy is strictly above that quantile of their own response."""
+    """Tokens whose entropy is strictly above that quantile of their response."""
     entropy = jax.lax.stop_gradient(context.stats.entropy)
     return above_quantile(entropy, mask, within_response(context.rollouts), quantile)
 
 
 @part(reads={"entropy", "max_id"}, writes={"advantage", "chosen"})
 def boost_favourites(factor: NonNegative, quantile: Unit) -> Transform:
-    """Pushes harder against the likeliest token where an error was uncertain: A' = A · f.
+    """Increases the penalty of the likeliest token where an error was uncertain: A' = A · f.
 
     At `uncertain_tokens` that are the current policy's likeliest, in rollouts whose advantages have
     a negative sum.
@@ -91,13 +91,13 @@ def simko(
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
 ) -> Recipe:
-    """GRPO's advantages on the token mean, with a smoothed ratio and a boost.
+    """Applies GRPO's advantages with a smoothed ratio and a factor on likely errors.
 
     Args:
-      fraction: of the gradient that the likeliest tokens get (α).
+      fraction: fraction of the gradient that the likeliest tokens get (α).
       top_k: number of the likeliest tokens (K).
-      quantile: of the entropies of a response above which a token is gated (τ).
-      negative_factor: on the advantage of gated likeliest tokens of incorrect responses (λ).
+      quantile: quantile of a response's entropies above which a token is gated (τ).
+      negative_factor: factor on the advantage of gated likeliest tokens of incorrect responses (λ).
     """
     transforms = [
         smooth_ratio(fraction, top_k, quantile),

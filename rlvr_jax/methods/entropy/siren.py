@@ -1,4 +1,4 @@
-"""SIREN: hold the nucleus entropy of the most uncertain tokens at its first value.
+"""SIREN: holds the nucleus entropy of the most uncertain tokens at its first value.
 
 "Rethinking Entropy Regularization in Large Reasoning Models", https://github.com/Linn3a/siren
 
@@ -7,16 +7,16 @@
     R    = (H̄ - H*)², H* the H̄ of the first batch, or the mean of those of its updates
     loss = Σ PPO clip with dual clip / (B L) + κ R,    A_i = R_i - mean
 
-The gradient of R goes through the probabilities in the nucleus; which entries and which tokens are
-chosen is fixed. The authors' nucleus consists of the tokens before the one that crosses top_p, so
-that a token of probability above top_p has Ĥ = 0; `include_crossing=True` is the nucleus of
-nucleus sampling. Theirs takes H̄ per micro-batch and adds 1e-12 in logarithms; ours has neither.
-The script sets a clip of 0.28, but the config's 0.2 on both sides wins. Advantages and length
-normalisation are Dr. GRPO's; `max_length` is the budget of response tokens.
+The gradient of R flows through the probabilities in the nucleus. The choice of its entries and of
+the tokens is fixed. The authors' nucleus has the tokens before the one that crosses `top_p`, so a
+token of probability above `top_p` has Ĥ = 0. With `include_crossing=True`, it is the nucleus of
+nucleus sampling. The authors take H̄ per micro-batch and add 1e-12 in logarithms; this recipe does
+neither. Their script sets a clip of 0.28, but the config's 0.2 on both sides wins. Advantages and
+length normalization are Dr. GRPO's. L (`max_length`) is the budget of response tokens.
 
-Left out: the truncation to the 10000 likeliest entries before the nucleus
-Reports: Qwen2.5-Math-7B, five maths sets: best of the entropy methods, pass@k held
-Traps: it pulls entropy down as well as up; a nucleus of one token has entropy 0 and no gradient
+Left out: the truncation to the 10000 likeliest entries before the nucleus.
+Reports: Qwen2.5-Math-7B, five maths sets: best of the entropy methods, with an unchanged pass@k.
+Traps: The term lowers entropy as well as raising it. A nucleus of one token has no gradient.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -61,12 +61,12 @@ def anchored_entropy(
 ) -> Transform:
     """Adds κ (H̄ - H*)² to the loss: it pulls the entropy up or down, to its first value.
 
-    H̄ is the mean of `peak_entropy` over the entropies of the nuclei; H* is its mean over the first
-    updates with tokens, to which nothing is added, and then stays.
+    H̄ is the mean of `peak_entropy` over the entropies of the nuclei. H* is its mean over the first
+    updates with tokens. These add nothing to the loss, and H* is then constant.
 
     Args:
       coefficient: weight of the squared distance from the anchor (κ).
-      quantile: of a response's entropies, above which its tokens count (β).
+      quantile: quantile of a response's entropies above which its tokens count (β).
       top_p: mass of the nucleus (p_0).
       include_crossing: whether the token that reaches `top_p` belongs to the nucleus.
       anchor_updates: updates of the first batch (minibatches); all but the first see an updated
@@ -118,9 +118,9 @@ def peak_entropy(
 ) -> tuple[Float[Array, ""], Bool[Array, "B T"]]:
     """Mean entropy of the tokens that are uncertain for their response.
 
-    A token is a peak if its entropy is strictly above the β quantile of its response; rows are
-    averaged over their peaks, and the batch over its rows with tokens. One of these without a peak
-    counts as 0.
+    A token is a peak if its entropy is strictly above the β quantile of its response. Rows are
+    averaged over their peaks, and the batch over its rows with tokens. A row without a peak counts
+    as 0.
 
     Args:
       entropy: nats; carries the gradient, the choice does not.
@@ -141,7 +141,7 @@ def siren(
     max_length: MaxLength = 3072,
     **anchor: Any,
 ) -> Recipe:
-    """Dr. GRPO with a dual clip and an anchor for the entropy of uncertain tokens."""
+    """Applies Dr. GRPO with a dual clip and an anchor for the entropy of uncertain tokens."""
     objective = clipped_objective(
         clip_low,
         clip_high,

@@ -1,4 +1,4 @@
-"""STEER: damp the tokens whose update would change the entropy most.
+"""STEER: reduces the weight of tokens whose update would change the entropy most.
 
 "Rethinking Entropy Interventions in RLVR: An Entropy Change Perspective",
 https://github.com/zz-haooo/STEER
@@ -9,14 +9,13 @@ https://github.com/zz-haooo/STEER
     l_t  = max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)), at most -c A where A < 0
     loss = Σ w_t l_t / Σ n_i
 
-Minimum and maximum run over the batch; the authors' code takes them per micro-batch. Their second
-form, w = exp(-k |Ω|), is not here. Constants are those of the authors' scripts.
+Minimum and maximum are over the batch; the authors' code takes them per micro-batch. Constants are
+those of the authors' scripts.
 
-Reports: above baselines on six maths and three coding benchmarks, without entropy collapse (no
-number)
-Traps: the range depends on one extreme: a sampled token of tiny old probability leaves all others
-w_max; weights per micro-batch are the authors', here per batch; the denominator does not include
-weights
+Left out: the authors' second form, w = exp(-k |Ω|).
+Reports: above baselines on six maths and three coding benchmarks, without entropy collapse.
+Traps: The range depends on one extreme: if a sampled token has a tiny old probability, all others
+have the weight w_max. The denominator does not include weights.
 """
 
 import jax
@@ -31,8 +30,8 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, NonNegat
 def damp_entropy_change(low: NonNegative, high: NonNegative) -> Transform:
     """Weighs tokens by how little they change the entropy, falling linearly over the batch.
 
-    With u = |Ω| (`estimated_entropy_change`): weight' = weight · w, w = high at the smallest u of
-    the batch and low at the largest; (low + high) / 2 if all are equal.
+    u is |Ω| (`estimated_entropy_change`), and weight' = weight · w. w is `high` at the smallest u
+    of the batch and `low` at the largest; (low + high) / 2 if all are equal.
 
     Args:
       low, high: bounds of the factor w.
@@ -80,7 +79,7 @@ def steer(
     clip_high: ClipHigh = 0.28,
     dual_clip: DualClip = 10.0,
 ) -> Recipe:
-    """DAPO's clip with a dual bound, weighted by how little a token changes the entropy.
+    """Applies DAPO's clip with a dual bound, weighted by how little a token changes the entropy.
 
     Args:
       weight_low, weight_high: weights of the largest and the smallest change (w_min, w_max).

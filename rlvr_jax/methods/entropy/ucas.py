@@ -1,4 +1,4 @@
-"""UCAS: pay uncertain correct responses more, punish certain errors more, charge sharp tokens.
+"""UCAS: larger advantages for uncertain successes and certain errors; sharp tokens are penalized.
 
 "Unlocking Exploration in RLVR: Uncertainty-aware Advantage Shaping for Deeper Reasoning",
 https://github.com/xvolcano02/UCAS
@@ -9,15 +9,15 @@ https://github.com/xvolcano02/UCAS
     A'_t = A_i W_i - c x_t, at least 0 where A_i > 0
     loss = Σ max(-A' ρ, -A' clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
 
-z are the logits of the policy that sampled at its temperature, x_t the raw logit of the sampled
-token, min-max over the batch. Constants are hard-coded in the authors' code. Groups of equal
-rewards are pushed down by -c x. In a group of one we have A = ĉ = 0; the code takes mean 0 and std
-1 there. Their switch to Dr. GRPO, which leaves out both divisions by std, is not here.
+The logits z are those of the policy that sampled, at its temperature. The term x_t is the raw logit
+of the sampled token, min-max over the batch. Constants are hard-coded in the authors' code. In a
+group of one, A = ĉ = 0; the authors' code takes mean 0 and std 1.
 
-Reports: Qwen2.5-Math 1.5B and 7B, five maths sets: above GRPO, DAPO and entropy methods, longer and
-more diverse (no number)
-Traps: certainty is a sum, so certain means long; groups of equal rewards are pushed down, also
-correct ones; raw logits differ between models that are one policy; advantages no longer sum to 0
+Left out: the authors' option of Dr. GRPO, without both divisions by std.
+Reports: Qwen2.5-Math 1.5B and 7B, five maths sets: above GRPO, DAPO and entropy methods; responses
+are longer and more diverse (no numbers).
+Traps: Certainty is a sum, so certain means long. Groups of equal rewards get the advantage -c x,
+also correct ones. Raw logits may differ for one policy. Advantages do not sum to 0.
 """
 
 import jax.numpy as jnp
@@ -36,7 +36,7 @@ EPSILON = 1e-6
     reads={"old_logsumexp", "old_mean_logit", "batch_statistics"}, writes={"advantage"}, once=True
 )
 def scale_by_certainty(positive: Finite, negative: Finite) -> Transform:
-    """Pays uncertain correct rollouts more and punishes certain errors more: A' = A W.
+    """Raises the advantage of uncertain correct rollouts and certain errors: A' = A W.
 
     ĉ is the `standardized_certainty` of the sum of `self_certainty` over the rollout's tokens. A
     sum, not a mean: within a group "certain" largely means "long".
@@ -73,10 +73,10 @@ def standardized_certainty(certainty: Rows, mask: Mask, rollouts: Rollouts) -> R
 def charge_sampled_logit(coefficient: Finite) -> Transform:
     """Charges sharp tokens: A' = A - c x, at least 0 where A was positive.
 
-    x is the min-max over the batch of T (old_logp + old_logsumexp), the sampled token's logit under
-    the old policy before the temperature; 1/2 everywhere if all are equal. It changes with a
-    constant that is added to all logits: two models that are the same policy may differ in it.
-    Rollouts of advantage 0 are pushed down.
+    x is the min-max over the batch of T (old_logp + old_logsumexp). This is the sampled token's
+    logit under the old policy before the temperature; x is 1/2 everywhere if all are equal. It
+    changes with a constant that is added to all logits, so two models of one policy may differ in
+    it. Rollouts of advantage 0 get a negative one.
     """
 
     def apply(signals, context, state):
@@ -97,7 +97,7 @@ def ucas(
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
 ) -> Recipe:
-    """GRPO's advantages, shaped by self-certainty and charged for raw logits, on the token mean.
+    """Shapes GRPO's advantages by self-certainty, with a penalty on raw logits.
 
     Args:
       positive_rate, negative_rate: strength of the certainty for either sign (β₊, β₋).

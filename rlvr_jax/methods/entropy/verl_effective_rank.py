@@ -9,14 +9,15 @@ https://github.com/hf618/VERL
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1;  A' = A + min(max(aux, 0), |A| / κ)
     loss = Σ max(-A' ρ, -A' clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
 
-The bonus goes to every token, as the paper writes it; in the code it reaches only the last one
-(`where=is_last_token`), and the released script switches it off. Constants are those of the script;
-the configuration file has stride 20, smoothing 0.7 and gain 1.5. Hidden states are those of the
-current policy, which at the first update after sampling is the one that sampled.
+s, κ and the last 512 tokens are `stride`, `divisor` and `window`. The bonus is for every token, as
+in the paper. In the released code, only the last token gets it (`where=is_last_token`), and the
+released script disables it. Constants are those of the script. The configuration file has stride
+20, smoothing 0.7 and gain 1.5. Hidden states are those of the current policy. At the first update
+after sampling it is the policy that sampled.
 
-Reports: several models: up to 21.4 points on Gaokao 2024; above GRPO and PPO in pass@1 and pass@k
-Traps: the released script computes no bonus, and its code pays the last token only; responses under
-80 tokens have no velocity: lower `stride`; the moving means start at 0, so early bonuses say little
+Reports: several models: up to 21.4 points on Gaokao 2024; above GRPO and PPO in pass@k.
+Traps: Responses under 80 tokens have no velocity; lower `stride` for them. The moving means start
+at 0, so early bonuses are not meaningful.
 """
 
 from collections.abc import Callable
@@ -51,18 +52,18 @@ def credit_rank_growth(
     divisor: Bound,
     where: Callable[[Array], Array] = every_token,
 ) -> Transform:
-    """Pays responses whose hidden states explore: A' = A + min(max(aux, 0), |A| / κ).
+    """Adds a bonus for hidden states that explore: A' = A + min(max(aux, 0), |A| / κ).
 
-    The bonus is never negative, and never turns the sign for κ ≥ 1. The averages are moving means
-    of the means over the rollouts with tokens, m' = (1 - a) m + a · mean, from 0 and moved after
-    use, once per update; at the first update all deviations are at their bounds. A batch without
-    tokens leaves them.
+    The bonus is never negative, and never changes the sign for κ ≥ 1. The averages are moving means
+    of the means over the rollouts with tokens: m' = (1 - a) m + a · mean, from 0. They are updated
+    after use, once per update, so at the first update all deviations are at their bounds. A batch
+    without tokens does not change them.
 
     Args:
       stride: tokens between two prefixes (s).
       window: number of tokens at the end of the response that are compared.
       smoothing: weight of the batch in the moving means (a).
-      gain: of the switch between level and velocity.
+      gain: gain of the switch between level and velocity.
       divisor: the bonus is at most |A| over it (κ); inf for no bonus.
       where: (mask) -> bool [B, T], the tokens that are paid: `every_token` or `is_last_token`.
     Metrics: effective_rank, rank_velocity, rank_acceleration (means over the rollouts with tokens).
@@ -96,10 +97,10 @@ class RankTrend(NamedTuple):
 def rank_trend(states: Float[Array, "B T D"], mask: Mask, stride: int, window: int) -> RankTrend:
     """The effective rank of each response, and of growing prefixes of its last tokens.
 
-    Of the n tokens in the window, x_j is the effective rank of the first j s + 1, for j s < n; d_j
-    = x_j - mean(x_1 … x_{j-1}) from j = 2 on; velocity = mean d_j, acceleration = mean (d_j -
-    d_{j-1}). A mean over nothing is 0. One decomposition per prefix, row by row: memory is that of
-    one row's prefixes.
+    Of the n tokens in the window, x_j is the effective rank of the first j s + 1, for j s < n. d_j
+    is x_j - mean(x_1 … x_{j-1}) from j = 2 on. The velocity is mean d_j, the acceleration mean (d_j
+    - d_{j-1}). A mean over nothing is 0. One decomposition per prefix, row by row: memory is that
+    of one row's prefixes.
 
     Args:
       states: last hidden states.
@@ -176,7 +177,7 @@ def exploration(trend: RankTrend, averages: Float[Array, "3"], gain: float) -> F
 
 @arguments_of(credit_rank_growth, stride=40, window=512, smoothing=0.3, gain=2.0, divisor=2.0)
 def verl_effective_rank(clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2, **rank: Any) -> Recipe:
-    """GRPO's advantages with a bonus from the rank of the hidden states, on the token mean."""
+    """Adds a bonus from the rank of the hidden states to GRPO's advantages."""
     transforms = [credit_rank_growth(**rank)]
     return Recipe(objective=clipped_objective(clip_low, clip_high, transforms=transforms))
 

@@ -3,22 +3,21 @@
 "Learning More with Less: A Dynamic Dual-Level Down-Sampling Framework for Efficient Policy
 Optimization", second hand from https://github.com/M0rtzz/Paper-Notes
 
-    1. of each group keep the N_s rollouts of largest variance of A: some highest, some lowest
-    2. of the remaining rollouts keep N by the same rule
-    3. of their tokens keep the fraction K with the largest |A| · H
-    loss = Σ max(-A ρ, -A clip(ρ, 1 ± ε)) / number of kept tokens
+    1. of each group select the N_s rollouts of largest variance of A: some highest, some lowest
+    2. of these rollouts select N by the same rule
+    3. of their tokens select the fraction K with the largest |A| · H
+    loss = Σ max(-A ρ, -A clip(ρ, 1 ± ε)) / number of selected tokens
 
 Advantages are those of GRPO over all rollouts and do not change. H is the entropy at sampling. N_s
-and K grow linearly over training (`total_steps` batches; by default the steps of the run). The code
-is only in the paper's supplement. Ours are: N_s from half to all of a group, N = 75 % of the
-remaining rollouts, K from 10 % to 50 %, counted over all kept rollouts and not in each. Kept groups
-no longer have mean advantage 0. With few kept tokens a step per token is several times that of a
-full token mean.
+and K grow linearly over training (`total_steps` batches; by default the steps of the run). A
+reconstruction, because the code is only in the paper's supplement. Ours are: N_s from half to all
+of a group, N = 75 % of the selected rollouts, K from 10 % to 50 % of their tokens, counted
+together. Selected groups no longer have mean advantage 0.
 
-Reports: Qwen2.5-Math-7B, mean of seven sets: pass@1 29.8 (GRPO) to 34.3, pass@8 53.1 to 56.8, in
-half the time; without its schedule GRPO passes it late
-Traps: with outcomes of 0 and 1 most rows tie and are kept by their order; the kept rows favour the
-rarer outcome; a fifth of the tokens makes steps per token five times as large
+Reports: Qwen2.5-Math-7B, mean of seven sets in %: pass@1 29.8 (GRPO) to 34.3, pass@8 53.1 to 56.8,
+in half the time. Without its schedule, GRPO is better late in the run.
+Traps: With outcomes of 0 and 1, most rows tie and are selected by their order. The selected rows
+favour the rarer outcome. With a fifth of the tokens, steps per token are five times as large.
 """
 
 from typing import Any, NamedTuple
@@ -52,18 +51,18 @@ def down_sample(
     token_fraction: tuple[Share, ...] = (0.1, 0.5),
     batch_fraction: Share = 0.75,
 ) -> Transform:
-    """Keeps rollouts of varied advantages, and of these the tokens of large |A| · H.
+    """Selects rollouts of varied advantages, and of these the tokens of large |A| · H.
 
-    All other tokens leave the mask, so kept tokens are the denominator. Fractions move linearly
-    from their first to their second value over training: few rows and tokens at first, more later.
-    Rollouts without tokens are not counted. A batch is down-sampled before it is split into
-    updates.
+    All other tokens leave the mask, so selected tokens are the denominator. Fractions change
+    linearly from their first to their second value over training: few rows and tokens at first,
+    more later. Rollouts without tokens are not counted. A batch is down-sampled before it is split
+    into updates.
 
     Args:
       total_steps: batches over which the fractions move from start to end; ours.
       group_fraction: as for `down_sampling_rows`.
-      batch_fraction: fraction of the groups' kept rollouts that stay in the batch (N).
-      token_fraction: fraction of the tokens of the kept rollouts.
+      batch_fraction: fraction of the groups' selected rollouts that stay in the batch (N).
+      token_fraction: fraction of the tokens of the selected rollouts.
     Metrics: used_rollouts_fraction (of the rows with tokens), used_fraction (of the tokens),
       token_fraction (fraction K of the tokens to keep).
     """
@@ -140,8 +139,8 @@ def most_varied(
     """The k eligible rows of each group whose values have the largest variance, bool [B].
 
     Such a set consists of the i largest and the k - i smallest values. Of equal variances the
-    smallest i is used; variances are equal if they differ by no more than the rounding of prefix
-    sums over the batch. One sort and prefix sums: O(B log B).
+    smallest i is used. Variances are equal if they differ only by the rounding of prefix sums. One
+    sort and prefix sums: O(B log B).
 
     Args:
       values: one number per row; best centered, because squares are summed.
@@ -204,11 +203,11 @@ def d3s(
     epsilon: Epsilon = 1e-6,
     **fractions: Any,
 ) -> Recipe:
-    """GRPO on the mean over selected tokens of selected rollouts.
+    """Applies GRPO with the mean over selected tokens of selected rollouts.
 
     Args:
-      group_fraction_start, group_fraction_end: of the rollouts of a group that is kept (N_s).
-      token_fraction_start, token_fraction_end: of the tokens of these that is kept (K).
+      group_fraction_start, group_fraction_end: fraction of a group's rollouts selected (N_s).
+      token_fraction_start, token_fraction_end: fraction of their tokens selected (K).
     """
     sampled = down_sample(
         group_fraction=(group_fraction_start, group_fraction_end),

@@ -1,4 +1,4 @@
-"""DARS: more rollouts for hard prompts instead of more weight.
+"""DARS: hard prompts get more rollouts instead of more weight.
 
 "Depth-Breadth Synergy in RLVR: Unlocking LLM Reasoning Gains with Adaptive Exploration",
 https://github.com/yangzhch6/DARS
@@ -10,17 +10,18 @@ https://github.com/yangzhch6/DARS
     3. A_i  = R_i - mean over all N + ΔN rollouts of the prompt
        loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i, over mixed groups
 
-The absolute advantages of a prompt add up to N · 2u(1 - u), little for a hard one. Groups differ in
-size, and those of one outcome are dropped: a prompt that stays unsolved wastes the most rollouts.
-N is 8 and N_max 32 (equal treatment) or 64 (by hardness: set `most=8`). The authors' DARS-B takes
-one full-batch step on 3072 prompts, twice, at a learning rate of 5e-6; these are settings of a run.
-The clip is ours. In the authors' code the second call samples with the validation settings; here
-both sample at the training temperature. Their form for normalized advantages is not implemented.
+The absolute advantages of a prompt add up to N · 2u(1 - u), which is small for a hard prompt.
+Groups differ in size, and groups of one outcome are dropped. N is 8 and N_max 32 (equal treatment)
+or 64 (by hardness: set `most=8`). The authors' DARS-B takes one full-batch step on 3072 prompts,
+twice, at a learning rate of 5e-6. These are settings of a run. The clip is ours. In the authors'
+code, the second call samples with the validation settings. Here both calls sample at the training
+temperature.
 
-Reports: Qwen2.5-Math 1.5B and 7B, Llama 8B: pass@k rises and pass@1 holds; with very large batches
-both rise (abstract)
-Traps: a prompt that stays unsolved gets the most rollouts, in vain; hard prompts have more rows and
-so more weight in the token mean; `by_hardness` requires `most=8`
+Left out: the form for normalized advantages.
+Reports: Qwen2.5-Math 1.5B and 7B, Llama 8B: pass@k rises and pass@1 does not fall. With very large
+batches both rise (abstract, no numbers).
+Traps: A prompt that stays unsolved gets the most rollouts, without any gradient. Hard prompts have
+more rows and therefore more weight in the token mean.
 """
 
 from collections.abc import Callable
@@ -98,12 +99,12 @@ def extra_rollouts(
 ) -> np.ndarray:
     """ΔN, the rollouts to sample in addition to the first N (`group_size`).
 
-    S is the mean |A| of centered advantages and N / 2 their largest sum, which every prompt reaches
-    with equal treatment; by hardness, up to twice that. ΔN is 0 for u ≥ ½. It is computed in
+    S is the mean |A| of centered advantages, and N / 2 their largest sum. With equal treatment
+    every prompt reaches it; by hardness, up to twice that. ΔN is 0 for u ≥ ½. It is computed in
     integers, because quotients of floats may round up.
 
     Args:
-      num_correct: of the first N rollouts, in [0, N].
+      num_correct: correct ones of the first N rollouts, in [0, N].
       max_rollouts: largest number of rollouts of a prompt, at least N.
     Raises:
       ValueError: group_size not positive, or max_rollouts below it.
@@ -136,10 +137,10 @@ def depth_breadth_dars(
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
 ) -> Recipe:
-    """Centered advantages and clip-higher on the token mean of groups of mixed outcomes.
+    """Applies centered advantages and clip-higher to groups of mixed outcomes.
 
     Args:
-      by_hardness: harder prompts get more rollouts than equal treatment.
+      by_hardness: whether harder prompts get more rollouts than with equal treatment.
       most: largest number of rollouts of a prompt, as a multiple of the first ones (N_max / N).
     """
     return Recipe(

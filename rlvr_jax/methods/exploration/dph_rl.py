@@ -10,21 +10,22 @@ Learning with Verifiable Reward", https://github.com/seamoke/DPH-RL
     alpha          f(u) = (u^(1 - α) - (1 - α) u - α) / (α (α - 1))
 
 In the first step, before its update, the base policy answers some prompts. Those that it solves
-every time are set aside, each with one correct response. From then on some of these (256 to 1024
-rows) join every batch; their log-probs under the base policy are the reference's, which the paper
-stores instead. The other prompts train without KL. The loss here is the sum of both; the authors'
+every time are set aside, each with one correct response. From then on, some of these (256 to 1024
+rows) are added to every batch. Their log-probs under the base policy are the reference's; the paper
+stores them instead. Other prompts train without KL. The loss here is the sum of both. The authors'
 code averages over micro-batches of either kind.
 
-Coefficients of the README: forward KL 0.01 to 0.05, JS 0.05 to 0.2, alpha (0.2) 0.01 to 0.05; the
-scripts use 0.01 and the forward KL. Their code clamps log u (±20) and the value (10) of the forward
-KL; the clamp of log u for the others is ours. The paper sets prompts aside at 8 of 8 correct
-responses, the script at 4 of 4. The reverse KL on fresh rollouts, which the paper compares with, is
-`kl_penalty` with `k3`. JS by its definition, on own and rehearsed rows, is not implemented.
+The README's coefficients are 0.01 to 0.05 (forward KL), 0.05 to 0.2 (JS), and 0.01 to 0.05 (alpha
+of 0.2). The scripts use 0.01 and the forward KL. The authors' code clamps log u (±20) and the value
+(10) of the forward KL. The clamp of log u for the others is ours. The paper sets prompts aside at 8
+of 8 correct responses, the script at 4 of 4. The paper compares with the reverse KL on fresh
+rollouts, which is `kl_penalty` with `k3`.
 
+Left out: JS by its definition, on own and rehearsed rows.
 Reports: maths and SQL (Llama-3.1-8B and others): pass@1 and pass@k rise where plain RLVR loses
-pass@k, and a reverse KL loses it faster
-Traps: if the base policy never solves a prompt every time there is nothing to rehearse, and it is
-DAPO's clip; JS saturates at ln 2, so lost mass is not recovered
+pass@k. A reverse KL loses it faster (no numbers).
+Traps: If the base policy never solves a prompt every time, there are no rows to rehearse, and the
+method is DAPO's clip. JS saturates at ln 2, so lost mass is not recovered.
 """
 
 from typing import Any
@@ -60,8 +61,8 @@ def set_solved_aside(rated: Count, samples: Count) -> Curriculum:
     """Replaces prompts that the first policy solved every time by others.
 
     In step 0, before any update, some prompts are rated: sampled and graded, never trained. A
-    prompt with only correct responses is set aside; in its place the step gets a prompt that it
-    does not have, chosen uniformly. It must follow a curriculum that picks prompts.
+    prompt with only correct responses is set aside. Another prompt of uniform choice replaces it.
+    It must follow a curriculum that picks prompts.
 
     Args:
       rated: prompts that are rated, without replacement; at most all.
@@ -190,12 +191,12 @@ def dph_rl(
     fraction: Bound = 0.25,
     **base: Any,
 ) -> Recipe:
-    """Clip-higher on the policy's own rows, a divergence from the base policy on rehearsed ones.
+    """Applies clip-higher to the policy's own rows and a divergence to rehearsed ones.
 
     Args:
       rated: prompts that the base policy answers before training; in the paper all.
       rating_samples: responses to each, all of which must be correct to set the prompt aside.
-      fraction: rehearsed rows of a batch, as a fraction of its own rows.
+      fraction: rehearsed rows of a batch, as a fraction of its new rows.
     """
     return Recipe(
         objective=clipped_objective(

@@ -10,14 +10,13 @@ https://github.com/SUSTechBruce/DSDR
 
 A reconstruction from the abstract and summaries. Ours are: the halves of d, the mapping of the
 cosine, λ_d (a tenth of the reward gap), λ_l, τ, the embedding (mean hidden state of the policy) and
-the formulas (`equations`). The clip is that of DAPO. In a group of only correct responses the
-advantages consist only of d, and the division by the standard deviation scales them to full size.
+the formulas (`equations`). The clip is that of DAPO.
 
-Left out: the encoder of the responses
-Reports: Qwen3-1.7B, mean of five sets: 36.8 (a GRPO 29.6, DAPO 32.1), by a summary page
-Traps: a group of only correct responses trains only on diversity, at full size; a single correct
-row has no peer and d = 0; nonsense is far from everything in embedding space, so incorrect rows get
-no reward for diversity
+Left out: the encoder of the responses.
+Reports: Qwen3-1.7B, mean of five sets in %: 36.8 (GRPO: 29.6, DAPO: 32.1), from a summary page.
+Traps: In a group of only correct responses, advantages consist only of d, and the standard
+deviation scales them to full size. A single correct row has no peer and d = 0. Incorrect rows have
+no reward for diversity, because nonsense is far from everything in embedding space.
 """
 
 import re
@@ -113,8 +112,8 @@ def formula_uniqueness(
 def equations(text: str) -> list[str]:
     """The formulas of a text, without blanks.
 
-    Formulas are the contents of $…$, \\(…\\) and \\[…\\], and runs of words with an equals sign,
-    where each word is one letter or has a digit or a sign.
+    Formulas are the contents of $…$, \\(…\\) and \\[…\\], and runs of words with an equals sign.
+    Each word is one letter or has a digit or a sign.
     """
     found = [next(filter(None, match)) for match in _MATHS.findall(text)]
     run: list[str] = []
@@ -201,12 +200,12 @@ def dsdr(
     temperature: Positive = 1.0,
     **clip: Any,
 ) -> Recipe:
-    """Clip-higher on the token mean, with rewards and entropy for diversity among correct rollouts.
+    """Applies clip-higher, with rewards and entropy for diversity among correct rollouts.
 
     Args:
-      reward_coefficient: of the diversity in the reward (λ_d), below the gap between the outcomes.
-      entropy_coefficient: of the weighted entropy (λ_l).
-      temperature: of the entropy's weights (τ).
+      reward_coefficient: weight of the diversity in the reward (λ_d), below the gap of outcomes.
+      entropy_coefficient: weight of the weighted entropy (λ_l).
+      temperature: temperature of the entropy's weights (τ).
     """
     reward = total(
         {"outcome": plain_outcome, "diversity": diversity}, {"diversity": reward_coefficient}

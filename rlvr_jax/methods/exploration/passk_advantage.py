@@ -8,15 +8,15 @@ https://arxiv.org/abs/2505.15201; best-of-n, https://arxiv.org/abs/2503.19595
     A⁻   = (1 - ρ - C(n - c - 1, k - 1) / C(n - 1, k - 1)) / (σ + 1e-6)
     loss = Σ max(-A ρ_t, -A clip(ρ_t, 1 - ε, 1 + ε)) / Σ n_i
 
-for the correct and the incorrect ones of n rollouts of which c are correct. A⁻ ≤ 0 ≤ A⁺, they sum
-to 0, and prompts with more than n - k correct responses have advantage 0. The estimators of the
-other papers are passed as `advantage`. k is 4 (of n = 32, from memory of the paper, which also runs
-8); the clip of 0.2 is GRPO's. A rollout is correct if its reward is 1 or more, so shaping the
-reward below 1 makes all rollouts incorrect.
+A⁺ and A⁻ are the advantages of correct and incorrect rollouts, for n rollouts of which c are
+correct. A⁻ ≤ 0 ≤ A⁺, and they sum to 0. Prompts with more than n - k correct responses have
+advantage 0. The estimators of the other papers are passed as `advantage`. k is 4 (of n = 32, from
+memory of the paper, which also runs 8). The clip of 0.2 is GRPO's.
 
-Reports: Qwen2.5-7B: pass@k rises without loss of pass@1, and a later phase of pass@1 training gains
-more
-Traps: only groups with few correct responses train; k = 1 is GRPO
+Reports: Qwen2.5-7B: pass@k rises and pass@1 does not fall. A later phase of pass@1 training gains
+more (no numbers).
+Traps: Only groups with few correct responses train. k = 1 is GRPO. A rollout is correct if its
+reward is at least 1, so shaping below 1 makes all rollouts incorrect.
 """
 
 from collections.abc import Callable
@@ -165,7 +165,7 @@ def passk_advantage(
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
 ) -> Recipe:
-    """An advantage for solving a prompt in k attempts, with a clipped ratio on the token mean.
+    """Applies a clipped ratio to an advantage for solving a prompt in k attempts.
 
     Args:
       advantage: `subset_normalized(k)`, `pass_at_k_weight(k)` (unbiased, without a baseline),

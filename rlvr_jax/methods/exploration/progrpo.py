@@ -1,4 +1,4 @@
-"""ProGRPO: rewards less the responses that the policy found likely.
+"""ProGRPO: reduces the reward of responses that the policy found likely.
 
 "Back to Basics: Revisiting Exploration in RL for LLM Reasoning via Generative Probabilities",
 https://arxiv.org/abs/2602.05281
@@ -7,16 +7,15 @@ https://arxiv.org/abs/2602.05281
     A_i  = (R_i - mean) / (std + 1e-6) + α (c(q) - c(o_i)), std with n - 1
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-Log-probs are those of the policy that sampled. The shift applies to groups with a positive reward.
-A reconstruction from notes on the paper: fraction and clip are theirs, α is ours. Sources disagree
-on groups of only correct responses, whose more confident half is penalized; `where=mixed_reward`
-leaves them unchanged.
+Log-probs are those of the policy that sampled. The shift (α is `shift_coefficient`) applies to
+groups with a positive reward. A reconstruction from notes on the paper, which state fraction and
+clip; α is ours. Sources disagree on groups of only correct responses. `where=mixed_reward` does not
+change these groups.
 
-Reports: Qwen2.5-7B, maths: pass@1 37.6 to 43.3 and pass@32 54.7 to 68.5 over GRPO; CodeForces 1242
-to 1422
-Traps: groups of only correct responses move as well: their more confident half is penalized;
-unlikely incorrect responses get a higher advantage than under GRPO; advantages are not centered
-again; the coefficient is ours
+Reports: Qwen2.5-7B, maths over GRPO in %: pass@1 37.6 to 43.3 and pass@32 54.7 to 68.5. CodeForces
+rating: 1242 to 1422.
+Traps: In groups of only correct responses, the more confident half is penalized. Unlikely incorrect
+responses have a higher advantage than under GRPO. Advantages are not centered again.
 """
 
 from collections.abc import Callable
@@ -53,7 +52,7 @@ def credit_unlikely(
 
     Args:
       coefficient: α.
-      fraction: of the tokens in a confidence.
+      fraction: fraction of the tokens in a confidence.
       where: (reward [B], group [B]) -> bool [B], the groups that are shifted: `any_reward` or
         `mixed_reward`.
     Metrics: confidence (mean over the rollouts with tokens).
@@ -113,7 +112,7 @@ def progrpo(
     clip_high: ClipHigh = 0.28,
     **own: Any,
 ) -> Recipe:
-    """GRPO's advantages, shifted by the confidence of prompt and response, on DAPO's loss.
+    """Shifts GRPO's advantages by the confidence of prompt and response, with DAPO's loss.
 
     Args:
       shift_coefficient: weight of the shift (α).

@@ -8,15 +8,15 @@ for (V)LMs", https://arxiv.org/abs/2512.17206
     A and loss of GRPO; log-probs and old log-probs are computed with the prefix of the row
 
 A reconstruction from the abstract and the introduction: sizes and schedule are ours. The decoder is
-frozen. By default it is random; `soft_prefixes` also takes a trained one
-(`rlvr_jax.policy.prefixes` has the autoencoder and its loss). Evaluations have no prefix, hence the
-late phase without any.
+frozen. By default it is random. `soft_prefixes` also accepts a trained decoder
+(`rlvr_jax.policy.prefixes` has the autoencoder and its loss). Evaluations have no prefix; the late
+phase without prefixes prepares for them.
 
-Left out: training the decoder on question-answer pairs, and the short tuning to its prefixes
-Reports: steadily above plain RL on reasoning, with control of the style (no number)
-Traps: the default decoder is random and never trained, so prefixes are noise; a score without the
-row's prefix would be off-policy unnoticed; without a late plain phase evaluations measure an
-untrained input
+Left out: training of the decoder on question-answer pairs; the short tuning to its prefixes.
+Reports: steadily above plain RL on reasoning, with control of the style (no numbers).
+Traps: The default decoder is never trained, so prefixes are noise. A score without the row's prefix
+would be off-policy without a warning. Without a late phase of plain prompts, evaluations measure an
+untrained input.
 """
 
 from collections.abc import Callable
@@ -116,7 +116,7 @@ def _decoded(decode, z: np.ndarray, prefix: int, actor, turn) -> np.ndarray:
 def reasoning_palette(
     clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2, epsilon: Epsilon = 1e-6, **prefixes: Any
 ) -> Recipe:
-    """GRPO on rows of which fewer and fewer have a random soft prefix."""
+    """Applies GRPO to rows of which fewer and fewer have a random soft prefix."""
     return Recipe(
         objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(draw=soft_prefixes(**prefixes)),

@@ -8,16 +8,14 @@ https://arxiv.org/abs/2510.11686
     R_i  = outcome + β b_i in groups with a correct response, else the outcome
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1;  loss = Σ PPO clip / Σ n_i
 
-With `others` the matrix leaves out the row itself (the default of their config; their scripts use
-the form above). The authors project f to d dimensions at random first; the Gram matrix of a group
-does not need that. In a group of only correct responses the division by the standard deviation
-scales b to full advantages.
+β and λ are `coefficient` and `ridge`. With `others`, the matrix leaves out the row itself. This is
+the default of the authors' config; their scripts use the form above. The authors first project f to
+d dimensions at random. The Gram matrix of a group does not require that.
 
-Left out: the random projection; the choice of samples at test time
-Reports: Qwen2.5-7B-Instruct, AIME24: pass@80 as GRPO's pass@256
-Traps: in groups of only correct responses the division by the std scales the bonus to unit
-advantages, with any weight; with few wide rows every bonus is near 1 - 1/N: `others=True`
-spreads them
+Left out: the random projection; the choice of samples at test time.
+Reports: Qwen2.5-7B-Instruct on AIME24: pass@80 equals GRPO's pass@256.
+Traps: In groups of only correct responses, the division by the std scales the bonus to full
+advantages, for any weight. With few wide rows, every bonus is near 1 - 1/N; use `others=True`.
 """
 
 from typing import Any
@@ -42,11 +40,10 @@ def novelty_bonus(
     """R = outcome + β b in groups with a correct response, b the leverage of the row.
 
     Args:
-      coefficient: of the bonus (β).
-      ridge: λ.
-      others: the matrix leaves out the row itself, which spreads large values.
-    Reads: outcome, group, embedding. Metrics: reward/outcome (mean outcome), reward/novelty (mean
-      bonus where it is added).
+      coefficient: weight of the bonus (β).
+      ridge: weight of the identity (λ).
+      others: whether the matrix leaves out the row itself, which spreads large values.
+    Reads: outcome, group, embedding. Metrics: reward/outcome, reward/novelty (where it is added).
     Source: https://github.com/verl-project/verl-recipe (rep_exp), with random projections.
     """
 
@@ -103,7 +100,7 @@ def leave_one_out_leverage(own: Rows) -> Rows:
 def rep_exploration(
     clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2, epsilon: Epsilon = 1e-6, **bonus: Any
 ) -> Recipe:
-    """GRPO on the token mean, on outcomes and a bonus for novelty in the group."""
+    """Applies GRPO with the token mean to outcomes and a bonus for novelty in the group."""
     return Recipe(
         objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(stages=[embed(), shape(novelty_bonus(**bonus))]),

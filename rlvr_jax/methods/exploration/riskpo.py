@@ -8,18 +8,16 @@ https://github.com/RTkenny/RiskPO
     A    = (w h + g) / (w + 1) / std(x), divided by the std of the prompt's rewards
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-The constants are those of the authors' MATH script. With its "natural baseline" q_d - q_u every
-advantage is ≤ 0. Their DAPO-math script uses α_u = 0.8, `relative_credit` and no natural baseline;
-the risk-seeking one α_u = 0.8 and `upper_tail`. Quantiles are tracked from update to update. With
-`own_fraction` 1 they are those of the bundle (their mode "batch"), with ½ the mean of both ("mix").
-If the scores of a bundle are equal, the authors divide by 1e-6; we take a std below 1e-3 as 1. The
-clip is that of DAPO.
+The constants are those of the authors' MATH script. Their DAPO-math script uses α_u = 0.8 and
+`relative_credit` without the natural baseline q_d - q_u. The risk-seeking script uses α_u = 0.8 and
+`upper_tail`. Quantiles are tracked from update to update. With `own_fraction` 1 they are those of
+the bundle (the authors' mode "batch"), with ½ the mean of both ("mix"). If the scores of a bundle
+are equal, the authors divide by 1e-6; here a std below 1e-3 counts as 1. The clip is that of DAPO.
 
 Reports: Qwen2.5-1.5B and others: above GRPO in pass@1 and pass@k on maths, code and multimodal
-tasks
-Traps: with the default natural baseline every advantage is at most 0; bundles follow the order of
-the batch; `relative_credit` leaves [-1, 1] with dense rewards; the authors divide equal scores by
-1e-6
+tasks (no numbers).
+Traps: With the default natural baseline, every advantage is at most 0. Bundles follow the order of
+the batch. `relative_credit` leaves [-1, 1] with dense rewards.
 """
 
 from collections.abc import Callable, Sequence
@@ -132,11 +130,11 @@ def risk_sensitive(
     min_spread: NonNegative = 1e-3,
     own_fraction: Unit = 0.0,
 ) -> Transform:
-    """The mixed value at risk of the scores of bundles, distributed to their rollouts.
+    """Distributes the mixed value at risk of the scores of bundles to their rollouts.
 
     With x a score and q the quantiles at α_low and α_high:
-        range = [(x - q_low)⁺ - (x - q_high)⁺ + q_low - q_high] / (α_high - α_low + ε)
-        A     = (w tail + range) / (w + 1) / (std of the bundle's scores + ε)
+        range = [(x - q_low)⁺ - (x - q_high)⁺ + q_low - q_high] / (α_high - α_low + ε) A = (w tail +
+        range) / (w + 1) / (std of the bundle's scores + ε)
     In the first update q are those of the bundle; later s times those plus 1 - s times the tracked
     ones nearest to the two levels. Tracking: q ← q + η (α - mean 1[x < q]), from the quantiles of
     the first batch. Relative to tracked quantiles a bundle of equal scores has a value as well.
@@ -198,7 +196,7 @@ def risk_sensitive(
 def bundled(rollouts: Rollouts, num_prompts: int) -> Bundles:
     """Bundles of `num_prompts` prompts and their scores; the last bundle may be smaller.
 
-    Rows of groups without tokens are a bundle of their own, which does not count.
+    Rows of groups without tokens are a separate bundle, which does not count.
     """
     asked = group_has_tokens(rollouts.mask, rollouts.group)
     prompt, rows = group_index(rollouts.group, asked), rollouts.group.shape[0]
@@ -226,7 +224,7 @@ def _track(state, bundles, rate):
 def riskpo(
     clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.28, epsilon: Epsilon = 1e-6, **risk: Any
 ) -> Recipe:
-    """Advantages by the quantiles of bundled scores, with a clipped ratio on the token mean."""
+    """Computes advantages by the quantiles of bundled scores, with a clipped ratio."""
     advantage = risk_sensitive(epsilon=epsilon, **risk)
     return Recipe(objective=clipped_objective(clip_low, clip_high, advantage=advantage))
 

@@ -8,16 +8,16 @@ Learning", https://arxiv.org/abs/2509.25958
     compensation:  the others, first in first out, once there are as many as a step samples
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / Σ n_i, over either kind in its own update
 
-It shortens responses without a length reward. The compensation keeps the policy from collapsing
-onto short responses; its rows have the old log-probs and advantages of the step that sampled them.
-Ours are: α, the size of the buffer, the moment of a compensation, and that advantages are computed
-before the selection.
+The method shortens responses without a length reward. The compensation prevents a collapse to short
+responses. Its rows have the old log-probs and advantages of the step that sampled them. A
+reconstruction. Ours are α (`fraction`), the size of the buffer, the moment of a compensation, and
+the computation of advantages before the selection.
 
-Left out: a schedule of the compensation
-Reports: reasoning 27.7 % shorter from zero, tool calls 46.8 % fewer with better accuracy, up to
-52.5 % shorter in thinking models
-Traps: only mixed groups carry information on length; without compensation responses collapse to
-short ones; on the token mean long incorrect responses dominate, on a mean per response they do not
+Left out: a schedule of the compensation.
+Reports: responses are 27.7 % shorter in reasoning from zero, and up to 52.5 % shorter in thinking
+models. Tool calls fall by 46.8 % at better accuracy.
+Traps: Only mixed groups carry information on length. With the token mean, long incorrect responses
+dominate; with a mean per response they do not.
 """
 
 import math
@@ -53,7 +53,7 @@ def recompose(advantage: Transform, fraction: Share = 0.5) -> Stage:
 
     Args:
       advantage: of the objective, estimated here; it must not read statistics of the policy.
-      fraction: of the correct and of the incorrect rows of a group that train now (α).
+      fraction: fraction of a group's correct and of its incorrect rows that train now (α).
     Reads: outcome, length, and the fields that `advantage` reads. Writes: advantage;
       `Batch.further`, of stored rows. Metrics: priority_fraction (of the rows), stored_rows (rows
         in the store), compensation_rows (rows of the further update).
@@ -138,10 +138,10 @@ def rorecomp(
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """PPO's clip on the token mean, on groups that are split by length.
+    """Applies PPO's clip with the token mean to groups that are split by length.
 
     Args:
-      fraction: of the correct and of the incorrect responses of a group that train first (α).
+      fraction: fraction of a group's correct and of its incorrect responses that train first (α).
     """
     advantage = group_normalized(epsilon)
     return Recipe(

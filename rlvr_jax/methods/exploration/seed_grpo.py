@@ -8,15 +8,15 @@ https://github.com/Dreamer312/SEED-GRPO
     A_i  = (R_i - mean) / (1 + α u)
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
 
-A reconstruction from a review of the paper and a third-party port, whose f and α these are. The
-paper's f is linear, exponential or focal in u; its α was not found. It estimates SE by
--mean_k ln p_k. The clip of 0.2 is ours.
+A reconstruction from a review of the paper and a third-party port, which has this f and α
+(`entropy_rate`). The paper's f is linear, exponential or focal in u; its α was not found. The paper
+estimates SE by -mean_k ln p_k. The clip of 0.2 is ours.
 
-Left out: answers that say the same in other words
-Reports: Qwen2.5-Math-7B: AIME24 56.7, AMC 68.7, MATH 83.4, Minerva 34.2, OlympiadBench 48.0
-Traps: at the port's rate it reduces advantages by 4 % at most; it never changes the order in a
-group; answers to hard prompts disagree as well, so hard prompts lose weight; the port makes every
-unread answer a cluster of its own
+Left out: answers with one meaning in different words.
+Reports: Qwen2.5-Math-7B, in %: AIME24 56.7, AMC 68.7, MATH 83.4, Minerva 34.2, OlympiadBench 48.0.
+Traps: At the port's α, advantages fall by at most 4 %. The order in a group never changes. Answers
+to hard prompts disagree as well, so hard prompts lose weight. In the port, every unread answer is a
+separate cluster.
 """
 
 from collections.abc import Callable
@@ -62,9 +62,9 @@ def scale_by_semantic_entropy(rate: Finite, decay: Decay = hyperbolic_decay) -> 
     u is the `relative_semantic_entropy` of the rollouts with tokens.
 
     Args:
-      rate: α.
-      decay: f.
-    Metrics: semantic_entropy_scale (mean factor over the rollouts with tokens).
+      rate: reduction at full disagreement (α).
+      decay: factor as a function of u (f).
+    Metrics: semantic_entropy_scale, its mean over the rollouts with tokens.
     """
 
     def apply(signals, context, state):
@@ -97,7 +97,7 @@ def seed_grpo(
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
 ) -> Recipe:
-    """Centered rewards, scaled down by the semantic entropy of the group.
+    """Scales down centered rewards by the semantic entropy of the group.
 
     Args:
       entropy_rate: reduction of the advantage at full disagreement (α).

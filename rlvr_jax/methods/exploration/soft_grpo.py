@@ -12,12 +12,11 @@ recorded tokens. Old log-probs at mixtures come from the same density. A mixture
 probable tokens, truncated to mass 0.95 and mixed at temperature 0.1. A response uses mixtures up to
 `end`.
 
-Left out: noises other than Gumbel's
-Reports: 1.5B to 7B models, five reasoning sets, over GRPO: pass@1 by 0.13 and pass@32 by 2.19
-points
-Traps: the density is a mean over candidates, not a sum, so ratios stay near 1; noise at its bounds
-and candidates removed by top_p give no gradient; without its kernel their code uses token
-log-probs, without a warning
+Left out: noises other than Gumbel's.
+Reports: 1.5B to 7B models on five reasoning sets over GRPO: pass@1 0.13, pass@32 2.19 points.
+Traps: The density is a mean over candidates, not a sum, so ratios stay near 1. Noise at its bounds
+and candidates removed by `top_p` have no gradient. Without its kernel, the authors' code uses token
+log-probs, without a warning.
 """
 
 from typing import Any
@@ -67,8 +66,8 @@ def soft_thinking(
       end: text of the one token that ends the thinking. "": the whole response is thinking.
       candidates: tokens of a mixture (k).
       top_p: mass of their nucleus.
-      mixing_temperature: of the mixture (τ).
-      noise: its bounds. None: those of `GumbelNoise`.
+      mixing_temperature: temperature of the mixture (τ).
+      noise: bounds of the noise. None: those of `GumbelNoise`.
       sampling: sampler settings that are prescribed, as for `plain`.
     Writes: soft, candidate_ids, candidate_weight, candidate_noisy_logp. Metrics: soft_fraction (of
       the generated tokens).
@@ -145,7 +144,7 @@ def soft_grpo(
     epsilon: Epsilon = 1e-6,
     **mixtures: Any,
 ) -> Recipe:
-    """A clipped ratio on the token mean, of noise densities at mixtures.
+    """Applies a clipped ratio of noise densities at mixtures.
 
     Args:
       noise_low, noise_high: bounds of the noise.

@@ -1,7 +1,7 @@
-"""ADCL and EGSR: a curriculum that is sorted again on the way, and solutions in the policy's words.
+"""ADCL and EGSR: a curriculum that is sorted again during training, and reworded solutions.
 
 "Learning Like Humans: Advancing LLM Reasoning Capabilities via Adaptive Difficulty Curriculum
-Learning and Expert-Guided Self-Reformulation", of which notes were read.
+Learning and Expert-Guided Self-Reformulation" (only notes were read)
 
     D_1 … D_K   sections of the prompts by the pass rates of the initial policy, from easy to hard
     before D_k  the current policy rates its prompts, which are sorted again
@@ -10,14 +10,14 @@ Learning and Expert-Guided Self-Reformulation", of which notes were read.
     A_i  = (R_i - mean) / (std + 1e-6),  loss = PPO's clip on the token mean
 
 Replaced rows have old log-probs under the prompt with the solution and are trained under the plain
-prompt. Their ratio thus crosses prompts, as in `guide`. They are the policy's words, while
-`luffy_mixed` has the expert's. K, the responses of a rating, the number of replacements and this
-ratio are ours, as the paper does not state them.
+prompt. Their ratio therefore compares two prompts, as in `guide`. They are the policy's words,
+while `luffy_mixed` has the expert's. A reconstruction: K (`chunks`), the responses of a rating, the
+number of replacements and this ratio are ours, as the paper does not state them.
 
-Reports: Qwen2.5-7B on AIME25: 33.33 % with both parts, 30.00 with either, 23.33 with a fixed
-curriculum, 16.67 by RL from the base
-Traps: with the solution in sight, the policy may reach the answer by incorrect reasoning, which
-nothing checks; ratings cost samples; a group whose guided responses fail has no gradient
+Reports: Qwen2.5-7B on AIME25 in %: 33.33 with both parts, 30.00 with either, 23.33 with a fixed
+curriculum, 16.67 by RL from the base model.
+Traps: With the solution in the prompt, the policy may reach the answer by incorrect reasoning,
+which nothing checks. Ratings cost samples. A group whose guided responses fail has no gradient.
 """
 
 from dataclasses import replace
@@ -189,12 +189,12 @@ def adcl_egsr(
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """GRPO on sections of rising difficulty; failed groups are sampled with the worked solution.
+    """Applies GRPO to sections of rising difficulty; failed groups are shown the solution.
 
     Args:
       chunks: sections of the prompts (K).
       rating_samples: responses that estimate the difficulty of a prompt.
-      guided_samples: responses with the solution in sight, per prompt without a correct response.
+      guided_samples: responses with the solution in the prompt, per prompt without a correct one.
       replaced: largest fraction of a group's rows that guided rows replace.
       shown: fraction of the worked solution that is shown.
     """

@@ -1,4 +1,4 @@
-"""AMPO: groups without a correct response get solutions of several teachers, the best understood.
+"""AMPO: groups without a correct response get the teachers' solutions that the policy grasps best.
 
 "More Than One Teacher: Adaptive Multi-Guidance Policy Optimization for Diverse Exploration",
 https://github.com/SII-Enigma/AMPO
@@ -12,14 +12,14 @@ https://github.com/SII-Enigma/AMPO
 
 This is the released script. The paper divides A by the group's standard deviation and clips f. Its
 loss adds the mean over own tokens to the mean over solutions of their token means. A long and a
-short solution thus have equal weight. Solutions are those of `Prompt.meta["solutions"]`, and the
-answer is their last step. The score of the code includes the format with a tenth.
+short solution then have equal weight. Solutions are those of `Prompt.meta["solutions"]`, and the
+answer is their last step.
 
-Left out: solutions in other groups by chance; the format's part in the ranking
-Reports: Qwen2.5-7B-Instruct on 8.5k problems: 4.3 points in maths and 12.2 out of domain over GRPO;
-like one strong teacher on 46k
-Traps: acts only where every response of a group fails; the loss is a sum over tokens, not the
-paper's two means, so a long solution outweighs others; set max_length to the run's budget
+Left out: solutions in other groups by chance; the format, which is a tenth of the code's ranking.
+Reports: Qwen2.5-7B-Instruct on 8.5k problems over GRPO: 4.3 points in maths and 12.2 out of domain.
+This is comparable to one strong teacher on 46k.
+Traps: The method acts only if every response of a group fails. The loss is a sum over tokens, so a
+long solution outweighs others. Set `max_length` to the budget.
 """
 
 from collections.abc import Sequence
@@ -138,7 +138,7 @@ def ampo(
     traces: Count = 2,
     **mixed: Any,
 ) -> Recipe:
-    """PPO on own tokens, shaped probability on solutions in groups without a correct response.
+    """Applies PPO to own tokens and a shaped probability to solutions in failed groups.
 
     Args:
       gamma: probability at which a teacher's token has the largest gradient (γ).

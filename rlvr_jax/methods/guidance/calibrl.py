@@ -8,18 +8,18 @@ https://github.com/zhh6425/CalibRL
     g_it = LeakyReLU_½(-s_i Δ_it) |A_i|,  s_i = 1 for correct rows, -1 for incorrect ones
     loss = mean over own tokens of [PPO with dual clip + 0.1 g]
 
-The solution's row has no loss of its own. e_t is a level and not a likelihood, as the texts differ.
-A correct row is raised at full strength below the level and at half strength above it; an incorrect
-row is lowered with the reverse strengths. |A| gives more weight to outcomes that are rare in the
-group. Tokens after the solution's end have no such term, but the denominator counts them; the
-released code reads the solution's padding there. Every group has its solution, as in the
-published script (mixup ratio 1).
+The solution's row has no loss. e_t is a level and not a likelihood, because the texts differ. A
+correct row is raised at full strength below the level and at half strength above it. An incorrect
+row is lowered with the reverse strengths. |A| puts more weight on outcomes that are rare in the
+group. Tokens after the solution's end have no such term, but they count in the denominator. The
+released code reads the solution's padding there. Every group has its solution, as in the published
+script (mixup ratio 1).
 
-Left out: solutions in some groups only (mixup by chance or by pass rate)
+Left out: solutions in some groups only (mixup by chance or by pass rate).
 Reports: Qwen2.5-VL-7B: gains on eight multimodal benchmarks in and out of domain, with a higher
-entropy (abstract)
-Traps: compares tokens at the same position of two texts, a level and not a likelihood; tokens after
-the solution's end and groups of equal rewards have no guided term
+entropy (abstract, no numbers).
+Traps: Tokens at one position of two different texts are compared. Groups of equal rewards have no
+term.
 """
 
 import jax
@@ -106,7 +106,7 @@ def calibrl(
     clip_high: ClipHigh = 0.2,
     dual_clip: DualClip = 3.0,
 ) -> Recipe:
-    """PPO on own rows, with a term towards the level that a worked solution sets.
+    """Applies PPO to own rows, with a term towards the level that a worked solution sets.
 
     Args:
       coefficient: weight of that term.

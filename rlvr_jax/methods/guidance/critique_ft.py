@@ -8,15 +8,14 @@ https://github.com/TIGER-AI-Lab/One-Shot-CFT
     loss     = mean of -logp over the tokens of the critiques
 
 There is no reward. `rlvr_jax.tasks.derived.critiques.critique_prompts` makes the train prompts from
-(problem, candidate, critique) and leaves out critiques that are truncated or disagree with the
-verifier. The test prompts are problems to solve. Run it with one sample per prompt: responses are
-sampled and graded for metrics only.
+(problem, candidate, critique). It leaves out critiques that are truncated or disagree with the
+verifier. The test prompts are problems to solve. Set one sample per prompt, because responses are
+sampled and graded only for metrics.
 
-Left out: sampling the candidates and their critiques from other models
-Reports: Qwen2.5-Math-7B: 15 points on the mean of six maths sets and 16 on three of logic, in 5 GPU
-hours
-Traps: it reads no reward: on a task whose worked solutions are not critiques it is plain imitation;
-with 50 epochs over 600 examples, choose the step by held-out accuracy
+Left out: the sampling of candidates and their critiques from other models.
+Reports: Qwen2.5-Math-7B: 15 points on six maths sets and 16 on three of logic, in 5 GPU hours.
+Traps: On a task whose worked solutions are not critiques, the method is plain imitation. With 50
+epochs over 600 examples, choose the step by held-out accuracy.
 """
 
 from dataclasses import replace
@@ -57,7 +56,7 @@ def imitate_solutions() -> Stage:
 
 
 def critique_ft(weight: NonNegative = 1.0) -> Recipe:
-    """Imitation of the prompts' worked solutions, which are critiques.
+    """Imitates the prompts' worked solutions, which are critiques.
 
     Args:
       weight: weight of the imitation.

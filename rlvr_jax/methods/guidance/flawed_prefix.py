@@ -1,7 +1,7 @@
 """Mixed-CoT-RL: half of the responses begin with a solution that contains one planted error.
 
-"Can Large Reasoning Models Improve Accuracy on Mathematical Tasks Using Flawed Thinking?", of which
-the abstract was read.
+"Can Large Reasoning Models Improve Accuracy on Mathematical Tasks Using Flawed Thinking?" (only the
+abstract was read)
 
     prompts   clean, or with the beginning of a worked solution that has exactly one error: an
               incorrect result ("calculation") or a missing step ("reasoning"); it ends there
@@ -9,13 +9,13 @@ the abstract was read.
     loss      = GRPO's clip on the token mean, over the responses to one beginning
 
 The planted text is context and is never trained on. Evaluate on clean and on flawed prompts; the
-curves report both. Fractions, truncation and clip are ours. Tasks have the beginnings as
-`Prompt.meta["flawed"]`, as `partial_sums` does.
+curves report both. A reconstruction: fractions, truncation and clip are ours. Tasks have the
+beginnings as `Prompt.meta["flawed"]`, as `partial_sums` does.
 
-Reports: Qwen3-4B after flawed beginnings: 24 % (clean RL 19, base 20), clean 41 as with clean RL;
-reasoning errors help more
-Traps: prompts without flawed beginnings in `Prompt.meta` are shown unchanged, so it is GRPO there;
-a flaw that does not change the answer is not a flaw; report clean and flawed accuracy separately
+Reports: Qwen3-4B after flawed beginnings: 24 % (clean RL: 19 %, base: 20 %). On clean prompts: 41
+%, as with clean RL. Reasoning errors help more.
+Traps: Prompts without flawed beginnings in `Prompt.meta` are shown unchanged; for them, the method
+is GRPO. A flaw must change the answer.
 """
 
 import itertools
@@ -41,9 +41,9 @@ def mix_views(views: Sequence[View], fractions: Sequence[float]) -> Curriculum:
 
     Args:
       views: at least one.
-      fractions: of the prompts of each view, with a sum of at most 1.
-    Metrics: outcome/<view>, outcome/plain (means over the groups; plain includes prompts that a
-      view shows unchanged).
+      fractions: fraction of the prompts for each view, with a sum of at most 1.
+    Metrics: outcome/<view> and outcome/plain, means over the groups; plain includes prompts that a
+      view shows unchanged.
     Raises:
       ValueError: no views, another number of fractions, negative ones, or a sum above 1.
     """
@@ -107,11 +107,11 @@ def flawed_prefix(
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """GRPO on clean prompts and on responses that begin with an error.
+    """Applies GRPO to clean prompts and to responses that begin with an error.
 
     Args:
       kinds: kinds of errors, names in `Prompt.meta["flawed"]`.
-      fractions: of a step's prompts for each kind.
+      fractions: fraction of a step's prompts for each kind.
     """
     views = [begin_with_flaw(kind) for kind in kinds]
     return Recipe(

@@ -8,17 +8,18 @@ https://github.com/T-Lab-CUHKSZ/G2RPO-A
     A_i  = (R_i - mean) / (std + 1e-4) over all rows, std with n - 1
     loss = mean_i (1/n_i) Σ_t [-A π / sg(π) + β k3(π ‖ π_ref)]
 
-Given tokens count as the row's own and have its advantage. With a mask on them this is PrefixRL's
-loss. ℓ is in 1 … ℓ_max and does not change while the accuracy is 0. The release has 2 guided rows
-in every 12, independent of the group's size; here they are the first rows of every group. β is that
-of their trainer's base class. With a budget below 3072 tokens, a guided row begins with all that
-fits before its last token.
+Given tokens count as the row's own and have its advantage. With a mask on them, this is PrefixRL's
+loss. ℓ is in 1 … ℓ_max (`longest`). The release has 2 guided rows in every 12, independent of the
+group's size; here they are the first rows of every group. The weight β is that of their trainer's
+base class. With a budget below 3072 tokens, a guided row begins with all tokens that fit before its
+last.
 
-Left out: a linear decay of the length, their other script
-Reports: small models in maths and code: far above GRPO; guidance of a fixed length gains little
-(abstract)
-Traps: a guided row that fails lowers the solution's probability; a step without a correct response
-freezes ℓ, when help is needed most; a solution shorter than ℓ is shown whole, including the answer
+Left out: a linear decay of the length, the authors' other script.
+Reports: small models in maths and code: far above GRPO. Guidance of a fixed length gains little
+(abstract, no numbers).
+Traps: A guided row that fails lowers the solution's probability. While no response of a step is
+correct, ℓ does not change, although more help is required. A solution shorter than ℓ is shown
+completely, with the answer.
 """
 
 from dataclasses import replace
@@ -49,7 +50,7 @@ def guide_first_rows(rows: Count, longest: Count) -> Stage:
     """Begins the first rows of every group with the first ℓ tokens of the worked solution.
 
     The given tokens are trained on like sampled ones, with the advantage of the row. ℓ starts at
-    `longest` and follows the accuracy of the trained rows (`guidance_after`).
+    `longest`. It follows the accuracy of the trained rows (`guidance_after`).
 
     Metrics: guidance_length (ℓ, tokens of the solution that are given), guided_tokens (mean number
       of given tokens of a guided row).
@@ -127,7 +128,7 @@ def g2rpo_a(
     kl_coefficient: KLCoefficient = 0.04,
     epsilon: Epsilon = 1e-4,
 ) -> Recipe:
-    """GRPO without a clip, on groups whose first rows are given the beginning of a solution.
+    """Applies GRPO without a clip to groups whose first rows begin with part of a solution.
 
     Args:
       guided: guided rows of each group.

@@ -11,12 +11,12 @@ https://github.com/hkgc-1/GHPO
        loss = Σ -A ρ / Σ n_i
 
 New responses replace the old ones and are trained under the prompt with the hint, so the ratio is
-1. A group that fails four times stays. The released code discards the hints of earlier stages: a
-group that 25 % helped is trained under its plain prompt if another group needed 50 %.
+1. A group that fails four times stays. The released code discards the hints of earlier stages: if
+25 % helped a group and another group needed 50 %, the first trains under its plain prompt.
 
-Reports: Qwen2.5-Math-7B, six maths sets: about 5 % over on-policy RL and a curriculum (abstract)
-Traps: a hint of 75 % may contain the answer; nothing removes hints, so the policy may never train
-on the plain hard prompt; hints lengthen prompts; a group that fails still trains on format
+Reports: Qwen2.5-Math-7B, six maths sets: about 5 % over on-policy RL and a curriculum (abstract).
+Traps: A hint of 75 % may contain the answer. Nothing removes hints, so the policy may never train
+on the plain hard prompt. Hints lengthen prompts. A group that fails still trains on the format.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ def ghpo(
     characters: bool = True,
     epsilon: Epsilon = 1e-4,
 ) -> Recipe:
-    """Group-normalized advantages on groups that are sampled again with hints."""
+    """Applies group-normalized advantages to groups that are sampled again with hints."""
     stages = [redraw(all_incorrect, hint(fraction, characters)) for fraction in fractions]
     stages += [shape(weighted(weights), rewards=len(weights))]
     loss = objective(

@@ -10,16 +10,16 @@ https://github.com/vaskar-open-source-research/guide_rl
     hinted row:  -A s,  s = r / (r + γ_i),  r = π(o_t | plain prompt) / π_old(o_t | with the hint)
     loss = mean_i (1/n_i) Σ_t
 
-r is a true ratio between two contexts, so it is not 1 in the first update, and it is never clipped.
-γ_i is the 0.9-quantile of r over the tokens of the row, at least 1e-4, without gradient. The
-released script processes one row at a time, which gives the mean over rows. Its quantile includes
-padding; ours is over response tokens. The hint is the first part of the worked solution.
+r is a true ratio between two contexts. It is not 1 in the first update, and it is never clipped.
+The scale γ_i is the 0.9-quantile of r over the tokens of the row, at least 1e-4, without gradient.
+The released script processes one row at a time, so its loss is the mean over rows. Its quantile
+includes padding; here it is over response tokens. The hint is part of the worked solution.
 
-Left out: other forms of the shaped ratio (a constant γ, a power)
+Left out: other forms of the shaped ratio (a constant γ, a power).
 Reports: 7B and 32B: up to about 4 % over GRPO and filtered baselines on the macro mean of maths
-benchmarks
-Traps: old log-probs of hinted rows are those with the hint; groups that fail again are dropped; the
-released quantile includes padding, which moves γ to 1 on short rows
+sets.
+Traps: Old log-probs of hinted rows are those with the hint. Groups that fail again are dropped.
+With the released quantile, γ is near 1 on short rows.
 """
 
 from collections.abc import Callable
@@ -105,13 +105,13 @@ def guide(
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """GRPO on plain rows, a shaped ratio across prompts on rows that were sampled with a hint.
+    """Applies GRPO to plain rows and a shaped ratio to rows that were sampled with a hint.
 
     Args:
       quantile: quantile of a hinted row's ratios at which the gradient is largest (γ_i).
       least_scale: lower bound of γ_i.
-      low, high: pass rates; a group up to `low` is sampled again with a hint, and only groups
-        strictly between them are trained on.
+      low, high: pass rates. A group up to `low` is sampled again with a hint. Only groups strictly
+        between them are trained on.
       max_rounds: maximum number of batches to fill one update.
       hint_fraction: fraction of the worked solution that a hint shows.
     """

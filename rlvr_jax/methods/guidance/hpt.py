@@ -7,18 +7,18 @@ https://github.com/TsinghuaC3I/Unify-Post-Training
     else:                             -logp of its demonstration, averaged over all such tokens
     loss = first + c · second - c_H mean H
 
-The demonstration is the worked solution, marked `off_policy`. It replaces one rollout of the group,
-and the other rollouts are masked. The loss has no clip, no standard deviation and no division by
-rows. The authors take both per micro-batch, we over the batch, and limit the gradient norm at 80. c
-is 0.3 for the 1.5B model. The paper's estimator is a frame for this and other losses: reference
-policy in the denominator, advantage, stability mask. Soft gates and a third band with off-policy RL
-on demonstrations are disabled in the scripts and not part of this recipe.
+γ, c and c_H are `solved`, `imitation_coefficient` and `entropy_coefficient`. The demonstration is
+the worked solution, marked `off_policy`. It replaces one rollout of the group, and the other
+rollouts are masked. The loss has no clip, no standard deviation and no division by rows. The
+authors take both terms per micro-batch, this recipe over the batch, and they limit the gradient
+norm at 80. For the 1.5B model, c is 0.3.
 
-Reports: Qwen2.5-Math-7B: ahead of SFT, GRPO, one after the other, LUFFY and SRFT on six maths sets
-and two others
-Traps: the first term grows with the unmasked rows, imitation does not: another batch size is
-another balance; groups that are all correct have no gradient; set γ for the base model (0 of 8
-Qwen, 2 of 8 Llama)
+Left out: soft gates; a third band with off-policy RL on demonstrations (both off in the scripts).
+Reports: Qwen2.5-Math-7B: above SFT, GRPO, SFT followed by GRPO, LUFFY and SRFT on six maths sets
+and two others (no numbers).
+Traps: The first term grows with the unmasked rows, imitation does not, so their balance depends on
+the batch size. Groups that are all correct have no gradient. Set γ for the base model (0 of 8 for
+Qwen, 2 of 8 for Llama).
 """
 
 import jax.numpy as jnp
@@ -153,7 +153,7 @@ def hpt(
     entropy_coefficient: EntropyCoefficient = 0.001,
     max_length: MaxLength = 8192,
 ) -> Recipe:
-    """Unclipped policy gradient on groups that the policy solves, imitation on the others.
+    """Applies the policy gradient to groups that the policy solves, and imitation to the others.
 
     Args:
       solved: correct rollouts up to which the group's demonstration is imitated instead (γ).

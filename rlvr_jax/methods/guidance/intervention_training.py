@@ -1,23 +1,23 @@
 """InT: the policy proposes the step that corrects its first error, and imitates it.
 
-"InT: Self-Proposed Interventions Enable Credit Assignment in LLM Reasoning", of which the abstract
-was read.
+"InT: Self-Proposed Interventions Enable Credit Assignment in LLM Reasoning" (only the abstract was
+read)
 
     t*   = the first step of an incorrect response whose score is below a bound
     ỹ    = one step that the policy proposes after the steps before t*, shown the worked solution
     use  (y_{<t*}, ỹ) if one of 32 continuations of (prompt, y_{<t*}, ỹ) is correct
     loss = mean of -logp over the tokens of y_{<t*} and ỹ, after the plain prompt
 
-The beginning is the policy's own text, so only one step is new; a whole solution would be far from
-the policy. This is the first stage; the second is RL from its weights (`grpo` with `--model`). In
-the notes the policy finds t* itself; here it is the first step that the task scores as incorrect. A
-sum over the original step t*, as the notes print it, would imitate the error.
+The beginning is the policy's own text, so only one step is new. A whole solution would be far from
+the policy. This is the first stage. The second stage is RL from its weights (`grpo` with
+`--model`). A reconstruction: in the notes, the policy finds t* itself. Here t* is the first step
+that the task scores as incorrect. The notes' sum over the original step t* would imitate the error.
 
-Left out: finding the error by the policy; several epochs over the stored pairs
-Reports: a 4B instruct model: IMO-AnswerBench 11.68 to 25.62 with RL afterwards
-Traps: the bound of 0 fits signed scores: with 0 and 1 no step is incorrect; each incorrect
-response costs 32 continuations, and in the paper a quarter gave a target; without any target the
-loss is 0
+Left out: the policy's search for its error; several epochs over the stored pairs.
+Reports: a 4B instruct model on IMO-AnswerBench: 11.68 to 25.62 % with RL afterwards.
+Traps: The bound of 0 fits signed scores; with scores of 0 and 1, no step is incorrect. Each
+incorrect response costs 32 continuations, and in the paper a quarter of them had a target. Without
+any target, the loss is 0.
 """
 
 from dataclasses import replace
@@ -115,10 +115,10 @@ def imitated_steps(step: np.ndarray, mask: np.ndarray, first: np.ndarray) -> np.
 def intervention_training(
     incorrect_below: Finite = 0.0, continuations: Count = 32, hint_fraction: Unit = 1.0
 ) -> Recipe:
-    """Imitation of the beginning of incorrect responses and of one step that corrects them.
+    """Imitates the beginning of incorrect responses and one step that corrects them.
 
     Args:
-      incorrect_below: score below which a step is incorrect; 0.5 where scores are 0 and 1.
+      incorrect_below: score below which a step is incorrect; 0.5 if scores are 0 and 1.
       continuations: samples that test an intervention, of which one must be correct.
       hint_fraction: fraction of the worked solution that the policy is shown for its proposal.
     """

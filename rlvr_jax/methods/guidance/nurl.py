@@ -1,22 +1,22 @@
 """NuRL: a prompt without a correct response is sampled again with an abstract hint.
 
-"NuRL: Nudging the Boundaries of LLM Reasoning", of which the abstract was read.
+"NuRL: Nudging the Boundaries of LLM Reasoning" (only the abstract was read)
 
     1. GRPO until it has converged; then prompts that are always solved leave the set
     2. a group without a correct response is sampled again: N - 1 responses with the hint, one plain
     3. GRPO over the group; each row is trained under the prompt it was sampled from, ratio 1
 
-The plain row lowers the baseline, so that hinted successes gain. The policy writes the hints once,
-from the gold answer by way of an explanation. They are texts of the prompts (`Prompt.hints`).
-Abstract knowledge works best, a partial solution worse, the answer worst. The step of the switch,
-the test for leaks and the rule for solved prompts are ours; GRPO is PPO's clip on the token mean. A
-group without a correct response has no gradient.
+The plain row lowers the baseline, which raises the advantage of hinted successes. In the paper, the
+policy writes the hints once, from an explanation of the gold answer. They are texts of the prompts
+(`Prompt.hints`). A reconstruction: the step of the switch (`first_stage`), the test for leaks and
+the rule for solved prompts are ours. GRPO is PPO's clip on the token mean.
 
-Left out: writing the hints, by the policy before training
-Reports: six benchmarks, three models, above GRPO; Llama 3B 35.87 to 37.49 on average; pass@1024 on
-GPQA 63.6 to 69.7, while GRPO's does not change
-Traps: hints before GRPO has converged gain less, and hints near the answer are worst; a hint that
-contains the answer is not shown; the failure of the plain row raises hinted rows
+Left out: the writing of hints by the policy before training.
+Reports: above GRPO on six benchmarks with three models. Llama 3B: 35.87 to 37.49 % on average.
+Pass@1024 on GPQA: 63.6 to 69.7 %; GRPO does not change it.
+Traps: Hints before GRPO has converged gain less. Abstract knowledge is best, a partial solution
+worse, the answer worst; a hint that contains the answer is not shown. A group without a correct
+response has no gradient.
 """
 
 from typing import Any
@@ -35,8 +35,8 @@ from rlvr_jax.types.hyperparameters import Count, NonNegativeInt
 def unsolved_pool(after: Count) -> Curriculum:
     """Picks from all prompts at first, and after some steps from those that are not yet solved.
 
-    A prompt is solved if all responses of its last visit were correct; it does not return. If all
-    are solved, all stay. A step takes the least visited prompts of the pool.
+    A prompt is solved if all responses of its last group were correct; it does not return. If all
+    are solved, all stay. A step takes the least sampled prompts of the pool.
 
     Args:
       after: steps before the change.
@@ -73,7 +73,7 @@ def written_hint() -> View:
 
 @arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def nurl(first_stage: Count = 100, plain_rows: NonNegativeInt = 1, **clip: Any) -> Recipe:
-    """GRPO, after a first stage with hints for groups without a correct response.
+    """Applies GRPO, after a first stage with hints for groups without a correct response.
 
     Args:
       first_stage: steps without hints.

@@ -1,22 +1,22 @@
 """PrefixRL: hard prompts with part of a correct solution as beginning, together with plain ones.
 
-"Reuse your FLOPs: Scaling RL on Hard Problems by Conditioning on Very Off-Policy Prefixes", of
-which the abstract was read.
+"Reuse your FLOPs: Scaling RL on Hard Problems by Conditioning on Very Off-Policy Prefixes" (only
+the abstract was read)
 
     a prefix is the first 40 to 80 % of a worked solution, 3 per prompt
     A_i  = R_i - mean over the completions of one prefix
     loss = Σ -A_i logp / Σ n_i over the tokens after the prefix
 
-The prefix is context: it is neither imitated nor weighted by a ratio, so every gradient is
-on-policy. What the policy learns after prefixes transfers to plain prompts. The aggregation, the
-missing standard deviation and the fraction of prefixed requests (from their 3k of 4k prompts) are
-our readings. Prefixes end between tokens of the policy's tokenizer.
+The prefix is context. It is neither imitated nor weighted by a ratio, so every gradient is
+on-policy. Learning after prefixes transfers to plain prompts. A reconstruction: the aggregation,
+the missing standard deviation and the fraction of prefixed requests (from the paper's 3k of 4k
+prompts) are our readings. Prefixes end between tokens of the policy's tokenizer.
 
-Left out: sampling the solutions by rejection; prefixes for hard prompts only
-Reports: half the compute of SFT on the solutions and then RL, including their sampling; AIME25 38.2
-to 61.3; solutions of another family of models also work
-Traps: needs a correct solution of every prompt; it is for hard prompts: on easy ones, or with
-longer prefixes, every completion is correct and has no gradient; the budget includes the prefix
+Left out: the sampling of solutions by rejection; prefixes for hard prompts only.
+Reports: half the compute of SFT on the solutions followed by RL, including their sampling. AIME25:
+38.2 to 61.3 %. Solutions of another family of models also work.
+Traps: The method requires a correct solution of every prompt. On easy prompts, or with longer
+prefixes, every completion is correct and has no gradient. The budget includes the prefix.
 """
 
 import zlib
@@ -82,12 +82,12 @@ def prefix_fraction(seed: int, number: int, cut: int, low: float, high: float) -
 
 
 def prefix_rl(low: Unit = 0.4, high: Unit = 0.8, cuts: Count = 3, fraction: Unit = 0.75) -> Recipe:
-    """Centered rewards on the responses after prefixes of solutions.
+    """Applies centered rewards to responses after prefixes of solutions.
 
     Args:
       low, high: range of the fraction of a solution's tokens in a prefix.
       cuts: prefixes of each prompt.
-      fraction: of the requests with a prefix.
+      fraction: fraction of the requests with a prefix.
     """
     return Recipe(
         objective=objective(

@@ -7,18 +7,17 @@ https://github.com/foreverlasting1202/QuestA
     stage 2: from the weights of stage 1, with a new optimizer, the first 25 %
     A_i  = R_i - mean over the group, ratio clipped to 1 ± ε, mean over all tokens
 
-Only the data changes: the hint belongs to the prompt, and nothing corrects for it. Within a stage,
-only prompts whose hint would contain the answer are plain; evaluations are without hints. A stage
-is a run: the second has `--model` of the first and `fraction` 0.25. The authors train with an
-asynchronous, decoupled PPO, rewards times 5 and no normalization within groups. Use only hard
-prompts whose solution contains the answer, which `rlvr_jax.tasks.derived.hints.augment` tests.
+Only the data changes. The hint belongs to the prompt, and nothing corrects for it. A prompt is
+plain if its hint would contain the answer. Evaluations have no hints. A stage is a run: the second
+has `--model` of the first and `fraction` 0.25. The authors train with an asynchronous, decoupled
+PPO, rewards times 5 and no normalization within groups. Use only hard prompts whose solution
+contains the answer, which `rlvr_jax.tasks.derived.hints.augment` tests.
 
-Left out: asynchronous training
-Reports: OpenMath-Nemotron-1.5B: AIME24 67.1, AIME25 59.5, HMMT25 35.5 (5.3, 10.0 and 4.0 more); its
-README has 72.5 on AIME24; pass@k also rises
-Traps: stage 2 is a separate run, with new pass rates; the hint ends at a character; below ten
-characters, or if the solution lacks the answer or the hint contains it, prompts stay plain
-(`experience/shown_as_it_is`)
+Left out: asynchronous training.
+Reports: OpenMath-Nemotron-1.5B, in %: AIME24 67.1, AIME25 59.5, HMMT25 35.5 (gains of 5.3, 10.0 and
+4.0). The README has 72.5 on AIME24. Pass@k also rises.
+Traps: Stage 2 requires new pass rates. The hint ends at a character. A hint below ten characters,
+or a solution without the answer, also leaves a prompt plain (`experience/shown_as_it_is`).
 """
 
 from dataclasses import replace
@@ -74,7 +73,7 @@ def augmented(fraction: Unit) -> View:
 
 
 def questa(fraction: Unit = 0.5, clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2) -> Recipe:
-    """PPO's clip with centered rewards, on prompts that show the beginning of their solution.
+    """Applies PPO's clip and centered rewards to prompts with the beginning of their solution.
 
     Args:
       fraction: fraction of the solution's characters that is shown (p).

@@ -4,21 +4,20 @@
 https://github.com/WooooDyy/LLM-Reverse-Curriculum-RL
 
     stage m: the prompt and all but the last m steps of its solution, m = 1 … M; none is trained on
-    R    = 1 if correct, 0.2 if the response gives an answer, else 0
+    R    = 1 if correct, 0.2 if the response has an answer, else 0
     r_t  = -β (old_logp - reference_logp), plus R at the last token
     Â_t  by γ = 1, λ = 0.95;  A = (Â - mean) / √(var + 1e-8), var with n - 1, over all tokens
     loss = mean_i (1/n_i) Σ_t max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε))
 
-The released form mixes the stages of all prompts; `per_stage` trains them one after another. A
-stage per step of the solution is ours. The critic is fitted to Â + V within ±0.2. The authors
-multiply its loss by 5, which has no effect on our critic with its own optimizer. β is 0.05 for
-solutions in words, 0.01 for programs.
+The released form mixes the stages of all prompts; `per_stage` trains them one after another, as in
+the paper's plain form. A stage per step of the solution is ours. The critic is fitted to Â + V
+within ±0.2. The authors multiply its loss by 5, which has no effect on a critic with a separate
+optimizer. The weight β is 0.05 for solutions in words, 0.01 for programs.
 
-Left out: the critic's coefficient of 5
-Reports: Llama2-7B: 4.1 points over RL on eight reasoning tasks; with programs on GSM8K 4.2 over RL,
-across three models
-Traps: the paper's plain form goes stage by stage; the release mixes the stages and relies on the
-critic to distinguish hard beginnings; if all responses give an answer, the 0.2 only shifts values
+Reports: Llama2-7B: 4.1 points over RL on eight reasoning tasks. With programs on GSM8K: 4.2 points
+over RL, across three models.
+Traps: With mixed stages, only the critic distinguishes hard beginnings. If all responses have an
+answer, the 0.2 only shifts values.
 """
 
 from dataclasses import replace
@@ -86,7 +85,7 @@ def given_steps(steps: np.ndarray, stage: np.ndarray) -> np.ndarray:
 
 @part
 def right_or_readable(partial: Unit) -> Shaping:
-    """`partial_credit`, where a response gives an answer if the record `answer` has one."""
+    """`partial_credit`, where a response has an answer if the record `answer` has one."""
 
     def reward(rollouts):
         correct = is_correct(rollouts.outcome)
@@ -114,7 +113,7 @@ def reverse_curriculum(
     value_clip: Bound = 0.2,
     trunk: str = "own",
 ) -> Recipe:
-    """PPO with a critic and a KL in the reward, from all beginnings of the worked solutions.
+    """Applies PPO with a critic and a KL in the reward to all beginnings of worked solutions.
 
     Args:
       per_stage: training steps of each stage, one stage after another; 0: all stages mixed.

@@ -1,7 +1,7 @@
 """SCOPE: a teacher rewrites an incorrect response after its correct beginning.
 
-"Recycling Failures: Salvaging Exploration in RLVR via Fine-Grained Off-Policy Guidance", of which
-the abstract was read; the loss is LUFFY's with the origin of each token instead of each row.
+"Recycling Failures: Salvaging Exploration in RLVR via Fine-Grained Off-Policy Guidance" (only the
+abstract was read; the loss is LUFFY's, by token instead of row)
 
     e = the first step of an incorrect response whose score is below a bound
     a teacher continues after the steps before e; a correct result replaces the response, with R = 1
@@ -10,15 +10,15 @@ the abstract was read; the loss is LUFFY's with the origin of each token instead
     teacher's:      -A f(π),  f(π) = π / (π + γ)
     loss = Σ over all tokens / Σ n_i
 
-The beginning is the policy's own and gains from a response that had failed. Step scores locate the
-error and are not a reward. The teacher is the policy that is shown the worked solution. Bound,
-number of responses, teacher and shaping are ours.
+The beginning is the policy's own. It gains from a response that had failed. Step scores locate the
+error and are not a reward. The teacher is the policy that is shown the worked solution. A
+reconstruction: bound, number of responses, teacher and shaping are ours.
 
-Left out: another model as teacher, which rectifies step by step
-Reports: 46.6 % on average on maths and 53.4 % out of distribution; diversity 13.5 % higher
-Traps: a response whose first step, or no step, is incorrect is not salvaged; one incorrect
-response of a group always stays, or the group would have no signal; with step scores of 0 and 1,
-set `incorrect_below=0.5`
+Left out: another model as teacher, which corrects step by step.
+Reports: 46.6 % on average on maths and 53.4 % out of distribution. Diversity is 13.5 % higher.
+Traps: A response is not rewritten if its first step is incorrect, or no step is. One incorrect
+response of a group always stays, or the group would have no gradient. With step scores of 0 and 1,
+set `incorrect_below=0.5`.
 """
 
 from dataclasses import replace
@@ -119,10 +119,10 @@ def scope(
     hint_fraction: Unit = 1.0,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """PPO on the policy's own tokens, shaped probability on the teacher's continuation.
+    """Applies PPO to the policy's own tokens, a shaped probability to the teacher's continuation.
 
     Args:
-      incorrect_below: score below which a step is incorrect; 0.5 where scores are 0 and 1.
+      incorrect_below: score below which a step is incorrect; 0.5 if scores are 0 and 1.
       gamma: probability at which a teacher's token has the largest gradient (γ).
       hint_fraction: fraction of the worked solution that the teacher is shown.
     """

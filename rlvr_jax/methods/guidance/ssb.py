@@ -1,4 +1,4 @@
-"""SSB: the policy learns to explain as it does after seeing a correct and an incorrect response.
+"""SSB: the policy learns to explain as it does after reading a correct and an incorrect response.
 
 "Semantic Soft Bootstrapping: Long Context Reasoning in LLMs without Reinforcement Learning",
 https://github.com/purbeshmitra/semantic-soft-bootstrapping
@@ -8,16 +8,15 @@ https://github.com/purbeshmitra/semantic-soft-bootstrapping
     loss = τ² mean_t KL(softmax(z_T / τ) ‖ softmax(z / τ)) over the replies' tokens
 
 z_T are the logits of the initial policy after the prompt with both responses, z those of the policy
-after the plain prompt; gradient flows through z only. No reward enters the loss. The authors make
-replies and logits once, before training, from one base model. Here every step samples its own
-replies with the current weights, and the teacher has the initial weights. Their runs are LoRA:
-`--lora-rank 32`.
+after the plain prompt. Gradient flows only through z. No reward enters the loss. The authors make
+replies and logits once, before training, from one base model. Here the current weights sample
+replies in every step, and the teacher has the initial weights. The authors' runs are LoRA with
+learning rate 2e-4: `--lora-rank 32`.
 
-Left out: replies and logits made once, before training
-Reports: over GRPO, same model and data: 10.6 points on MATH500, 10 on AIME24
-Traps: only groups with correct and incorrect responses give a reply, and only correct replies are
-used: a step without any has no gradient; theirs is offline, LoRA at rate 2e-4; without τ² the
-gradient shrinks
+Left out: replies and logits that are made once, before training.
+Reports: gains over GRPO with equal model and data: 10.6 points on MATH500, 10 on AIME24.
+Traps: Only groups with correct and incorrect responses have a reply, and only correct replies are
+used. A step without any reply has no gradient. Without τ², the gradient shrinks.
 """
 
 from dataclasses import replace
@@ -37,7 +36,7 @@ REQUEST = "Explain, step by step and so that nothing is left open, how to answer
 
 @part(writes=GIVES, by_row=True)
 def bootstrap_replies(temperature: Positive) -> Stage:
-    """Replaces the batch by correct replies that were sampled with two responses in sight.
+    """Replaces the batch by correct replies that were sampled with two responses in the prompt.
 
     In each mixed group, the policy is shown a correct row and an incorrect one with the commonest
     incorrect answer (`with_two_answers`), and replies once. A correct reply is a row under the
@@ -77,7 +76,7 @@ def bootstrap_replies(temperature: Positive) -> Stage:
 
 
 def ssb(temperature: Positive = 2.0, teacher: str = "start") -> Recipe:
-    """Forward KL at a temperature from the policy that sees a correct and an incorrect response.
+    """Applies a forward KL from the policy that reads a correct and an incorrect response.
 
     Args:
       temperature: temperature of both distributions, as a multiple of the sampling temperature (τ).

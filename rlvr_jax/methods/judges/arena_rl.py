@@ -1,4 +1,4 @@
-"""ArenaRL: ranks the responses of a group by a tournament, and pays by rank.
+"""ArenaRL: ranks the responses of a group by a tournament; the reward is the rank.
 
 "ArenaRL: Scaling RL for Open-Ended Agents via Tournament-based Relative Ranking",
 https://github.com/Alibaba-NLP/qqr
@@ -10,21 +10,21 @@ https://github.com/Alibaba-NLP/qqr
     A_i  = (r_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-The seeded knockout, the paper's choice, ranks nearly as well as a round robin at a cost linear in
-N. The authors' examples use the anchor. Their Swiss code gives points to the wrong players; ours
-follows the description. Ranks have no margins, so a group of nearly equal responses has full
-advantages. A group whose comparisons are all draws has none (ours).
+The seeded knockout, the paper's choice, ranks nearly as well as a round robin, at a cost linear in
+N. The authors' examples use the anchor. Their Swiss code adds points to the wrong players; this
+recipe follows the description. Ranks have no margins, so a group of nearly equal responses has full
+advantages. A group whose comparisons are all draws has no advantages (ours).
 
 `compare` judges two responses. Its default is the verifier's outcome. The authors use a model that
 reads whole trajectories in both orders, and count its failure as 5 against 5. Here a failure is a
 draw, and a response without any readable comparison has no reward.
 
-Left out: the authors' judge (`--judge` brings one); double elimination
+Left out: the authors' judge (use `--judge`); double elimination.
 Reports: Qwen3-8B on Open-Travel and Open-DeepResearch: above GRPO and GSPO on scores of single
-answers; a seeded knockout ranks nearly as a round robin does
-Traps: a knockout has no ties: by outcomes of 0 and 1, the default, equal responses of a mixed group
-are ranked by their order, at full strength; give a judge as `compare`; seeds depend on the first
-row
+answers (no numbers).
+Traps: A knockout has no ties. With the default outcomes of 0 and 1, equal responses of a mixed
+group are ranked by their order, at full strength; use a judge as `compare`. Seeds depend on the
+first row.
 """
 
 import itertools
@@ -205,7 +205,7 @@ def _idle(players, matches):
 
 
 def _unmet_pairs(left, met):
-    """The first way to pair everyone with somebody whom they have not met; None: there is none."""
+    """The first way to pair all players with new opponents; None: there is none."""
     if not left:
         return []
     player, others = left[0], left[1:]
@@ -247,7 +247,7 @@ def arena_rl(
     clip_high: ClipHigh = 0.28,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """Clip-higher on the token mean, on the ranks of a tournament.
+    """Applies clip-higher with the token mean to the ranks of a tournament.
 
     Args:
       arena: `KNOCKOUT`, `ANCHOR`, `ROBIN` or `SWISS`.

@@ -6,18 +6,17 @@
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ [PPO clip + β k3] / Σ n_i
 
-The outcome is the correctness of the preference. A reward of the task (`column`) is 1 where the
-format is correct. One malformed response squeezes the difference between correct and incorrect to a
-hundredth of a standard deviation: the first phase learns only the format. Randomize the order of
-the two responses for every prompt (`present`).
+The outcome is the correctness of the preference. A reward of the task (`column`) is 1 if the format
+is correct. Randomize the order of the two responses for every prompt (`present`).
 
 A reconstruction: the authors' environment was not available. `rlvr_jax.verifiers.texts.br_rm` has
 the rule on the two turns and a comparison in two turns (`preferred`).
 
-Left out: the second turn, whose prompt contains the first one
-Reports: BR-RM-Qwen-14B: RewardBench 92.1, RM-Bench 85.9, RMB 74.7
-Traps: one malformed response at -100 hides correct from incorrect in its group (`malformed=-2` does
-not); randomize the order of the two responses of each prompt, and swap its label
+Left out: the second turn, whose prompt contains the first one.
+Reports: BR-RM-Qwen-14B, in %: RewardBench 92.1, RM-Bench 85.9, RMB 74.7.
+Traps: One malformed response at -100 reduces the difference between correct and incorrect to a
+hundredth of a standard deviation, so the first phase learns only the format. Use `malformed=-2` to
+avoid this. If the order of a prompt's responses is changed, its label must change, too.
 """
 
 from typing import Any
@@ -53,11 +52,11 @@ def preference_reward(column: NonNegativeInt, malformed: Finite = -100.0) -> Sha
     clipped_objective, "clip_low", "clip_high", "epsilon", "kl_coefficient", kl_coefficient=0.001
 )
 def br_rm(column: NonNegativeInt = 0, malformed: Finite = -100.0, **clip: Any) -> Recipe:
-    """GRPO on the token mean, on preferences and their format.
+    """Applies GRPO with the token mean to preferences and their format.
 
     Args:
-      column: column of the task's rewards, 1 where the format is correct.
-      malformed: reward where it is not.
+      column: index of the task's reward that is 1 if the format is correct.
+      malformed: reward of a malformed response.
     """
     return Recipe(
         objective=clipped_objective(**clip),

@@ -7,22 +7,23 @@
     CODPO:   -log σ(β (Δ⁺ - Δ⁻)) - λ logp(a⁺) / |a⁺|, a⁺ best accepted, a⁻ worst rejected
     CRRAFT:  -R_c(a*) logp(a*), a* best accepted row with log-ratio up to KL_max
 
-Δ is log(π / π_ref) of a response. CODPO and CRRAFT are means over the prompts that take part. The ā
-are the worked solutions of the prompts (`off_policy`). Judges are columns of `component_rewards`,
-the task's or those of `--judge`. A judge without a verdict does not apply. A row that no
-judge has graded has no reward.
+Δ is log(π / π_ref) of a response. KL_max, β and λ are `kl_max`, `scale` and
+`likelihood_coefficient`. CODPO and CRRAFT are means over the prompts that take part. The ā are the
+worked solutions of the prompts (`off_policy`). Judges are columns of `component_rewards`, the
+task's or those of `--judge`. A judge without a grade does not apply. A row that no judge has graded
+has no reward.
 
 R̃ is 0 for rejected and for far responses alike. Its baseline is the batch's, so prompts where all
-responses fail are pushed as well. Two equations of the paper have slips (the sign of the likelihood
-term, a ratio of logs for the log of a ratio); these are the consistent readings. KL_max, β and λ
-are ours: the paper says that they were set per task.
+responses fail are trained as well. A reconstruction. Two equations of the paper have errors: the
+sign of the likelihood term, and a ratio of logs for the log of a ratio. These are the consistent
+readings. KL_max, β and λ are ours; the paper set them per task.
 
-Left out: the authors' judges (`--judge` brings one); settings per task; the DPO warm-up
-Reports: over PPO and DPO 7.4 % on AlpacaEval-2 and 12.5 % on Arena-Hard; on HumanEval PPO hacked
-its reward (0.006), CRPG reached 0.76
-Traps: numbers of --judge are the first columns (`judges=0`); a response less likely than under the
-reference counts more than 1, without a bound; KL_max is in nats of a whole response, so long ones
-use it up; rejected and far responses are pushed alike
+Left out: the authors' judges (use `--judge`); settings per task; the DPO warm-up.
+Reports: gains over PPO and DPO: 7.4 % on AlpacaEval-2 and 12.5 % on Arena-Hard. On HumanEval, PPO
+exploited its reward (0.006); CRPG reached 0.76.
+Traps: Numbers of `--judge` are the first columns (`judges=0`). A response less likely than under
+the reference counts more than 1, without a bound. KL_max is in nats of a whole response, so long
+responses use it up.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,7 +49,7 @@ READS = frozenset({"logp", "reference_logp", "off_policy", "component_rewards", 
 
 @part
 def where_judged(columns: Judges) -> Shaping:
-    """The reward, NaN for rows that no judge has graded: unreachable judges accept nothing.
+    """The reward, NaN for rows that no judge has graded: an unreachable judge accepts no row.
 
     Rows of worked solutions (`off_policy`) keep their reward, as others are compared with it.
     """
@@ -84,7 +85,7 @@ class ConstrainedReward(NamedTuple):
 
 
 def constrained_reward(rollouts: Rollouts, judges: Judges) -> ConstrainedReward:
-    """Calibrates the rewards by the reference response of the prompt, and applies the verdicts.
+    """Calibrates the rewards by the reference response of the prompt, and applies the grades.
 
     Without a reference response r(ā) is 0.
     """
@@ -209,13 +210,13 @@ def cgpo(
     judges: Judges = (1,),
     optimizer: Callable[..., Objective] = crpg,
 ) -> Recipe:
-    """Constrained rewards under one of three optimizers.
+    """Applies constrained rewards with one of three optimizers.
 
     Args:
       kl_max: largest log-ratio of a response, nats (CRPG, CRRAFT).
       scale: scale of the log-ratio in a preference (β; CODPO).
       likelihood_coefficient: weight of the mean logp of the accepted response (λ; CODPO).
-      judges: columns of `component_rewards` that are verdicts.
+      judges: columns of `component_rewards` that are grades of judges.
       optimizer: `crpg`, `codpo` or `crraft`.
     """
     return Recipe(

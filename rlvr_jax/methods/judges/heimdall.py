@@ -7,14 +7,14 @@
 
 The prompts of the task are pairs of a problem and a solution. The outcome is the truth of the
 verdict. To choose among N answers with M verdicts each, use `choose` with the rule `lower_bound`, a
-lower confidence bound r_a - α ln(N M) / (N_a M + 1). Its α = 0.1 is recollected. The constants of
-PPO were not found; they are those of `ppo`.
+lower confidence bound r_a - α ln(N M) / (N_a M + 1). A reconstruction: α = 0.1 is from memory, and
+the constants of PPO were not found; they are those of `ppo`.
 
-Left out: the pairs of problems and solutions
-Reports: verdicts on competition maths: 62.5 to 94.5 % correct; AIME25, R1-Distill-Qwen-32B as
-solver: 54.2 to 70.0 at 16 times the budget
-Traps: unbalanced pairs pay the verdict of the majority; a problem whose solutions are all correct
-or all incorrect reveals the verdict
+Left out: the pairs of problems and solutions.
+Reports: verdicts on competition maths: 62.5 to 94.5 % correct. AIME25 with R1-Distill-Qwen-32B as
+solver: 54.2 to 70.0 % at 16 times the budget.
+Traps: With unbalanced pairs, the verdict of the majority is rewarded. A problem whose solutions are
+all correct or all incorrect reveals the verdict.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ from rlvr_jax.types.hyperparameters import Discount, TraceDecay
 
 @arguments_of(clipped_with_critic, "clip_low", "clip_high", "value_clip")
 def heimdall(discount: Discount = 1.0, trace_decay: TraceDecay = 1.0, **clips: Any) -> Recipe:
-    """PPO with a critic, on verdicts that earn +1 or -1."""
+    """Applies PPO with a critic to verdicts with reward +1 or -1."""
     fitted = clipped_with_critic(generalized_advantage(discount, trace_decay), **clips)
     reward = total({"verdict": signed_outcome})
     return Recipe(**fitted, experience=experience(stages=[shape(reward)]))

@@ -7,22 +7,24 @@
     loss = GRPO's clipped loss + 0.1 · mean over rows of w_i (s_i - R_i)², finished rows only
 
 z_c is a token that never occurs, and c its log-prob under the reference policy, nearly a constant.
-So s is β times a log-ratio: the implicit reward of the whole response at the price of one token.
-On correct responses log π(z_c) rises to c + 10. w balances correct and incorrect rows.
+Therefore s is β times a log-ratio: the implicit reward of the whole response, at the cost of one
+token. On correct responses log π(z_c) rises to c + 10. w balances correct and incorrect rows.
 
-In the advantage s is that of the policy that wrote the row (`self_reward`), clipped to [0, 1], and
+In the advantage, s is that of the policy that wrote the row (`self_reward`), clipped to [0, 1], and
 0 on truncated rows. Groups whose scores have a std of 0.1 or less use only GRPO's advantage. The
 authors' code reads the score of a truncated row from an incorrect position.
 
 Training begins without the mixing (`mix=0`) and, for a base model, without the loss, each for 200
-updates. c is -23 for Qwen with z_c <|vision_start|>, -25 for OctoThinker. At test time s > 0.5
-predicts a correct response, and s weights votes. This follows the authors' code but was not run
-against it. Their average of the clipped loss was not found; it is GRPO's, per rollout.
+updates. The constant c is -23 for Qwen with z_c <|vision_start|>, -25 for OctoThinker. At test
+time, s > 0.5 predicts a correct response, and s weights votes. This recipe follows the authors'
+code but was not run against it. Their average of the clipped loss was not found; it is GRPO's, per
+rollout.
 
-Left out: the phases of training; the weighted vote at test time
-Reports: several bases: better reasoning than GRPO, and a grade of the response for one token more
-Traps: token and c are Qwen's: another base needs a token that never occurs, and its c; groups of
-similar scores take GRPO's advantage; truncated rows count in the mean and have no loss
+Left out: the phases of training; the weighted vote at test time.
+Reports: several base models: better reasoning than GRPO, and a grade of the response for one more
+token (no numbers).
+Traps: z_c and c are Qwen's; another model requires a token that never occurs, and its c. Truncated
+rows count in the mean and have no loss.
 """
 
 import jax.numpy as jnp
@@ -167,14 +169,14 @@ def laser(
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """GRPO without KL, with a loss that fits a self-reward and uses it in the advantage.
+    """Applies GRPO without KL, fits a self-reward and uses it in the advantage.
 
     Args:
       token: text of a token that never occurs (z_c), one token of the policy's tokenizer.
       coefficient: weight of the squared error.
       scale: scale of the log-prob of z_c (β).
       reference_logp: log-prob of z_c under the reference policy (c), nats.
-      balanced: correct and incorrect rows have equal total weight in the squared error.
+      balanced: whether correct and incorrect rows have equal total weight in the squared error.
       mix: weight of the self-reward in the advantage.
       min_std: standard deviation of a group's scores up to which they are not used.
     """

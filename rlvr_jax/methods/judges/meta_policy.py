@@ -7,17 +7,17 @@ https://github.com/minnesotanlp/mpo
     r_t  = R on the last token, -β (log π_old - log π_ref) on every one
     Â    = GAE with λ = 0.95, whitened; loss = Σ PPO clip / Σ n_i
 
-The sum pays more for a longer rubric, and rewards before and after a rewrite are not comparable, so
-the mean is the default. An item without readable points leaves the mean. A response without any
-leaves its batch; in the published form it has 0. Points are the first rewards of the task. Judge
-and rewriting models are not part of this: `rlvr_jax.verifiers.texts.meta_policy` reads points, and
-has a model rewrite a rubric between two runs (`evolve`).
+The published sum pays more for a longer rubric, and rewards before and after a rewrite are not
+comparable. The mean is therefore the default. An item without readable points leaves the mean. A
+response without any leaves its batch; in the published form its reward is 0. Points are the first
+rewards of the task. `rlvr_jax.verifiers.texts.meta_policy` reads points, and a model rewrites a
+rubric between two runs (`evolve`).
 
-Left out: the authors' judge (`--judge` brings one); the rewriting of its rubric within a run
-Reports: essays, summaries, ethics and maths: as good as a fixed expert prompt or better; no
-collapse where the first prompt is hacked
-Traps: nothing here rewrites the rubric: without that it is PPO on a fixed one; after a rewrite the
-critic's scale is off; the published sum pays longer rubrics more
+Left out: the authors' judge (use `--judge`); the rewriting of its rubric within a run.
+Reports: essays, summaries, ethics and maths: equal to a fixed expert prompt or better. No collapse
+where the policy exploits the first prompt (no numbers).
+Traps: Without `evolve` between runs, the method is PPO on a fixed rubric. After a rewrite, the
+critic's scale does not fit.
 """
 
 from collections.abc import Sequence
@@ -46,11 +46,11 @@ def meta_policy(
     trace_decay: TraceDecay = 0.95,
     **clips: Any,
 ) -> Recipe:
-    """PPO with a critic, on the points of a rubric.
+    """Applies PPO with a critic to the points of a rubric.
 
     Args:
-      maxima: most points of each item, the first rewards of the task.
-      summed: the published sum of points, in which unreadable points are 0.
+      maxima: maximum points of each item, the first rewards of the task.
+      summed: whether the reward is the published sum, in which unreadable points are 0.
     """
     rubric = [Criterion(f"{number}", maximum=most) for number, most in enumerate(maxima)]
     estimator = generalized_advantage(1.0, trace_decay, kl_coefficient)

@@ -1,4 +1,4 @@
-"""RGR-GRPO: rubrics pay responses, and show the policy the failed criteria of its best one.
+"""RGR-GRPO: rubrics grade responses, and show the policy the failed criteria of its best one.
 
 "Reward and Guidance through Rubrics", https://arxiv.org/abs/2511.12344
 
@@ -7,18 +7,18 @@
     A_i  = (r_i - mean) / (std + 1e-6) over all N, std with n - 1
     loss = -1/N [Σ_own (1/n_i) Σ_t ρ A + (1/n) Σ_t f A of the revised one],  f = π / (π_old + γ)
 
-The loss has no clip and no KL. The policy learns the revised response under the plain prompt, under
-which π_old is scored as well. The criteria are the first rewards of the task. The prompt's
-budget (`prompt_tokens`) must include the response that it shows.
+The loss has no clip and no KL. The policy learns the revised response under the plain prompt, which
+is also the prompt of π_old. The criteria are the first rewards of the task. The prompt's budget
+(`prompt_tokens`) must include the response that it shows.
 
-A reconstruction: f is taken from readers' notes, and γ, the weights of the criteria and the average
-over tokens are ours.
+A reconstruction: f is from readers' notes. γ, the weights of the criteria and the average over
+tokens are ours.
 
-Left out: the authors' judge (`--judge` brings one); a penalty for length whose form is not known
-Reports: over GRPO on outcomes, 14 benchmarks: 7.0 points on maths, 5.4 on physics, 8.4 on
-chemistry, 6.6 in general
-Traps: the printed ratio is bounded by 1/γ only, LUFFY's by 1; a revision worse than the best
-response is pushed down; failing one light factual criterion may cost little
+Left out: the authors' judge (use `--judge`); a penalty for length whose form is not known.
+Reports: gains over GRPO on outcomes on 14 benchmarks, in points: maths 7.0, physics 5.4, chemistry
+8.4, general 6.6.
+Traps: The bound of the printed ratio is only 1/γ; LUFFY's bound is 1. A revision worse than the
+best response is penalized. Failing one criterion of small weight may cost little.
 """
 
 from collections.abc import Callable, Sequence
@@ -184,7 +184,7 @@ def rgr_grpo(
     epsilon: Epsilon = 1e-6,
     criteria: Sequence[str] = (),
 ) -> Recipe:
-    """Group-normalized rubric rewards, with a revision where the best response fails a criterion.
+    """Normalizes rubric rewards by groups; a revision follows if the best response fails.
 
     Args:
       weights: weights of the criteria (w).
@@ -192,8 +192,8 @@ def rgr_grpo(
       least: score from which a criterion is met.
       gamma: constant in the revised response's ratio (γ).
       shape_of: (γ) -> its loss: `damped_ratio`, or LUFFY's `shaped_probability`, which saturates.
-      criteria: text of each criterion for revisions; none: the names of the rewards, in a run with
-        a judge's rubric the texts of the rubric.
+      criteria: text of each criterion for revisions. None: the names of the rewards; in a run with
+        a judge's rubric, the texts of the rubric.
     """
     if criteria and len(criteria) != len(weights):
         raise ValueError(

@@ -6,18 +6,17 @@ https://arxiv.org/abs/2505.04842
     loss = -Σ A logp / Σ n_i - λ · mean over finished rollouts of log π(z | x, y, question)
     A_i  = R_i - mean,   z = Yes if the outcome is above ½, else No
 
-The question is "Is this solution correct? Answer Yes or No.". A second pass appends it; its tokens
-are not part of the RL mask. The score of a response is π(Yes), or, safer at first, the softmax over
-Yes and No. At test time `choose` ranks responses by the score (`own_score`) or weights their votes
-with it (`vote_sum`). A reconstruction from the abstract and summaries. λ is ours, and so is
-REINFORCE with a group mean as one of the algorithms that the paper combines with.
+The question is "Is this solution correct? Answer Yes or No.". A second pass appends it, and its
+tokens are not part of the RL mask. The score of a response is π(Yes), or, safer at first, the
+softmax over Yes and No. At test time `choose` ranks responses by the score (`own_score`) or weights
+their votes (`vote_sum`). A reconstruction from the abstract and summaries. The weight λ is ours, as
+is REINFORCE with a group mean. The paper combines the method with several algorithms.
 
-Left out: longer budgets until a response is judged correct
-Reports: MATH: 20 % more with parallel samples, and 8 to 32 times less test-time compute than the
-base method
-Traps: where nearly all responses are correct (or incorrect) the verdict learns that one word;
-π(Yes) over the vocabulary is tiny at first, so compare Yes with No; texts of more than one token
-are refused
+Left out: longer budgets until a response is judged correct.
+Reports: MATH: 20 % more with parallel samples, at 8 to 32 times less test-time compute.
+Traps: If nearly all responses have one outcome, the verdict learns only that word. At first, π(Yes)
+over the vocabulary is tiny, so compare Yes with No. Texts of more than one token are
+rejected.
 """
 
 import jax.numpy as jnp
@@ -34,7 +33,7 @@ from rlvr_jax.types.hyperparameters import NonNegative
 def verdict_loss(coefficient: NonNegative) -> Transform:
     """Adds λ · mean over the finished rows of the cross entropy of the verdict.
 
-    `verdict_logp` holds log p(yes) and log p(no) over the whole vocabulary after the question.
+    `verdict_logp` has log p(yes) and log p(no) over the whole vocabulary after the question.
 
     Metrics: verdict_loss (mean over the rows).
     """
@@ -60,7 +59,7 @@ def rl_v(
     yes: str = " Yes",
     no: str = " No",
 ) -> Recipe:
-    """REINFORCE with a group mean, plus the cross entropy of a verdict on each rollout.
+    """Applies REINFORCE with a group mean, plus the cross entropy of a verdict on each rollout.
 
     Args:
       verification_coefficient: weight of the cross entropy (λ).

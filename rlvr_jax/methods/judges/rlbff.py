@@ -1,4 +1,4 @@
-"""RLBFF: pays a response by the odds, yes against no, that it satisfies a principle.
+"""RLBFF: rewards a response by the odds, yes against no, that it satisfies a principle.
 
 "RLBFF: Binary Flexible Feedback to bridge between Human Feedback & Verifiable Rewards",
 https://arxiv.org/abs/2509.21319
@@ -6,17 +6,17 @@ https://arxiv.org/abs/2509.21319
     r_i  = ln p(Yes) - ln p(No) of a judge: does the response satisfy the principle?
     A_i  = (r_i - mean) / (std + 1e-6), std with n - 1;  loss = Σ PPO clip / Σ n_i
 
-The odds are a reward of the task (`number`). With a `principle` they are those of the initial
-policy, which answers a question after each response by one token. The trained policy does not see
+The odds are a reward of the task (`number`). With a `principle`, they are those of the initial
+policy, which answers a question after each response by one token. The trained policy does not read
 the principle, which must be one within a group. Odds are unbounded, and nearly binary for a
-confident judge: `bound` is ours. The judge is trained by `verdict_loss` (RL^V), the cross entropy
-of its token over the whole vocabulary. The constants of RL were not found and are GRPO's.
+confident judge; `bound` is ours. The judge is trained by `verdict_loss` (RL^V), the cross entropy
+of its token over the whole vocabulary. A reconstruction: the constants of RL are GRPO's.
 
-Left out: the authors' judge (`--judge` brings one) and its data; a judge that reasons first
-Reports: Qwen3-32B: Arena Hard v2 44.0 to 55.6, WildBench 67.6 to 70.3; its judge that reasons 86.2
-on RM-Bench and 81.4 on JudgeBench
-Traps: odds under different principles have no common scale; a confident judge makes groups nearly
-binary; other spellings of Yes hold mass that is not counted
+Left out: the authors' judge (use `--judge`) and its data; a judge that reasons first.
+Reports: Qwen3-32B: Arena Hard v2 44.0 to 55.6, WildBench 67.6 to 70.3. The judge that reasons: 86.2
+% on RM-Bench and 81.4 % on JudgeBench.
+Traps: Odds under different principles have no common scale. Other spellings of Yes have probability
+that is not counted.
 """
 
 from collections.abc import Sequence
@@ -63,13 +63,13 @@ def rlbff(
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """GRPO on the token mean, on a judge's odds.
+    """Applies GRPO with the token mean to a judge's odds.
 
     Args:
       principle: question to the initial policy after each response, such as
         " Is it short? Answer Yes or No."; "": the odds are the task's.
       yes, no: the two answers, texts of one token each of the policy's tokenizer.
-      number: column of the task's rewards with the odds.
+      number: index of the task's reward with the odds.
       bound: bound of the odds on both sides; None: none.
     """
     odds = column(number)

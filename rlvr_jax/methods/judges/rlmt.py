@@ -1,4 +1,4 @@
-"""RLMT: chat with a thought before the answer; a reward model reads the answer only.
+"""RLMT: chat with a thought before the answer; a reward model reads only the answer.
 
 "Language Models that Think, Chat Better", https://github.com/princeton-pli/RLMT
 
@@ -6,14 +6,16 @@
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ [PPO clip with dual clip + β k3 - c H] / Σ n_i
 
-The reward is one of the task, at the position `number`: a judge's, which reads
+The reward is one of the task, at the index `number`. It is a judge's, which reads
 `verifiers.texts.rlmt.visible`, or a computed one. A response without it leaves its group. The
-authors sample at temperature 0.7 (`--temperature`) and score at 1; we score at the sampling one.
+authors sample at temperature 0.7 (`--temperature`) and score at 1. Here both temperatures are
+equal.
 
-Left out: the reward model (`--judge` brings one); the warm start on thoughts of a larger model
-Reports: 7B and 8B: 3 to 7 points over no thoughts on AlpacaEval2, WildBench and ArenaHardV2
-Traps: overfits the reward after half of the run; a thought without the tag reaches the judge,
-unless strict; the first tag counts, even a quoted one
+Left out: the reward model (use `--judge`); the warm start on thoughts of a larger model.
+Reports: 7B and 8B: 3 to 7 points over training without thoughts on AlpacaEval2, WildBench and
+ArenaHardV2.
+Traps: The policy overfits the reward after half of the run. A thought without the tag reaches the
+judge, unless strict. The first tag counts, even if it is quoted.
 """
 
 from typing import Any
@@ -31,7 +33,7 @@ def rlmt(
     entropy_coefficient: EntropyCoefficient = 0.001,
     **clip: Any,
 ) -> Recipe:
-    """GRPO on the token mean with a dual clip, a KL and an entropy bonus, on a preference score."""
+    """Applies GRPO with a dual clip, a KL and an entropy bonus to a preference score."""
     terms = {"kl_coefficient": kl_coefficient, "entropy_coefficient": entropy_coefficient}
     stages = [shape(total({"preference": column(number)}))]
     return Recipe(clipped_objective(**terms, **clip), experience(stages=stages))

@@ -1,4 +1,4 @@
-"""Rubric rewards: pays responses that no verifier can check by several scored criteria.
+"""Rubric rewards: several scored criteria reward responses that no verifier can check.
 
 "Reinforcement Learning with Rubric Anchors", https://arxiv.org/abs/2508.12790
 
@@ -14,15 +14,13 @@ of application, with formulas of ours:
     power       R ← R^p; p > 1 stretches the top
     veto        R ← 0 if the unsaturated score of one criterion is too low
 
-The criteria are the first rewards of the task, each with a metric of its own. A criterion without a
-score leaves the mean, and a response without any leaves its group. Flattery hacks a plain sum; the
-veto is against that.
+The criteria are the first rewards of the task, each with a separate metric. A criterion without a
+score leaves the mean, and a response without any leaves its group.
 
-Left out: the authors' judge (`--judge` brings one); the selection of prompts; training in two
-stages
-Reports: Qwen3-30B-A3B: 5.2 % on open-ended benchmarks, 2.4 % above DeepSeek-V3-671B
-Traps: flattery hacks plain sums; a score that could not be read must be none, not 0, which may
-veto; a veto of all responses leaves groups equal; the four strategies' formulas are ours
+Left out: the authors' judge (use `--judge`); the selection of prompts; training in two stages.
+Reports: Qwen3-30B-A3B: 5.2 % on open-ended benchmarks, 2.4 % above DeepSeek-V3-671B.
+Traps: Flattery exploits a plain sum; the veto prevents this. An unreadable score must be none, not
+0, which may veto. A veto of all responses leaves groups equal.
 """
 
 import math
@@ -82,7 +80,7 @@ def rubric_rewards(
     power: Positive = 1.0,
     **clip: Any,
 ) -> Recipe:
-    """GRPO on the token mean, on a weighted fraction of criteria.
+    """Applies GRPO with the token mean to a weighted fraction of criteria.
 
     Args:
       weights: weights of the criteria, the first rewards of the task (w).

@@ -7,16 +7,16 @@ https://github.com/IlgeeHong/Think-RM
     A_i  = (1/N) Σ_j d_ij / √(Σ d² / (2 N (N - 1)) + 1e-6)
     loss = Σ [PPO clip + β k3] / Σ n_i
 
-If d_ij = r_i - r_j, that is GRPO's advantage with ε inside the root. Contradictory strengths shrink
+If d_ij = r_i - r_j, this is GRPO's advantage with ε inside the root. Contradictory strengths reduce
 it, as cycles cancel above the root and not below. An unreadable comparison is a draw. A response
-without any readable comparison leaves the loss. The judge (`compare`) gives two scores with
+without any readable comparison leaves the loss. The judge (`compare`) returns two scores with
 difference d. The authors use a model that RL trained to think before its verdict.
 
-Left out: the authors' judge (`--judge` brings one) and its training
-Reports: its 8B judge: 8 % on RM-Bench over Bradley-Terry and plain generative ones; better policies
-than by scores
-Traps: by default pairs are compared by the verifier's outcomes, which is nearly GRPO; N (N - 1) / 2
-calls a prompt, each in one order; their binary judge divides by the length of its text
+Left out: the authors' judge (use `--judge`) and its training.
+Reports: The 8B judge: 8 % on RM-Bench over Bradley-Terry and plain generative judges. Policies are
+better than with scores (no numbers).
+Traps: By default, pairs are compared by the verifier's outcomes, which is nearly GRPO. A prompt
+requires N (N - 1) / 2 calls, each in one order. The binary judge divides by its text's length.
 """
 
 import numpy as np
@@ -63,7 +63,7 @@ def think_rm(
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """GRPO's clipped loss and KL on the token mean, on advantages of pairwise differences.
+    """Applies GRPO's clipped loss and KL to advantages of pairwise differences.
 
     Args:
       compare: (batch, pairs of rows, actor, turn) -> scores of both, metrics, and the judge's

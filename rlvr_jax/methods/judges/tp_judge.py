@@ -6,15 +6,15 @@
     A_i  = (r_i - mean) / (std + 1e-6), std with n - 1, over the graded rows
     loss = mean_i (1/n_i) Σ_t PPO clip
 
-The prover here is exact arithmetic on the lines of a response. With `behind_prompt` the first step
-begins in the prompt, as after "3 + 4 =".
+A reconstruction. The prover here is exact arithmetic on the lines of a response. With
+`behind_prompt`, the first step begins in the prompt, as after "3 + 4 =".
 
-Left out: a theorem prover, and the model that formalises steps for it (`autoformalise` of
-`verifiers.texts.tp_judge`); the allocation of solutions to imitation and pairs (`allocation`)
-Reports: 3508 samples: Mistral-7B 5.56 on MultiArith, Llama-2-7B 6.00 on SVAMP; Llama-3.1-8B GSM8K
-83.75, from all solutions 79.60
-Traps: the reward is ours: steps that hold and lead nowhere are paid; as unreadable responses are
-ungraded, training is on short and algebraic ones; a group with one graded response teaches nothing
+Left out: a theorem prover, and the model that formalizes steps for it (`autoformalise` of
+`verifiers.texts.tp_judge`); the allocation of solutions to imitation and pairs (`allocation`).
+Reports: 3508 samples, in %: Mistral-7B 5.56 on MultiArith, Llama-2-7B 6.00 on SVAMP. Llama-3.1-8B
+on GSM8K: 83.75; with all solutions 79.60.
+Traps: The reward is ours: valid steps without progress are rewarded. Unreadable responses are
+ungraded, so training uses short and algebraic ones. Groups with one graded response do not train.
 """
 
 from typing import Any
@@ -28,7 +28,7 @@ from rlvr_jax.verifiers.checks import Check
 
 @arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def tp_judge(outcome_weight: Finite = 0.0, behind_prompt: bool = False, **clip: Any) -> Recipe:
-    """GRPO on whether all steps of a response hold, plus `outcome_weight` times the outcome."""
+    """Applies GRPO to the validity of all steps, plus `outcome_weight` times the outcome."""
     check = Check("rlvr_jax.verifiers.texts.tp_judge:check_lines")
     proved = grade_also(check, ["false_steps"], "proved", behind_prompt)
     reward = {"proved": column(0), "outcome": plain_outcome}

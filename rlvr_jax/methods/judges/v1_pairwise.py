@@ -8,16 +8,15 @@
     A_i     = (R_i - mean) / (std + 1e-6) over the responses to a prompt, or the ratings of a pair
     loss    = mean of PPO clip over the tokens of responses + that over the tokens of ratings
 
-A reconstruction from the abstract. The number of pairs, the weights of the two losses, the mean
-over the two ratings and the constants of the clip are ours; τ is recollected. The reward is sparse,
-so ratings in the middle of the scale earn nothing.
+A reconstruction from the abstract. Ours are the number of pairs, the weights of the two losses, the
+mean over the two ratings and the constants of the clip. The value of τ (`tolerance`) is from
+memory. The reward is sparse, so ratings in the middle of the scale earn nothing.
 
-Left out: the tournament at test time
-Reports: code, AIME, HMMT: up to 10 % of pass@1 over rating answers singly; 7 to 9 % more at test
-time than RL
-Traps: groups without a correct response give no pair; a rating that cannot be read earns 0; a place
-in the prompt may be favoured, so the order of a pair is random; groups of correct responses train
-only ratings
+Left out: the tournament at test time.
+Reports: code, AIME, HMMT: pass@1 up to 10 % above ratings of single answers; 7 to 9 % at test time.
+Traps: Groups without a correct response have no pair. An unreadable rating earns 0. The policy may
+favour one place in the prompt, so the order of a pair is random. All-correct groups train only
+ratings.
 """
 
 from collections.abc import Callable
@@ -54,7 +53,7 @@ def rate_pairs(pairs: Count = 2, tolerance: Unit = 0.2, show: Show = request_rat
     """Adds rows in which the policy rates two responses of a group.
 
     Pairs are sampled among those with a correct response, in a random order of the two. Each is
-    rated as often as a group has rows. The ratings of a pair are a group of their own, with
+    rated as often as a group has rows. The ratings of a pair are a separate group, with
     `rating_reward` as outcome and reward, 0 where they cannot be read. Rows of responses have the
     cell 0, ratings the cell 1.
 
@@ -120,8 +119,8 @@ def _graded(sampled: Batch, truths, tolerance: float) -> tuple[Batch, np.ndarray
 def rating_reward(words: str, correct: tuple[bool, bool], tolerance: float) -> float:
     """The fraction of the two ratings near the truth; NaN if they cannot be read.
 
-    A rating, scaled to [0, 1], is near if it is within the tolerance of 1 for a correct response
-    and of 0 for an incorrect one.
+    Ratings are scaled to [0, 1]. The truth is 1 for a correct response and 0 for an incorrect one.
+    A rating is near if its distance is within the tolerance.
     """
     read = _ratings(words)
     if read is None:
@@ -168,11 +167,11 @@ def cells_alike() -> Transform:
 
 @arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def v1_pairwise(pairs: Count = 2, tolerance: Unit = 0.2, **clip: Any) -> Recipe:
-    """GRPO on responses and on ratings of pairs of them.
+    """Applies GRPO to responses and to ratings of pairs of them.
 
     Args:
       pairs: largest number of rated pairs per group.
-      tolerance: distance of a rating from the outcome that is still paid (τ).
+      tolerance: largest rewarded distance of a rating from the outcome (τ).
     """
     return Recipe(
         objective=clipped_objective(transforms=[cells_alike()], **clip),

@@ -1,4 +1,4 @@
-"""ARRoL: rows are pruned while they are sampled, so that about half of those left are correct.
+"""ARRoL: rows are pruned during sampling, so that about half of the remaining ones are correct.
 
 "Prune as You Generate: Online Rollout Pruning for Faster and Better RLVR",
 https://github.com/Hsu1023/ARRoL
@@ -7,16 +7,16 @@ https://github.com/Hsu1023/ARRoL
     the half of a group continues whose highest and lowest q come closest to a fraction ρ correct
     A, loss as GRPO's, over the remaining rows
 
-A reconstruction from the abstract: the authors' code is not released, and only ρ is their number.
-The check is at a quarter of the budget, and half of a group continues. Nothing is pruned until the
-head has reached an area under its curve of 0.6 on the last batch, and one group in 16 is never
-pruned. The baseline is that of the remaining rows, not of the policy: this is the intention.
+A reconstruction from the abstract: the authors' code is not released, and only ρ (`fraction`) is
+their number. Ours: the check is at a quarter of the budget, half of a group continues, and one
+group in 16 is never pruned. Pruning begins when the head's area under its curve is 0.6 on the last
+batch.
 
-Left out: votes at test time that are weighted by the head
-Reports: Qwen3 and Llama-3.2 of 1B to 8B, over GRPO and DAPO: mean accuracy 2.30 to 2.99 up,
-training up to 1.7 times as fast
-Traps: prunes nothing until the head has learned; means are of the remaining rows, not of the
-policy; a group that the head rates all correct or all incorrect is not balanced, only cheaper
+Left out: votes at test time that are weighted by the head.
+Reports: gains over GRPO and DAPO with Qwen3 and Llama-3.2 of 1B to 8B: mean accuracy up by 2.30 to
+2.99 points, training up to 1.7 times as fast.
+Traps: The baseline is that of the remaining rows, not of the policy, as intended. A group that the
+head rates all correct or all incorrect is not balanced, only cheaper.
 """
 
 from dataclasses import replace
@@ -64,8 +64,8 @@ def prune(
       keep: fraction of a group's rows that continues, at least one row (K / N).
       check: place of the check, as a fraction of the budget.
       fraction: targeted fraction of correct rows (ρ).
-      least_area: under the head's curve on the last batch, below which nothing is pruned.
-      control: one group in this many is not pruned; 0: all are.
+      least_area: area under the head's curve on the last batch below which no row is pruned.
+      control: one group in this many is not pruned; 0: all groups are pruned.
       rate: learning rate of the head.
     Writes: embedding, the hidden state at the check; 0 for rows that ended before it.
     Metrics: pruned_rows (rows), head_area (area under the ROC curve of the head on the last batch).
@@ -177,9 +177,9 @@ def pruned_choice(
 ) -> np.ndarray:
     """Rows of a group that are written to their ends, bool [N].
 
-    Finished rows are included and use up places. Of the k = max(keep - finished, 0) other places
-    ⌈fraction · k⌉ go to the highest qualities and the others to the lowest, ties to the earlier
-    row.
+    Finished rows are included and use up places. There are k = max(keep - finished, 0) other
+    places. ⌈fraction · k⌉ go to the highest qualities and the others to the lowest, ties to the
+    earlier row.
 
     Args:
       quality: q, [N].
@@ -202,7 +202,7 @@ def pruned_choice(
 def arrol(
     clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2, epsilon: Epsilon = 1e-6, **pruning: Any
 ) -> Recipe:
-    """GRPO on the rows of each group that a head did not stop."""
+    """Applies GRPO to the rows of each group that a head did not stop."""
     return Recipe(
         objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(draw=prune(**pruning)),

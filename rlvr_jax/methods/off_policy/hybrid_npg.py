@@ -8,15 +8,15 @@ https://github.com/YifeiZhou02/HNPG
     critic: mean_on (V - G)² + mean_off (V - (r + V_{t+1}))²
 
 Rows that are `off_policy` train only the critic, whose two means count equally. They are the worked
-solutions of the prompts, one in each group. The critic's targets use its estimates at sampling
-time. Discount 1 and τ = 0.97 are the authors'. Advantages are not normalized.
+solutions of the prompts, one in each group, and are never imitated. The critic's targets use its
+estimates at sampling time. Discount 1 and τ = 0.97 (`trace_decay`) are the authors'. Advantages are
+not normalized.
 
-Left out: the TRPO step (conjugate gradient, line search), a critic for every time step, and fresh
-actions with advantage Q - V at offline states
+Left out: the TRPO step (conjugate gradient, line search); a critic for every time step; fresh
+actions with advantage Q - V at offline states.
 Reports: combination locks with rich observations: above a hybrid method that is only off-policy
-(abstract)
-Traps: no clip and no normalization, so steps scale with the rewards; worked solutions train
-only the critic and are never imitated
+(abstract, no numbers).
+Traps: There is no clip and no normalization, so the size of a step scales with the rewards.
 """
 
 import jax
@@ -69,7 +69,7 @@ def bootstrap_targets(rewards: Values, values: Values, mask: Mask) -> Values:
 
 
 def hybrid_npg(discount: Discount = 1.0, trace_decay: TraceDecay = 0.97) -> Recipe:
-    """Generalized advantages on the unclipped ratio, for the policy's own rollouts."""
+    """Applies generalized advantages to the unclipped ratio of the policy's own rollouts."""
     return Recipe(
         objective=objective(
             advantage=generalized_advantage(discount=discount, trace_decay=trace_decay),

@@ -1,4 +1,4 @@
-"""NSR-PreRL: lower the probability of incorrect responses as texts without the prompt.
+"""NSR-PreRL: lowers the probability of incorrect responses as texts without the prompt.
 
 "From P(y|x) to P(y): Investigating Reinforcement Learning in Pre-train Space",
 https://github.com/Trae1ounG/Pretrain_Space_RLVR
@@ -7,19 +7,17 @@ https://github.com/Trae1ounG/Pretrain_Space_RLVR
     l_t  = max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)), at most -c A
     loss = 0.01 · Σ l_t / Σ n_i over the rollouts with A < 0
 
-The second prompt of `second_prompt_logp` is the empty one: a start token, then the response, with
-positions from 0. Positive rollouts would teach to write any answer to any prompt. Under Adam the
-coefficient matters only relative to weight decay and gradient clipping. In DSRL, the whole method,
+The second prompt of `second_prompt_logp` is empty: a start token, then the response, with positions
+from 0. Positive rollouts would teach to write any answer to any prompt. In DSRL, the whole method,
 this is the first stage, of 10 to 25 updates (20 for most models). The second stage is GRPO on
-P(y|x), with the reference reset to the weights at the switch. Constants are those of the authors'
-code.
+P(y|x), with the reference reset to the weights at the switch. Constants are the authors'.
 
-Left out: the switch to GRPO after 20 updates
-Reports: incorrect responses only: 14.89 times as many transitions and 6.54 times as many
-reflections; DSRL is above GRPO's kin on maths
-Traps: a first stage of 10 to 25 updates, not a whole run; a batch without negative advantages does
-nothing; under Adam the factor 0.01 hardly matters; sampled log-probs have the prompt and are not
-its old ones
+Left out: the switch to GRPO after 20 updates.
+Reports: with incorrect responses only, 14.89 times as many transitions and 6.54 times as many
+reflections. DSRL is above methods like GRPO on maths (no numbers).
+Traps: Use it for 10 to 25 updates, not for a whole run. A batch without negative advantages trains
+nothing. Under Adam, the factor 0.01 matters only relative to weight decay and gradient clipping.
+Sampled log-probs have the prompt and are not the old ones of this loss.
 """
 
 import numpy as np
@@ -91,7 +89,7 @@ def prerl(
     clip_high: ClipHigh = 0.2,
     dual_clip: DualClip = 10.0,
 ) -> Recipe:
-    """Centered rewards on the log-probs without prompt, for negative rollouts only.
+    """Applies centered rewards to log-probs without the prompt, for negative rollouts only.
 
     Args:
       coefficient: factor on the loss.

@@ -8,13 +8,14 @@ https://arxiv.org/abs/2512.22560, with the queue of ROLL, https://github.com/ali
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ min(r, C) max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
 
-One program has the queue, whose rows leave when they end, and versions of tokens. The weight is one
-of ROLL's corrections; its `cap` C is ours. ROLL's queue opens groups ahead; here each step does.
+One program has the queue, whose rows leave when they end, and the versions of tokens. a is
+`staleness`. The weight is one of ROLL's corrections; its `cap` C is ours. ROLL's queue opens groups
+ahead; here each step opens groups.
 
-Left out: disaggregated hardware, environments in threads next to the device
-Reports: 1.35 to 2.05 times shorter training than synchronous systems, on more than 3000 GPUs
-Traps: the first finished are used first, which favours short answers, redundancy more so;
-`staleness=0` is plain synchronous GRPO; ROLL stores one version per trajectory, not per token
+Left out: disaggregated hardware; environments in threads next to the device.
+Reports: training is 1.35 to 2.05 times shorter than with synchronous systems (over 3000 GPUs).
+Traps: Groups that finish first are used first, which favours short responses, and more so with
+redundancy. `staleness=0` is synchronous GRPO. ROLL stores one version per trajectory.
 """
 
 from typing import Any
@@ -33,7 +34,7 @@ def rollart(
     epsilon: Epsilon = 1e-6,
     **queue: Any,
 ) -> Recipe:
-    """GRPO on groups that are written over several steps, weighed by those that wrote them."""
+    """Applies GRPO to groups that are sampled over several steps, with importance weights."""
     transforms = [truncate_importance(cap)]
     objective = clipped_objective(clip_low, clip_high, epsilon=epsilon, transforms=transforms)
     return Recipe(objective, experience=experience(draw=queued(**queue)))

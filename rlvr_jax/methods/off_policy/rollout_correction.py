@@ -1,4 +1,4 @@
-"""Rollout correction: tokens are weighed by how far the sampler is from the policy it served.
+"""Rollout correction: weighs tokens by how far the sampler is from the policy that it served.
 
 verl, "Rollout correction", https://github.com/volcengine/verl (docs/algo/rollout_corr.md)
 
@@ -18,12 +18,9 @@ Other corrections replace the truncated weights of tokens, in a custom objective
 - IcePop and masked importance sampling: `band_importance(low, high)`
 - without old log-probs: `weighted_reinforce(low=1, high=C - 1)` on the sampler's log-probs
 
-The sampler's log-probs must be those of the distribution that the trainer scores, with its
-temperature, top_k and top_p; otherwise r measures these.
-
-Reports: reports of users: uncorrected bfloat16 rollouts of another engine collapse on long runs
-Traps: the sampler's log-probs must be taken at the same temperature, top-p and top-k, else
-the ratio measures the difference
+Reports: According to users, uncorrected bfloat16 rollouts of another engine collapse on long runs.
+Traps: The sampler's log-probs must be those of the scored distribution, with its temperature, top-k
+and top-p. Otherwise r measures their difference.
 """
 
 from collections.abc import Sequence
@@ -91,10 +88,10 @@ def _dropping(keep):
 
 @part(reads=SAMPLED | {"logp"}, writes={"weight"})
 def drop_drifted_failures(limit: Finite) -> Transform:
-    """Silences tokens with A < 0 of rollouts that the current policy has moved away from.
+    """Sets the weight of tokens with A < 0 to 0 in rollouts that the policy no longer samples.
 
-    weight' = 0 where A < 0 and mean_t(behaviour_logp - logp) > δ. The policy need not be pushed
-    further from tokens that it no longer writes.
+    weight' = 0 where A < 0 and mean_t(behaviour_logp - logp) > δ. A further penalty on tokens that
+    the policy no longer writes is not necessary.
 
     Args:
       limit: δ, nats per token.
@@ -117,7 +114,7 @@ def drop_drifted_failures(limit: Finite) -> Transform:
 def rollout_correction(
     cap: Bound = 2.0, rejections: Sequence[Transform] = (), **clip: Any
 ) -> Recipe:
-    """A clipped ratio on the token mean, with the truncated importance of each token.
+    """Applies a clipped ratio with the token mean and the truncated importance of each token.
 
     Args:
       cap: largest weight of a token (C).

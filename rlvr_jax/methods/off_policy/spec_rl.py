@@ -1,4 +1,4 @@
-"""SPEC-RL: the last epoch's responses are drafts, and only rejected tails are sampled anew.
+"""SPEC-RL: the last epoch's responses are drafts, and only rejected tails are sampled again.
 
 Liu et al. 2025, "SPEC-RL: Accelerating On-Policy Reinforcement Learning via Speculative Rollouts",
 https://arxiv.org/abs/2509.23232
@@ -7,25 +7,24 @@ https://arxiv.org/abs/2509.23232
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + β k3(π ‖ π_ref) - α H] / Σ n_i
 
-A response is the accepted prefix of its draft and the continuation by the current policy. It is
-trained as if the current policy had sampled all of it: ρ is 1 at the first update, and nothing
-corrects for the reuse. This is an approximation, even with b = 0. A rejected token is sampled from
-π_now, not from its excess over π_then, so the policy's likeliest tokens are sampled slightly more.
-With b = 0.5 more tokens are reused, and the distribution is further off.
+b is `lenience`. A response is the accepted prefix of its draft and the continuation by the current
+policy. It is trained as if the current policy had sampled all of it: ρ is 1 at the first update,
+and nothing corrects for the reuse. This is an approximation, even with b = 0. A rejected token is
+sampled from π_now, not from its excess over π_then, so likely tokens are sampled slightly more
+often. With b = 0.5, more tokens are reused, and the distribution is further off.
 
 `exact_mb=N` with `lenience=0` samples a rejected token from the excess, max(π_now - π_then, 0)
 normalized, as speculative decoding does (ours). Responses then have the distribution of the current
-policy. The log-probs of all tokens that this needs take at most N megabytes.
+policy. The stored log-probs of all tokens take at most N megabytes.
 
-The loss is GRPO's; `--experience spec_rl` combines the draw with any other loss. Prompts must come
-back: with many prompts and few steps nothing is reused. The authors use the same random numbers in
-every step; here they are fresh.
+The loss is GRPO's; `--experience spec_rl` combines the draw with any other loss. Prompts must be
+sampled repeatedly: with many prompts and few steps, nothing is reused. The authors use one set of
+random numbers in every step; here they are fresh.
 
-Reports: Qwen3-1.7B and 8B on GSM8K, MATH-500, OlympiadBench and MMLU-STEM: 2 to 3 times less time
-in rollouts at equal quality
-Traps: nothing is reused in the first epoch; a draft is not exactly on-policy even with b = 0
-(`exact_mb` is); a truncated response is never extended; groups that are all accepted repeat old
-rewards
+Reports: Qwen3-1.7B and 8B on GSM8K, MATH-500, OlympiadBench and MMLU-STEM: 2 to 3 times less
+rollout time at equal quality.
+Traps: Nothing is reused in the first epoch. A truncated response is never extended. Groups that are
+all accepted repeat old rewards.
 """
 
 import math
@@ -51,13 +50,13 @@ def from_drafts(lenience: Finite, exact_mb: NonNegative = 0) -> Draw:
     """Verifies the last responses to a prompt and samples the rest after the first rejected token.
 
     The draft of a prompt's k-th response is its k-th response when it was last trained on. One
-    scoring pass gives the draft's log-probs under the current policy. The tokens before the
-    first rejected one are reused (`accepted_prefix`), and plain sampling continues from there.
-    A draft that is accepted as a whole is the response, even if the budget truncated it.
+    scoring pass computes the draft's log-probs under the current policy. The tokens before the
+    first rejected one are reused (`accepted_prefix`), and plain sampling continues from there. A
+    draft that is accepted as a whole is the response, even if the budget truncated it.
 
-    `behaviour_logp` and `entropy` of reused tokens are those of the verifying pass; old log-probs
-    are measured as for any row. `branch_position` is the length of the reused prefix (-1: no
-    draft).
+    `behaviour_logp` and `entropy` of reused tokens are those of the verifying pass. Old log-probs
+    are measured as for any row. The value of `branch_position` is the length of the reused prefix
+    (-1: no draft).
 
     A draft is used once in a step, and only by plain requests for the task's own prompts. Rows that
     were trained on without log-probs (their mask was cleared) leave the older draft in place. The
@@ -65,9 +64,9 @@ def from_drafts(lenience: Finite, exact_mb: NonNegative = 0) -> Draw:
 
     With `exact_mb` the state also stores the log-probs of all tokens, 4 bytes for each of prompts ×
     rollouts × budget × vocabulary. A draft is then the first response to its prompt in a step,
-    before any stage selects: only correct responses would be drafts of another distribution. A
-    second scoring pass gives the step's own log-probs. A token of a residual is not a decode
-    step.
+    before any stage selects, because selected drafts have another distribution. A second scoring
+    pass computes the step's own log-probs. A token of a residual is not a decode step and is
+    counted in residual_tokens.
 
     Metrics: verified_tokens (tokens of drafts), reused_tokens (accepted tokens), reused_responses
       (whole drafts), saved_decode_steps (length of the longest row with a draft less the most
@@ -422,11 +421,11 @@ def spec_rl(
     exact_mb: NonNegative = 0.0,
     **clip: Any,
 ) -> Recipe:
-    """GRPO on responses that continue the accepted prefixes of the last ones.
+    """Applies GRPO to responses that continue the accepted prefixes of the last ones.
 
     Args:
       lenience: nats by which a token may have become less likely (b).
-      exact_mb: megabytes (10^6 bytes) that log-probs of all tokens may take; 0: a rejected token is
+      exact_mb: megabytes (10^6 bytes) that log-probs of all tokens may take. 0: a rejected token is
         sampled from the policy, as by the authors.
     """
     objective = clipped_objective(

@@ -1,4 +1,4 @@
-"""AffectGPT-R1: pays lists of emotion words by the clusters they hit, with a price for each word.
+"""AffectGPT-R1: rewards lists of emotion words by their clusters, with a price for each word.
 
 "AffectGPT-R1: Leveraging Reinforcement Learning for Open-Vocabulary Multimodal Emotion Recognition"
 
@@ -8,14 +8,14 @@
 
 The answer is in <answer>, words separated by commas; the reference is `Prompt.answer`.
 `verifiers.texts.affectgpt_r1` defines how words are read. The paper tried three further rewards;
-all five together were the worst. The formula of the price was not found. The price, w and the
-constants of RL (GRPO's) are ours.
+all five together were the worst. A reconstruction: the formula of the price was not found. The
+price (`rate`), w (`format_weight`) and the constants of RL (GRPO's) are ours.
 
-Left out: pictures and sound; the cold start; the rewards that did not help
-Reports: OV-MERD+ 62.5 to 66.5 with accuracy and format, 67.4 to 68.1 with prices on length;
-MER-UniBench 74.8 to 79.5 on the mean
-Traps: at rate 0 a list of synonyms pays; without a wheel each word is its own cluster, so synonyms
-miss; thinking first made the authors' model worse (66.5 against 68.4)
+Left out: pictures and sound; the cold start; the rewards that did not help.
+Reports: OV-MERD+: 62.5 to 66.5 with accuracy and format, 67.4 to 68.1 with prices on length. Mean
+of MER-UniBench: 74.8 to 79.5.
+Traps: At rate 0, a list of synonyms is rewarded. Without a wheel each word is a separate cluster,
+so synonyms miss. A thought before the answer made the authors' model worse (66.5 instead of 68.4).
 """
 
 from collections.abc import Mapping
@@ -37,10 +37,10 @@ def affectgpt_r1(
     format_weight: Finite = 1.0,
     **clip: Any,
 ) -> Recipe:
-    """GRPO on the accuracy of a list and its format.
+    """Applies GRPO to the accuracy of a list and its format.
 
     Args:
-      wheel: cluster of each word; a word without an entry is a cluster of its own.
+      wheel: cluster of each word; a word without an entry is a separate cluster.
       rate: price of each word beyond the number of reference words.
       format_weight: weight of the format (w).
     """

@@ -10,22 +10,21 @@ https://github.com/shawn0728/ARES
     loss = Σ PPO clip with dual clip / Σ n_i
 
 s is `hesitation_score`, n* the mean count at that difficulty. The threshold of a response is the
-95th percentile of its W, that of a batch the median over its responses.
+95th percentile of its W. The threshold of a batch is the median over its responses.
 
 Deviations:
-- The authors take the entropy of the ten likeliest tokens and a tail. We read the full entropy.
-- The list of words is ours. Like the authors we count positions where a word was the likeliest
-  token, whichever token was sampled.
+
+- The authors take the entropy of the ten likeliest tokens and a tail. Here it is the full entropy.
+- The list of words is ours. Positions count where a word was the likeliest token, whichever token
+was sampled, as in the authors' code.
 - Their α adapts to the rounding error of the target, a slow random walk. Here it is constant.
 
-An incorrect response earns at least half of its maximum, so incorrect responses to hard prompts
-differ by their counts only. A group of equal outcomes has nonzero advantages where counts differ.
-
-Left out: the KL whose weight adapts to the difficulty
+Left out: the KL whose weight adapts to the difficulty.
 Reports: Qwen2.5-VL-7B: above open models of 7B in maths, logic and on pictures, with shorter easy
-answers and longer hard ones (abstract)
-Traps: every incorrect response earns 0.15 to 0.3; groups of equal outcomes train on counts of
-trigger words; a trigger that is not one token of the tokenizer is never counted
+answers and longer hard ones (abstract, no numbers).
+Traps: An incorrect response earns 0.15 to 0.3, at least half of its maximum. Incorrect responses to
+hard prompts differ only by their counts, and groups of equal outcomes train on counts. A trigger
+that is not one token of the tokenizer is never counted.
 """
 
 from __future__ import annotations
@@ -282,8 +281,8 @@ def hesitation_score(
 ) -> Float[Array, "..."]:
     """s(n, n*), the addition to the reward.
 
-    δ = n - n*, m = max(1, f max(n*, 1)), c = α · cap, σ_T(x) = 1 / (1 + e^(-x/T)), and h(x) is
-    x² / 2κ up to κ and x - κ/2 beyond:
+    δ = n - n*, m = max(1, f max(n*, 1)), c = α · cap, σ_T(x) = 1 / (1 + e^(-x/T)). h(x) is x² / 2κ
+    up to κ and x - κ/2 beyond:
 
         easy, correct    -min(c, c h((δ - m)⁺) / (m + κ))
         medium, correct  -min(c, c h((|δ| - m)⁺) / (m + κ))
@@ -324,7 +323,7 @@ def ares(
     dual_clip: DualClip = 3.0,
     **hesitation: Any,
 ) -> Recipe:
-    """Clip-higher on the token mean, with a reward for hesitation that fits the difficulty.
+    """Applies clip-higher, with a reward for hesitation that fits the difficulty.
 
     Args:
       triggers: words that begin a second thought, separated by spaces; spellings that are one

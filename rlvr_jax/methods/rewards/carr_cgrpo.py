@@ -8,18 +8,16 @@ Rubric Rewards", https://github.com/THUDM/CaRR
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-The largest fraction is that of all rows of the group, incorrect ones included. The authors' flags
-use the fraction without this division (`relative=False`). A group without correct responses has
-no gradient. In a group of correct responses only the evidence decides, fully. The fraction
-is a reward of the task (`column`); `reached_fraction` computes it from judged rubrics.
+α is `fraction`. The largest fraction is that of all rows of the group, including incorrect ones.
+The authors' flags use the fraction without this division (`relative=False`). The fraction is a
+reward of the task (`column`); `reached_fraction` computes it from judged rubrics.
 
-Left out: the authors' judges (`--judge` brings one); the agent's tools; truncated importance
-sampling between engines
+Left out: the authors' judges (use `--judge`); the agent's tools; truncated importance sampling
+between engines.
 Reports: Qwen3-4B and 30B-A3B Thinking: above GRPO on outcomes on four deep-search benchmarks, more
-so with longer contexts
-Traps: the authors' flags use the fraction without the division (`relative=False`); in a group of
-correct responses the evidence decides at full strength, in a group of incorrect ones it counts for
-nothing
+so with longer contexts (no numbers).
+Traps: In a group of correct responses, only the evidence decides, at full strength. In a group of
+incorrect responses, it has no effect.
 """
 
 from typing import Any
@@ -37,11 +35,10 @@ def with_evidence(column: NonNegativeInt, fraction: Unit = 0.3, relative: bool =
     """(1 - α) R + α R E.
 
     Args:
-      column: column of the task's rewards with the reached fraction of the rubric.
+      column: index of the task's reward with the reached fraction of the rubric.
       fraction: weight of the evidence in the reward (α).
-      relative: evidence is divided by the group's largest.
-    Metrics: reward/evidence (mean of the column), reward/evidence_of_right (its mean over correct
-      rows).
+      relative: whether evidence is divided by the group's largest.
+    Metrics: reward/evidence, reward/evidence_of_right (over correct rows).
     """
 
     def reward(rollouts):
@@ -62,7 +59,7 @@ def with_evidence(column: NonNegativeInt, fraction: Unit = 0.3, relative: bool =
 def carr_cgrpo(
     clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.28, epsilon: Epsilon = 1e-6, **evidence: Any
 ) -> Recipe:
-    """Clip-higher on the token mean, on correctness and evidence."""
+    """Applies clip-higher with the token mean to correctness and evidence."""
     return Recipe(
         objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(stages=[shape(with_evidence(**evidence))]),

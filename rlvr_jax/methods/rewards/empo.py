@@ -1,25 +1,26 @@
-"""EMPO: without labels, pays a response by the fraction of its group that gives the same answer.
+"""EMPO: without labels, rewards a response by the fraction of its group with an equal answer.
 
 "Right Question is Already Half the Answer: Fully Unsupervised LLM Reasoning Incentivization",
 https://arxiv.org/abs/2504.05812
 
-    p(c) = |c| / N over the answers c of a group; a response without one is a class of its own
+    p(c) = |c| / N over the answers c of a group; a response without one is a separate class
     R_i  = p(answer of i)
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = mean_i (1/n_i) Σ_t PPO clip
 
 Raising R lowers the semantic entropy -Σ p ln p (a metric). The loss is TRL's; verl's has GSPO's
-ratio. Answers are equal where their texts are; the authors ask a small verifier about free text.
+ratio. Answers are equal if their texts are. The authors use a small verifier for free text.
 
 Two guards of the authors' code are hyperparameters:
-- `least`: a group whose largest fraction is below it earns nothing (0.25 in verl's, commented out).
+
+- `least`: a group whose largest fraction is below it earns 0 (0.25 in verl's, commented out).
 - `missing`: reward without an answer (TRL's: 0 for mathematics, -0.5 for free text); None: 1 / N.
 
-Left out: the verifier that compares answers of free text; the guards of questions repeated
-Reports: Qwen2.5-Math-7B base on 20k prompts without labels: 30.7 to 48.1 on the mean of maths sets,
-about the result of supervised GRPO
-Traps: a frequent incorrect answer is paid like a correct one; groups that all agree or all differ
-teach nothing; answers are compared as texts, so two spellings of a number are two answers
+Left out: the verifier that compares answers of free text; the guards of questions repeated.
+Reports: Qwen2.5-Math-7B base on 20k prompts without labels: 30.7 to 48.1 % on the mean of maths
+sets, about the result of supervised GRPO.
+Traps: A frequent incorrect answer is rewarded like a correct one. Groups that all agree or all
+differ have no gradient. Two spellings of a number are two answers.
 """
 
 from typing import Any
@@ -32,7 +33,7 @@ from rlvr_jax.types.hyperparameters import Finite, Unit
 
 @arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def empo(least: Unit = 0.0, missing: Finite | None = None, **clip: Any) -> Recipe:
-    """GRPO without KL, on the frequencies of answers."""
+    """Applies GRPO without KL to the frequencies of answers."""
     objective = clipped_objective(aggregation=rollout_mean_token_mean(), **clip)
     return Recipe(objective, experience(stages=[shape(agreement(least, missing=missing))]))
 

@@ -10,15 +10,14 @@ https://github.com/THU-KEG/VerIF
 
 One request to the judge covers all soft constraints (`--judge … --judge-prompt constraints`, which
 reads `Prompt.meta["soft"]`). The verdict is the reward `number` of the task. An ungraded response
-leaves its group. H is the fraction of the checks on a task like
-`instructions:partial=true`. Texts without content satisfy rules; S prevents that, and S = 0 hides
-H. The authors' average of the clipped loss was not found; it is GRPO's.
+leaves its group. H is the fraction of the checks on a task like `instructions:partial=true`. The
+authors' average of the clipped loss was not found; it is GRPO's.
 
-Left out: the authors' judge (`--judge` brings one); the constraints that the authors generate
+Left out: the authors' judge (use `--judge`); the constraints that the authors generate.
 Reports: gains on several benchmarks of instructions, also with unseen constraints; general
-abilities as before (abstract)
-Traps: texts without content satisfy rules; S = 0 hides every check; the authors' manager runs
-generated checks in the trainer, where one exception makes a batch's rewards -1
+abilities do not change (abstract, no numbers).
+Traps: Texts without content satisfy rules; S prevents that. S = 0 hides every check. The authors'
+manager runs generated checks in the trainer, where one exception makes a batch's rewards -1.
 """
 
 from collections.abc import Mapping
@@ -55,10 +54,10 @@ def product(parts: Mapping[str, Part]) -> Shaping:
     clipped_objective, "clip_low", "clip_high", "epsilon", "kl_coefficient", kl_coefficient=0.001
 )
 def instruction_following(number: NonNegativeInt = 0, **clip: Any) -> Recipe:
-    """GRPO on the product of hard and soft constraints.
+    """Applies GRPO to the product of hard and soft constraints.
 
     Args:
-      number: column of the task's rewards with the judge's verdict on the soft constraints.
+      number: index of the task's reward with the judge's verdict on the soft constraints.
     """
     return Recipe(
         objective=clipped_objective(aggregation=rollout_mean_token_mean(), **clip),

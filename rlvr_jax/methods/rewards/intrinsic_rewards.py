@@ -1,4 +1,4 @@
-"""Intrinsic rewards: pays a response for the policy's certainty, or for being in the majority.
+"""Intrinsic rewards: rewards a response for the policy's certainty, or for the majority's answer.
 
 "How Far Can Unsupervised RLVR Scale LLM Training?"; Intuitor, https://arxiv.org/abs/2505.19590
 
@@ -10,17 +10,18 @@
     majority_vote              1 for the most frequent answer of the group, else 0 (TTRL)
     A_i = (r_i - mean) / (std + 1e-6), std with n - 1;  loss = mean_i (1/n_i) Σ_t [PPO clip + β k3]
 
-The reward rises and then accuracy falls: certainty sharpens the initial policy.
-- Probability pays short responses. That of a long response is far below 1e-6 and teaches nothing.
-- A vote gives no signal once all answers agree. A tie goes to the answer that comes first.
+The reward rises first, and later accuracy falls: certainty sharpens the initial policy.
+
+- Probability rewards short responses. For a long response it is far below 1e-6, without a gradient.
+- A vote has no gradient once all answers agree. A tie goes to the answer that comes first.
 
 TTRL votes with 64 responses and trains on 32. Here all responses vote. β is Intuitor's.
 
-Left out: more votes than rows; votes over rephrased questions
-Reports: Qwen3-1.7B base on DAPO-17k: five such rewards rise, then fall, within about 1000 steps;
-sets of 32 to 128 prompts did not collapse
-Traps: probability pays short answers, entropy and likelihood repetition; certainty still trains
-solved prompts; a vote locks in the first majority, correct or not
+Left out: more votes than rows; votes over rephrased questions.
+Reports: Qwen3-1.7B base on DAPO-17k: five such rewards rise, then fall, within about 1000 steps.
+Sets of 32 to 128 prompts did not collapse.
+Traps: Entropy and likelihood reward repetition. Certainty still trains solved prompts. A vote fixes
+the first majority, correct or not.
 """
 
 from collections.abc import Callable
@@ -149,7 +150,7 @@ def certainty_normalized(certainty: Certainty, epsilon: Epsilon = 1e-6) -> Trans
 def intrinsic_rewards(
     signal: Certainty | Shaping = certainty_of_distribution, epsilon: Epsilon = 1e-6, **clip: Any
 ) -> Recipe:
-    """GRPO on a reward that needs no verifier.
+    """Applies GRPO to a reward that requires no verifier.
 
     Args:
       signal: one of the six names of the table above, another `Certainty`, or another reward.

@@ -8,16 +8,16 @@
     linear    R = outcome - r max(0, n - target)
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1;  loss = Σ PPO clip / Σ n_i
 
-- n counts tokens. The authors' functions count characters, against a limit of 1000.
-- The cosine replaces the outcome, and incorrect responses earn more the longer they are. Beyond L
-  it would rise again and is held constant. Open-RS adds a format reward of half the weight.
+- n counts tokens, L is `max_length`. The authors' functions count characters, with a limit of 1000.
+- The cosine replaces the outcome, and longer incorrect responses earn more. Beyond L it would rise
+again, so it is constant there. Open-RS adds a format reward of half the weight.
 - The relative form is Kimi k1.5's, https://arxiv.org/abs/2501.12599.
 - The linear form is ours: target is 0.75 L, and r is 1 / (L - target).
 
-Left out: the reward of the format
-Reports: Open-RS, an R1-distilled 1.5B: AMC23 63 to 80 %, AIME24 46.7 %, within 24 hours on 4 GPUs
-Traps: in groups of equal outcomes only length decides, at full strength; truncated responses are
-incorrect and longest, so they are punished twice; give max_length the run's budget
+Left out: the reward of the format.
+Reports: Open-RS, an R1-distilled 1.5B: AMC23 63 to 80 %, AIME24 46.7 %, within 24 hours on 4 GPUs.
+Traps: In groups of equal outcomes, only length decides, at full strength. Truncated responses are
+incorrect and longest, so they are penalized twice. `max_length` must be the run's budget.
 """
 
 import math
@@ -107,7 +107,7 @@ def linear(max_length: int) -> Shaping:
 def length_rewards(
     max_length: MaxLength = 3584, form: Callable[[int], Shaping] = cosine, **clip: Any
 ) -> Recipe:
-    """GRPO on the token mean, with a reward that depends on the length.
+    """Applies GRPO with the token mean and a reward that depends on the length.
 
     Args:
       form: `cosine`, `relative`, `overlong` or `linear`.

@@ -1,4 +1,4 @@
-"""LongRLVR: in a long context, pays a response also for citing the relevant chunks.
+"""LongRLVR: in a long context, also rewards a response for citing the relevant chunks.
 
 "LongRLVR: Long-Context Reinforcement Learning Requires Verifiable Context Rewards",
 https://github.com/real-absolute-AI/LongRLVR
@@ -8,15 +8,15 @@ https://github.com/real-absolute-AI/LongRLVR
     A_i  = (r_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-An incorrect response (a = 0) earns η at most, a correct one 1 + F. β = 2 tolerates extra citations.
-P, R and the format are rewards of the task (`columns`); `rlvr_jax.verifiers.texts.longrlvr` reads
-the cited chunks of a response. The authors drop groups of mixed outcomes and equal total rewards.
-Here all groups stay, as equal rewards teach nothing.
+An incorrect response (a = 0) earns at most η (`fraction`), a correct one 1 + F. β = 2 tolerates
+extra citations. P, R and the format are rewards of the task (`columns`).
+`rlvr_jax.verifiers.texts.longrlvr` reads the cited chunks of a response. The authors drop groups of
+mixed outcomes and equal total rewards. Here all groups stay, as equal rewards have no gradient.
 
-Left out: the judge of answers; the filter of groups
-Reports: a 14B model over RL on answers: RULER-QA 73.17 to 88.90, LongBench v2 39.8 to 46.5
-Traps: rewards go up to 2; groups of equal outcomes train only on citations; citing all of 50
-chunks, 2 of them relevant, still scores 0.17; the task must provide precision, recall and format
+Left out: the judge of answers; the filter of groups.
+Reports: a 14B model over RL on answers, in %: RULER-QA 73.17 to 88.90, LongBench v2 39.8 to 46.5.
+Traps: Rewards go up to 2. Groups of equal outcomes train only on citations. Citing all of 50
+chunks, 2 of them relevant, still scores 0.17.
 """
 
 from collections.abc import Sequence
@@ -44,10 +44,9 @@ def grounded(
     """a + η F + (1 - η) a F, and 0 where the format is broken.
 
     Args:
-      precision, recall: columns of the task's rewards.
-      form: column that is 1 where the format is correct; None: it always is.
-    Metrics: reward/precision, reward/recall, reward/f_score, reward/format (means over the rows;
-      reward/format with a format).
+      precision, recall: indices of the task's rewards.
+      form: index of the reward that is 1 if the format is correct; None: it always is.
+    Metrics: reward/precision, reward/recall, reward/f_score and, with a format, reward/format.
     """
     columns = [precision, recall, *([] if form is None else [form])]
 
@@ -78,12 +77,12 @@ def longrlvr(
     columns: Sequence[NonNegativeInt] = (0, 1, 2),
     **clip: Any,
 ) -> Recipe:
-    """Clip-higher on the token mean, on answers and their citations.
+    """Applies clip-higher with the token mean to answers and their citations.
 
     Args:
       beta: weight of recall in the score of citations (β).
-      fraction: of that score that an incorrect response earns (η).
-      columns: columns of the task's rewards: precision, recall and, if it can fail, the format.
+      fraction: fraction of that score that an incorrect response earns (η).
+      columns: indices of the task's rewards: precision, recall and, if it can fail, the format.
     """
     return Recipe(
         objective=clipped_objective(**clip),

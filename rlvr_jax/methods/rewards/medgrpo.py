@@ -1,4 +1,4 @@
-"""MedGRPO: maps the metrics of several data sets to one reward by quartiles of a fixed policy.
+"""MedGRPO: maps the metrics of several data sets to one reward by quartiles of the initial policy.
 
 "MedGRPO: Multi-Task Reinforcement Learning for Heterogeneous Medical Video Understanding"
 
@@ -6,16 +6,16 @@
     A_i  = (r_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-The median of the initial policy earns ½ on every data set. Data sets are the kinds of the task's
-prompts. The paper measures the quartiles once before training. Here they are those of the first
-batch in which a kind occurs, and stay. Within a group the division by the deviation removes any
-scale; the curvature of the map remains.
+k and δ are `slope` and `least`. The median of the initial policy earns ½ on every data set. Data
+sets are the kinds of the task's prompts. A reconstruction: the paper measures the quartiles once
+before training. Here they are those of the first batch in which a kind occurs, and do not change.
+Within a group, the division by the deviation removes any scale; the curvature of the map remains.
 
-Left out: the judge of captions (`--judge` brings one); the factor of the format
-Reports: Qwen2.5-VL-7B: collapse without the map (CVS 0.896 to 0.020); with it STG 0.177 to 0.202,
-TAG@0.3 0.142 to 0.216 over SFT
-Traps: quartiles of one batch are rough and age as the policy improves, when all earn near 1; a
-metric that is mostly 0 or 1 has equal quartiles and becomes a step
+Left out: the judge of captions (use `--judge`); the factor of the format.
+Reports: Qwen2.5-VL-7B: collapse without the map (CVS 0.896 to 0.020). With it, over SFT: STG 0.177
+to 0.202, TAG@0.3 0.142 to 0.216.
+Traps: Quartiles of one batch are rough. They age as the policy improves, when all rewards are near
+1. A metric that is mostly 0 or 1 has equal quartiles, and the map becomes a step.
 """
 
 from typing import Any, NamedTuple
@@ -59,9 +59,9 @@ def by_start_quartiles(
     They are those of the initial policy if every batch has all cells.
 
     Args:
-      column: column of the task's rewards with the metric (x).
-      cells: largest number of kinds of prompts (C, labels in record `cell`); further kinds share
-        the quartiles of the last one, and rows without a kind belong to the first.
+      column: index of the task's reward with the metric (x).
+      cells: largest number of kinds of prompts (C, labels in record `cell`). Further kinds share
+        the quartiles of the last one. Rows without a kind belong to the first.
       slope: slope of the logistic (k).
       least: smallest distance of the quartiles (δ); equal ones would make the curve a step.
     Metrics: reward/metric (mean of the metric x), reward/median (mean p50 of the rows' cells).
@@ -108,7 +108,7 @@ def _first_seen(state, cell, counted, found):
 def medgrpo(
     clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.3, epsilon: Epsilon = 1e-6, **metric: Any
 ) -> Recipe:
-    """Clip-higher on the token mean, on logistic maps of a metric."""
+    """Applies clip-higher with the token mean to logistic maps of a metric."""
     return Recipe(
         objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(

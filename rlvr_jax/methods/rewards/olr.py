@@ -2,21 +2,21 @@
 
 "Can LLMs Learn to Reason Robustly under Noisy Supervision?", https://github.com/ShenzhiYang2000/OLR
 
-    at each visit e of a prompt
+    each time e that a prompt is sampled:
     M_e   = the most frequent of its n answers, if it is unique;  p_e = its fraction
     slope = least squares of p_1 … p_e;  mode = the most frequent of M_1 … M_e, if it is unique
     if e > start, slope ≥ 0.05 and mode = M_e: the label of this step is M_e, else the given label
     loss  = GRPO's clip on the token mean + 0.001 k3(π ‖ π_ref)
 
 Only the history is stored, so a label reverts when the test fails. A fraction that saturates has a
-falling slope, so late repair stops by itself. Answers are equal if the task gives them the same
-name (`Grade.answer`). The authors' scripts use a slope of 0.025 as well.
+falling slope, so late repair stops. Answers are equal if the task assigns them one name
+(`Grade.answer`). The authors' scripts also use a slope of 0.025.
 
 Reports: Qwen3-4B base, 10 to 90 % of labels incorrect: 3.6 to 3.9 points on six maths sets, 3.3 to
-4.6 on three others
-Traps: the fraction is that of each epoch's own majority, so a change of majority does not show;
-nothing is relabelled in the first epochs or where answers tie; a saturated fraction brings the
-incorrect label back
+4.6 on three others.
+Traps: The fraction is that of each epoch's own majority, so a change of majority is not visible. No
+prompt is relabelled in the first epochs or if answers tie. A saturated fraction restores the
+incorrect label.
 """
 
 import hashlib
@@ -113,7 +113,7 @@ def _class(answer: str | None) -> int:
 
 
 class JudgedLabel(NamedTuple):
-    """The majority of a visit's answers, its fraction, and whether it replaces the label."""
+    """The majority of a group's answers, its fraction, and whether it replaces the label."""
 
     majority: int
     rate: float
@@ -128,7 +128,7 @@ def judged_label(
     start: int,
     slope: float,
 ) -> JudgedLabel:
-    """Applies the rule of the module to one visit.
+    """Applies the rule of the module to one group.
 
     Args:
       answers: classes of the answers; negative ones agree with no other.
@@ -157,10 +157,8 @@ def _unique_mode(values: Sequence[int]) -> tuple[int, int] | None:
 @arguments_of(
     clipped_objective, "clip_low", "clip_high", "epsilon", "kl_coefficient", kl_coefficient=0.001
 )
-def olr(
-    start: NonNegativeInt = 4, slope: Finite = 0.05, times_sampled: Count = 10, **clip: Any
-) -> Recipe:
-    """GRPO on groups that are graded by their majority once it has settled.
+def olr(start: NonNegativeInt = 4, slope: Finite = 0.05, visits: Count = 10, **clip: Any) -> Recipe:
+    """Applies GRPO to groups that are graded by their majority once it has settled.
 
     Args:
       start: times a prompt is sampled before its label can be replaced.

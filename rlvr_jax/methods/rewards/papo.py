@@ -7,26 +7,26 @@ https://github.com/MikeWangWZHL/PAPO
     k    = min(e^d - d - 1, 10), d = logp_hidden - logp clamped to ±20
     loss = Σ [PPO clip with dual clip + β k3(π ‖ π_ref) - γ k - η_m logp_hidden - η_o logp] / Σ n_i
 
-logp_hidden is the log-prob of the response after the prompt with its evidence hidden; k is
-maximised. Both k3 terms are clamped, without gradient beyond the clamp. The last two terms are the
-authors' double entropy loss, against a policy that becomes arbitrary under both prompts. Minus the
-log-prob of samples has the value of an entropy and the gradient of a likelihood, so these terms
-imitate correct and incorrect rollouts alike.
+The response has the log-prob logp_hidden after the prompt with hidden evidence; k is maximized. The
+weights γ, η_m and η_o are `dependence_coefficient`, `hidden_entropy_coefficient` and
+`entropy_coefficient`. Both k3 terms are clamped, without gradient beyond the clamp. The last two
+terms are the authors' double entropy loss. It opposes arbitrary responses to both prompts.
 
-- Like the authors' code we measure the hidden branch once with the rollouts
-  (`old_second_prompt_logp`), without gradient. Its entropy term is then a constant.
-  `train_hidden=True` is their RECOMPUTE_AUG_LOG_PROBS.
-- Their means are over a micro-batch, ours over the batch.
+- The hidden branch is measured once with the rollouts (`old_second_prompt_logp`), without gradient,
+as in the authors' code. Its entropy term is then a constant. `train_hidden=True` is their
+RECOMPUTE_AUG_LOG_PROBS.
+- The authors' means are over a micro-batch, here they are over the batch.
 - The defaults are those of the 7B model with the reference KL. 3B: η 0. Without the reference KL
-  and with DAPO: γ 0.01, η 0.03.
-- The authors hide patches of 14 pixels with probability 0.6. We hide words of the prompt.
+and with DAPO: γ 0.01, η 0.03.
+- The authors hide patches of 14 pixels with probability 0.6. Here words of the prompt are hidden.
 
-Left out: patches of images (words of the prompt are hidden); annealing of γ, a clip of k, and k on
-a fraction of the tokens
-Reports: Qwen2.5-VL 3B and 7B: 4.4 % on average over GRPO, up to 8 % where vision matters, 30.5 %
-fewer errors of perception
-Traps: without the reference KL or the entropy terms it collapses into unrelated text; those terms
-imitate correct and incorrect responses alike; where hiding changes nothing it does nothing
+Left out: patches of images; annealing of γ, a clip of k, and k on a fraction of the tokens.
+Reports: Qwen2.5-VL 3B and 7B over GRPO: 4.4 % on average, up to 8 % where vision matters. Errors of
+perception fall by 30.5 %.
+Traps: Without the reference KL or the entropy terms, training collapses into unrelated text. Minus
+the log-prob of samples has the value of an entropy and the gradient of a likelihood, so the entropy
+terms imitate correct and incorrect rollouts alike. If hiding changes nothing, the method has no
+effect.
 """
 
 import zlib
@@ -45,7 +45,7 @@ from rlvr_jax.types.hyperparameters import DualClip, Finite, KLCoefficient, Unit
 
 @part(writes=GIVES)
 def second_prompt(view: View) -> Stage:
-    """Records a second prompt for each response: a view of its own prompt.
+    """Records a second prompt for each response: a view of its prompt.
 
     Args:
       view: such as `hide_words(0.6, "0")`.
@@ -85,8 +85,8 @@ def second_prompt_terms(divergence: Finite, entropy: Finite, trained: bool = Fal
 
     Args:
       divergence, entropy: γ and η_m; without γ there is no metric.
-      trained: logp' is the current policy's, with gradient; else that of the policy that sampled,
-        and the last term is a constant, which changes the loss but no gradient.
+      trained: whether logp' is the current policy's, with gradient. Else it is that of the policy
+        that sampled, and the last term is a constant without gradient.
     Metrics: second_prompt_divergence (mean over the tokens).
     """
     record = "second_prompt_logp" if trained else "old_second_prompt_logp"
@@ -115,13 +115,13 @@ def papo(
     dual_clip: DualClip = 3.0,
     **clip: Any,
 ) -> Recipe:
-    """GRPO on the token mean that maximises the policy's divergence from itself without evidence.
+    """Applies GRPO and maximizes the policy's divergence from itself without evidence.
 
     Args:
       dependence_coefficient: weight of that divergence (γ).
       hidden_entropy_coefficient, entropy_coefficient: weights of -logp of the response without and
         with the evidence (η_m, η_o).
-      train_hidden: the gradient also passes through the branch without evidence.
+      train_hidden: whether the gradient also flows through the branch without evidence.
       hidden_fraction: probability of each word of the prompt to be hidden.
       filler: word that replaces a hidden one.
     """

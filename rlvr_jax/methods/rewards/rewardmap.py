@@ -1,4 +1,4 @@
-"""RewardMap: pays partial credit for routes on a map, with questions in order of difficulty.
+"""RewardMap: partial credit for routes on a map, with questions in order of difficulty.
 
 "RewardMap: Tackling Sparse Rewards in Fine-grained Visual Reasoning via Multi-Stage Reinforcement
 Learning", https://github.com/fscdc/RewardMap
@@ -10,11 +10,11 @@ Learning", https://github.com/fscdc/RewardMap
 `verifiers.texts.rewardmap` defines the format of `Prompt.answer`. All questions of one kind come
 before those of the next (`kinds`). Their average of the clipped loss was not found; it is GRPO's.
 
-Left out: the maps, which are pictures
-Reports: Qwen2.5-VL-7B: 3.47 % on average over six benchmarks beyond transit maps; stages and
-partial credit each help
-Traps: weights of whole prompts cancel in the division by the group's std; the only leg of a direct
-route counts as excess; an incorrect first or last stop loses all detail
+Left out: the maps, which are pictures.
+Reports: Qwen2.5-VL-7B: 3.47 % on average over six benchmarks beyond transit maps. Stages and
+partial credit each help.
+Traps: Weights of whole prompts cancel in the division by the group's std. The only leg of a direct
+route counts as excess. An incorrect first or last stop loses all detail.
 """
 
 import functools
@@ -32,7 +32,7 @@ from rlvr_jax.verifiers.checks import Check
 
 @part
 def kinds_in_order(kinds: Sequence[str] = ()) -> Curriculum:
-    """All prompts of the first kind, then all of the second, and so on; then from the start.
+    """Picks all prompts of the first kind, then all of the second, and so on; then repeats.
 
     Each epoch shuffles each kind anew. Further rounds of a step take prompts from other places of
     their kinds.
@@ -90,7 +90,7 @@ def _blocks(setting: RunInfo, kinds: tuple[str, ...]) -> list[np.ndarray]:
     clipped_objective, "clip_low", "clip_high", "epsilon", "kl_coefficient", kl_coefficient=0.005
 )
 def rewardmap(kinds: Sequence[str] = (), **clip: Any) -> Recipe:
-    """GRPO with a KL on the score of a route, one kind of questions after the other.
+    """Applies GRPO with a KL to the score of a route, one kind of questions after the other.
 
     Args:
       kinds: kinds of prompts, in order; none: in the order of their first prompts.

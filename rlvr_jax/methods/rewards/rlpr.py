@@ -7,15 +7,15 @@
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1, over groups with std ≥ β · running mean
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-A mean of probabilities, because one improbable token destroys a product. The filter of groups
-begins at step 11. Without the tags, the answer is scored at the end of the response.
+The reward is a mean of probabilities, because one improbable token destroys a product. The filter
+of groups (β is `spread_fraction`) begins at step 11. Without the tags, the answer is scored at the
+end of the response.
 
-Left out: further prompts for groups that are dropped; the penalty for repetition
-Reports: Qwen2.5-7B: 7.6 points on TheoremQA and 7.5 on Minerva over VeriFree, 1.6 over
-General-Reasoner, mean of seven
-Traps: answers below the likelihood without reasoning all earn 0, and groups of these are dropped; β
-0.5 is for Qwen, Llama 0.9, Gemma 1.0; a product of probabilities is worse; the authors' code rounds
-to bfloat16
+Left out: further prompts for groups that are dropped; the penalty for repetition.
+Reports: Qwen2.5-7B: 7.6 points on TheoremQA and 7.5 on Minerva over VeriFree; 1.6 points over
+General-Reasoner on the mean of seven sets.
+Traps: Answers below the likelihood without reasoning all earn 0, and groups of these are dropped. β
+= 0.5 is for Qwen, 0.9 for Llama, 1.0 for Gemma. The authors' code rounds to bfloat16.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ def _base(batch, actor, known, splice) -> tuple[np.ndarray, np.ndarray]:
 def rlpr(
     clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.27, epsilon: Epsilon = 1e-6, **likelihood: Any
 ) -> Recipe:
-    """Clip-higher on the token mean, on the likelihood of the reference answer."""
+    """Applies clip-higher with the token mean to the likelihood of the reference answer."""
     return Recipe(
         objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(stages=[likely_answers(**likelihood)]),

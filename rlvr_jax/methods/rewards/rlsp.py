@@ -8,23 +8,23 @@ https://arxiv.org/abs/2502.06773
     r_t  = R on the last token, -β (log π_old - log π_ref) on every one
     Â    = GAE of these with λ = 0.95, whitened over the batch; loss = Σ PPO clip / Σ n_i
 
-Where no response is correct, longer ones are still preferred. Nothing stops the length from growing
-to the budget.
+If no response is correct, longer ones are still preferred. Only the budget limits the length.
 
 Deviations:
+
 - The cap of e is ours. With the published clip of the sum (`cap=None, clip=10`), correct and
-  incorrect short responses earn the same.
-- C is a quarter of the budget (theirs: 1000 of 4096). The authors count characters up to the first
-  box, divided by four.
+incorrect short responses earn equal rewards.
+- C (`scale`) is a quarter of the budget (theirs: 1000 of 4096). The authors count characters up to
+the first box, divided by four.
 - A truncated response earns at most the e of the shortest finished one.
 
-Left out: demonstrations before RL; the authors' judge (`--judge` brings one); the critic's first
-steps without policy updates
-Reports: Llama-3.1-8B-Instruct: 23 % on MATH-500; Qwen2.5-32B-Instruct: 10 % on AIME 2024;
-backtracking appears with only the length reward
-Traps: short correct responses may earn less than long incorrect ones; padding and repetition pay in
-full; the authors' code pays 0, its best, where its grader fails; do not combine it with a penalty
-on length
+Left out: demonstrations before RL; the authors' judge (use `--judge`); the critic's first steps
+without policy updates.
+Reports: Llama-3.1-8B-Instruct: 23 % on MATH-500. Qwen2.5-32B-Instruct: 10 % on AIME 2024.
+Backtracking appears with only the length reward.
+Traps: Short correct responses may earn less than long incorrect ones. Padding and repetition are
+rewarded fully. If the grader fails, the authors' code assigns 0, the best reward. Do not combine
+the method with a penalty on length.
 """
 
 from typing import Any
@@ -57,9 +57,8 @@ def decoupled_exploration(
 ) -> Shaping:
     """(1 - w) (v + e) + w g, or v + e without a judge.
 
-    Metrics: reward/outcome, reward/exploration, reward/effort (means of the outcome v, the bonus e
-      and the effort g), out_of_order (1 if e differs by more than 1 in the batch, so that length
-      can outweigh correctness).
+    Metrics: reward/outcome, reward/exploration, reward/effort, and out_of_order. This is 1 if e
+      differs by more than 1 in the batch, so that length can outweigh correctness.
     """
 
     def reward(rollouts):
@@ -104,13 +103,13 @@ def rlsp(
     trace_decay: TraceDecay = 0.95,
     **clips: Any,
 ) -> Recipe:
-    """PPO with a critic, on outcomes plus a reward for long reasoning.
+    """Applies PPO with a critic to outcomes plus a reward for long reasoning.
 
     Args:
       scale: length that costs 1 (C); None: a quarter of the budget.
       cap: the most that a short response costs; None: no cap.
       effort_weight: weight of the judge's effort (w).
-      judge: column of the task's rewards with that effort; None: no judge.
+      judge: index of the task's reward with that effort; None: no judge.
       clip: bound of the reward on both sides; None: none.
     """
     reward = decoupled_exploration(

@@ -1,4 +1,4 @@
-"""SALU: pays abstention on unanswerable questions, and punishes confident errors most.
+"""SALU: rewards abstention on unanswerable questions, and penalizes confident errors most.
 
 "Harnessing RLHF for Robust Unanswerability Recognition and Trustworthy Response Generation in LLMs"
 
@@ -7,17 +7,16 @@
     | unanswerable | -(½ + ½ c)   | -(½ + ½ c)   | 1        |    c: confidence of the response
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1;  loss = Σ PPO clip / Σ n_i
 
-A reconstruction: the abstract gives no equation. The reward is the smallest one that punishes
-confident errors most and prevents constant abstention. An incorrect answer with c below
-½ costs less than abstaining, so the policy can learn to guess. Three rewards of the task
-(`columns`) hold answerability, abstention and c. Balance the kinds of prompts.
+A reconstruction: the abstract has no equation. The reward is the smallest one that penalizes
+confident errors most and prevents constant abstention. Three rewards of the task (`columns`) are
+answerability, abstention and c. Balance the kinds of prompts.
 
-Left out: the supervised phase before RL
-Reports: its own C-IR_Answerability: above pipelines of classifiers, fewer hallucinations by human
-judgement
-Traps: the reward is ours; the more frequent kind of prompts sets how often the policy abstains; an
-incorrect answer of low confidence costs less than abstaining; the policy can lower its own
-confidence
+Left out: the supervised phase before RL.
+Reports: the authors' C-IR_Answerability: above pipelines of classifiers, fewer hallucinations by
+human judgement (no numbers).
+Traps: The more frequent kind of prompts determines how often the policy abstains. An incorrect
+answer with c below ½ costs less than abstaining, so the policy can learn to guess. The policy can
+lower its own confidence.
 """
 
 from collections.abc import Sequence
@@ -66,10 +65,10 @@ def confident_abstention(
 
 @arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def salu(columns: Sequence[NonNegativeInt] = (0, 1, 2), **clip: Any) -> Recipe:
-    """GRPO on the token mean, on answers and abstentions by their confidence.
+    """Applies GRPO with the token mean to answers and abstentions by their confidence.
 
     Args:
-      columns: columns of the task's rewards: answerable, abstained (0 or 1), confidence.
+      columns: indices of the task's rewards: answerable, abstained (0 or 1), confidence.
     """
     return Recipe(
         objective=clipped_objective(**clip),

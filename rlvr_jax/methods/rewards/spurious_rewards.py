@@ -12,13 +12,13 @@ In expectation over the rewards, the gradient of a token's objective is
     μ ρ (1[ρ < 1 - ε] - 1[ρ > 1 + ε]) ∇ log p,   μ = E[max(A, 0)]
 
 Without the clip it is 0. With the clip it pulls ρ back to 1. Entropy falls with the clip and rises
-without it (`clipped=False`). Run this control with several seeds before you believe a small gain
-of another reward.
+without it (`clipped=False`). Use this control with several seeds to judge a small gain of another
+reward. γ is `chance`.
 
-Reports: MATH500 with random rewards: Qwen2.5-Math-7B about 53 to 68, R1-Distill-Llama-8B 65.6 to
-79, Qwen2.5-Math-1.5B 44 to 46
-Traps: zero in expectation over rewards is not zero in a batch: run several seeds; unclipped runs
-may explode (about step 150); `inverted_outcome` rewards no incorrect answer in particular
+Reports: MATH500 with random rewards, in %: Qwen2.5-Math-7B about 53 to 68, R1-Distill-Llama-8B 65.6
+to 79, Qwen2.5-Math-1.5B 44 to 46.
+Traps: Zero in expectation over rewards is not zero in a batch. Unclipped runs may explode (about
+step 150). `inverted_outcome` rewards no particular incorrect answer.
 """
 
 import jax
@@ -57,7 +57,7 @@ def random_reward(chance: Unit = 0.5) -> Shaping:
 
 
 def inverted_outcome(rollouts: Rollouts) -> Float[Array, "B"]:
-    """1 - outcome: pays incorrect responses."""
+    """1 - outcome: rewards incorrect responses."""
     return 1 - rollouts.outcome
 
 
@@ -69,13 +69,13 @@ def spurious_rewards(
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """GRPO on the token mean, with a reward that ignores correctness.
+    """Applies GRPO with the token mean and a reward that ignores correctness.
 
     Args:
       chance: probability of a random reward of 1 (γ).
       control: another reward, such as `inverted_outcome`, or `column(k)` for a reward of the task
         such as its format; None: the random one.
-      clipped: with the trust region; False: the ratio is unbounded.
+      clipped: whether there is a trust region; False: the ratio is unbounded.
     """
     reward = random_reward(chance) if control is None else control
     bounds = ppo_clip(clip_low, clip_high)

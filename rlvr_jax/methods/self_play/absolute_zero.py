@@ -11,17 +11,16 @@ https://github.com/LeapLabTHU/Absolute-Zero-Reasoner
     A           = (R - mean) / √(var + 1e-8) over the tokens of one kind and role, var with n - 1
     loss        = PPO's clip on the token mean, all six cells in one update; no KL
 
-s is the fraction of correct solutions. It runs on `expressions`, whose base model knows the form,
-or on `python_functions`, whose programs run in the sandbox. Use one sample per prompt, because
-groups are not compared, and a multiple of six prompts. Values are compared as values. Buffers begin
-with one program and without seed batches.
+s is the fraction of correct solutions. The method runs on `expressions`, whose base model knows the
+form, or on `python_functions`, whose programs run in the sandbox. Use one sample per prompt,
+because groups are not compared, and a multiple of six prompts. Buffers begin with one program and
+without seed batches.
 
-Left out: seed batches, and messages next to inductions
-Reports: Qwen2.5-7B-Coder without outside data: 10.2 points more on the mean of code and maths, 15.2
-in maths and 5.0 in code
-Traps: groups are not compared, so one sample per prompt is enough; means are over tokens, so long
-responses have more weight; the released check evaluates the model's text, and `1) or (True` passes
-it
+Left out: seed batches; messages next to inductions.
+Reports: Qwen2.5-7B-Coder without outside data: 10.2 points on the mean of code and maths, 15.2 in
+maths and 5.0 in code.
+Traps: Means are over tokens, so long responses have more weight. The released check evaluates the
+model's text, and `1) or (True` passes it; here values are compared as values.
 """
 
 from collections.abc import Iterable
@@ -84,11 +83,11 @@ READABLE = "readable"
 def propose_and_solve(references: Count, capacity: Count) -> Curriculum:
     """Requests proposals of every kind, and solutions of earlier proposals.
 
-    The requests of successive steps are assigned to six cells in turn (record `cell`): 0 to 2
-    solve deductions, abductions and inductions, 3 to 5 propose them. A proposer sees some triplets
-    of the kind's buffer. A solver gets those that were added in the previous step, then others of
-    the buffer. Valid proposals enter the buffer of their kind, which begins with the world's first
-    triplet. No prompt of the task is used.
+    The requests of successive steps are assigned to six cells in turn (record `cell`). Cells 0 to 2
+    solve deductions, abductions and inductions; cells 3 to 5 propose them. A proposer sees some
+    triplets of the kind's buffer. A solver gets those that were added in the previous step, then
+    others of the buffer. Valid proposals enter the buffer of their kind, which begins with the
+    world's first triplet. No prompt of the task is used.
 
     Args:
       references: triplets that a proposer sees at most (K).
@@ -279,7 +278,7 @@ def absolute_zero(
     clip_high: ClipHigh = 0.2,
     **rewards: Any,
 ) -> Recipe:
-    """REINFORCE++ by kind and role on questions that the policy writes.
+    """Applies REINFORCE++ by kind and role to questions that the policy writes.
 
     Args:
       references: earlier triplets that a proposer sees at most (K).

@@ -1,7 +1,7 @@
 """GAR: rewards the writer of statements for hard provable ones, and the prover for proofs.
 
-"GAR: Generative Adversarial Reinforcement Learning for Formal Theorem Proving", whose text was
-read.
+"GAR: Generative Adversarial Reinforcement Learning for Formal Theorem Proving" (only the text was
+read)
 
     1. a statement from each pair of statements;  2. n proofs of it; a fraction p is correct, a
        fraction m altered it
@@ -10,18 +10,18 @@ read.
        for statements with 0 < p ≤ ½
     loss = mean_t [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + β k3(π ‖ π_ref)]
 
-Any task can provide the statements: `lean` where it is installed, or brackets. There a statement is
-three numbers and a target, a proof is an expression, and the verifier checks arithmetic. The task
-defines how a text is read as a statement (`Task.read_problem`) and reports in
-`Grade.info["altered"]` whether a proof is of another statement. The paper has two models and a
-third that translates statements into Lean; here one policy writes and proves. The standard
-deviation with n - 1 and its ε are ours.
+Any task can provide the statements: `lean` where it is installed, or brackets. In brackets a
+statement is three numbers and a target, a proof is an expression, and the verifier checks
+arithmetic. The task defines how a text is read as a statement (`Task.read_problem`). It reports in
+`Grade.info["altered"]` whether a proof is of another statement. A reconstruction: the standard
+deviation with n - 1 and its ε are ours. One policy writes and proves.
 
-Left out: a second model that writes, and one that translates into Lean
-Reports: miniF2F test, pass@32: Goedel-Prover-V2-8B 77.87 to 80.33, DeepSeek-Prover-V2-7B 70.49 to
-74.18; ProofNet 22.58 to 25.81
-Traps: provers weaken the statement: 74 % of proofs did without the penalty, 34 % with it; the task
-must report `altered`; a statement that is never proved earns nothing, the hardest provable one most
+Left out: a second model that writes, and one that translates statements into Lean.
+Reports: pass@32 in %. miniF2F test: Goedel-Prover-V2-8B 77.87 to 80.33, DeepSeek-Prover-V2-7B 70.49
+to 74.18. ProofNet: 22.58 to 25.81.
+Traps: Provers weaken the statement: 74 % of proofs did without the penalty, 34 % with it. The task
+must report `altered`. A statement that is never proved earns nothing, the hardest provable one
+most.
 """
 
 from dataclasses import replace
@@ -73,13 +73,13 @@ def with_itself() -> View:
 def fuse_statements(penalty: Unit, most: Unit) -> Stage:
     """The policy writes a statement from two prompts and proves it.
 
-    The partner of a prompt is the next one of the step. The statement that is read from a text
-    has its first prompt's answer and is tried by as many proofs as a group has rows. Its writer
-    earns (1 - p) (1 - m), with p the fraction of correct proofs and m of those that altered the
-    statement; 0 if no proof is correct or no statement could be read. All texts of a step are one
-    group. A proof earns its outcome, reduced by a penalty if it altered the statement; proofs of
-    statements with p in (0, most] train. Cells: 0 prove, 1 write. The prompts themselves are
-    answered once each; these responses are not trained.
+    The partner of a prompt is the next one of the step. The statement that is read from a text has
+    its first prompt's answer. It gets as many proofs as a group has rows. Its writer earns (1 - p)
+    (1 - m), with p the fraction of correct proofs and m of those that altered it. The reward is 0
+    if no proof is correct or no statement could be read. All texts of a step are one group. A proof
+    earns its outcome, reduced by a penalty if it altered the statement; proofs of statements with p
+    in (0, most] train. Cells: 0 prove, 1 write. The prompts themselves are answered once each;
+    these responses are not trained.
 
     Args:
       penalty: fraction of a proof's reward that is lost if it altered the statement.
@@ -154,7 +154,7 @@ def gar(
     epsilon: Epsilon = 1e-6,
     **rewards: Any,
 ) -> Recipe:
-    """GRPO of proofs and of the statements that are written for them."""
+    """Applies GRPO to proofs and to the statements that are written for them."""
     return Recipe(
         objective=clipped_objective(
             clip_low, clip_high, epsilon=epsilon, kl_coefficient=kl_coefficient

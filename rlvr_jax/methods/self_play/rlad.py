@@ -1,7 +1,7 @@
 """RLAD: one policy writes abstractions of a problem, and solves it with them in the prompt.
 
-"RLAD: Training LLMs to Discover Abstractions for Solving Reasoning Problems", of which the abstract
-was read.
+"RLAD: Training LLMs to Discover Abstractions for Solving Reasoning Problems" (only the abstract was
+read)
 
     m abstractions of each problem;  n solutions with each;  some answers without any
     R of an abstraction = mean outcome of its solutions, 0 if it contains the answer
@@ -9,16 +9,16 @@ was read.
            with one abstraction; answers without an abstraction earn nothing
     loss = mean_t [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + β k3(π ‖ π_ref)]
 
-Responses without an abstraction have only the KL, so that ignoring abstractions is not rewarded.
-m = 4, and with 16 samples n = 4 and 4 more without: all ours. With a small n the abstraction's
-reward is mostly noise. Their warm start, on abstractions of a stronger model, is
-`imitate_solutions`.
+Responses without an abstraction have only the KL, so that ignoring abstractions is not rewarded. A
+reconstruction: m = 4, and with 16 samples n = 4 and 4 more without an abstraction are ours. The
+authors' warm start, on abstractions of a stronger model, is `imitate_solutions`.
 
-Left out: the warm start by abstractions of a stronger model; two sets of weights
-Reports: more compute for abstractions is better than more solutions at large budgets; about 44 %
-(relative) over DAPO on AIME25, at second hand
-Traps: leaking abstractions are found by the answer's exact words only; with few solutions an
-abstraction's reward is noise; without a warm start abstractions may all earn the same
+Left out: the warm start by abstractions of a stronger model; two sets of weights.
+Reports: At large budgets, more compute for abstractions is better than more solutions. AIME25:
+about 44 % (relative) over DAPO, second hand.
+Traps: Only abstractions with the exact words of the answer are found to reveal it. With few
+solutions, an abstraction's reward is mostly noise. Without a warm start, all abstractions may earn
+equal rewards.
 """
 
 from dataclasses import replace
@@ -127,7 +127,7 @@ def rlad(
     epsilon: Epsilon = 1e-6,
     **samples: Any,
 ) -> Recipe:
-    """GRPO of writing abstractions and of solving with them, by one policy."""
+    """Applies GRPO to writing abstractions and to solving with them, by one policy."""
     return Recipe(
         objective=clipped_objective(
             clip_low, clip_high, epsilon=epsilon, kl_coefficient=kl_coefficient

@@ -1,4 +1,4 @@
-"""SSP: the policy writes questions to given answers, and earns more the less often it solves them.
+"""SSP: the policy writes questions to given answers, and earns more if it solves them less often.
 
 "Search Self-play: Pushing the Frontier of Agent Capability without Supervision",
 https://github.com/Alibaba-Quark/SSP
@@ -11,18 +11,17 @@ https://github.com/Alibaba-Quark/SSP
     loss       = PPO's clip-higher on the token mean, both roles in one update, each with its own
                  statistics
 
-With 1 - s a question that is never answered earns most; only the check of validity opposes that.
-Questions with a pass rate of at most ½ replace invalid ones for some steps. With `max_turns` both
-roles write in turns with the tools of the task, such as those of `lookup`, and a valid question
-requires two different searches; without, they write in one turn. The judge that answers from the
-search results, noise passages, and the check that a search found anything are left out.
+Questions with a pass rate of at most ½ replace invalid ones for some steps. With `max_turns`, both
+roles write in turns with the tools of the task, such as those of `lookup`. A valid question then
+requires two different searches. Without `max_turns`, they write in one turn.
 
-Left out: the judge that answers from the search results, and the test that there are any
+Left out: the judge that answers from the search results, and noise passages; the test that a search
+found anything.
 Reports: search agents: gains on several question sets, from scratch and on trained agents (no
-number)
-Traps: with 1 - s a question that is never answered earns most, and no judge opposes that here;
-aliases of the answer pass the leak check; config and script differ (penalty -1 or 0, reuse at 0.5
-or 1)
+numbers).
+Traps: With 1 - s, a question that is never answered earns most; only the check of validity opposes
+that. Aliases of the answer pass the check for leaks. The authors' config and script differ (penalty
+-1 or 0, reuse at 0.5 or 1).
 """
 
 import json
@@ -268,7 +267,7 @@ def ssp(
     epsilon: Epsilon = 1e-6,
     **questions: Any,
 ) -> Recipe:
-    """REINFORCE++ of writing questions and GRPO of answering them, on the same weights.
+    """Applies REINFORCE++ to writing questions and GRPO to answering them, on the same weights.
 
     Args:
       max_turns: turns of a question and of an answer with the task's tools; 0: no tools.

@@ -1,4 +1,4 @@
-"""STP: the policy conjectures from its proofs, and imitates its own proofs by weight.
+"""STP: the policy writes conjectures from its proofs, and imitates its proofs by weight.
 
 "STP: Self-play LLM Theorem Provers with Iterative Conjecturing and Proving",
 https://github.com/kfdong/STP
@@ -12,15 +12,15 @@ https://github.com/kfdong/STP
 
 Any task can provide the statements, such as `lean` where it is installed or brackets, whose
 verifier checks arithmetic (see `gar`). Here a round is a step, and success is the best pass rate so
-far. Similarity is that of mean hidden states. Seconds are those that the task reports
-(`Grade.info`). Ours report none, because they would differ in a resumed run.
+far. θ and k are `hard` and `cap`. Similarity is that of mean hidden states. Seconds are those that
+the task reports (`Grade.info`). Tasks of this library report none, as they would differ in a
+resumed run.
 
-Left out: lemmas, the drop of short proofs, and retraining the first policy on three rounds
-Reports: DeepSeek-Prover-V1.5-SFT: 26.3 % of LeanWorkbook (expert iteration 13.2 %), miniF2F 65.0 %,
-ProofNet 23.9 %, PutnamBench 8 of 644
-Traps: success never falls, so one lucky round makes a statement easy; characters and seconds set
-weights, which change the effective learning rate; with few unproved statements n / m exceeds the
-cap at once
+Left out: lemmas; the removal of short proofs; retraining of the first policy on three rounds.
+Reports: DeepSeek-Prover-V1.5-SFT: 26.3 % of LeanWorkbook (expert iteration: 13.2 %), miniF2F 65.0
+%, ProofNet 23.9 %, PutnamBench 8 of 644.
+Traps: Success never falls, so one lucky round makes a statement easy. Weights depend on characters
+and seconds and change the effective learning rate. With few unproved statements, n / m exceeds k.
 """
 
 from dataclasses import replace
@@ -116,16 +116,16 @@ def imitate_proofs(
 
     From every statement of the step with a high rate the policy makes a conjecture, given one of
     its proofs. Copies are dropped. Each conjecture is tried as often as a statement of the task. No
-    row has a policy loss. Supervised are correct proofs of statements with a rate of at most `most`
-    (`proof_weights`), and conjectures with a rate in (0, hard) (`matching_weights` by mean hidden
-    states; targets are the statements of the step that were never proved). The reward of a row is
-    its weight, scaled to mean 1 over the rows of its kind.
+    row has a policy loss. Correct proofs of statements with a rate of at most `most` are imitated
+    (`proof_weights`). So are conjectures with a rate in (0, hard) (`matching_weights` by mean
+    hidden states). Targets are the statements of the step that were never proved. The reward of a
+    row is its weight, scaled to mean 1 over the rows of its kind.
 
     Args:
       hard: success below which a conjecture is imitated (θ).
       margin: statements with success above θ + margin are easy, and conjectures are made from them.
       most: rate up to which the proofs of a statement are imitated.
-      length_cost, time_cost: per character, and per second of checking.
+      length_cost, time_cost: cost per character, and per second of checking.
       cap: upper bound of the weight of a conjecture (k).
     Reads: outcome, Grade.info["seconds"], texts. Writes: mask (cleared), supervised, reward.
     Metrics: conjectures (conjectures read), conjecture_rate (their pass rate),
@@ -287,7 +287,7 @@ def by_reward(rollouts: Rollouts) -> Float[Array, "B 1"]:
 
 @arguments_of(imitate_proofs)
 def stp(redo: Unit = 0.05, weight: NonNegative = 1.0, **proofs: Any) -> Recipe:
-    """Weighted imitation of the policy's own proofs and of conjectures that are hard to prove.
+    """Imitates the policy's own proofs and conjectures that are hard to prove, by weight.
 
     Args:
       redo: chance that an easy statement is proved again.

@@ -1,4 +1,4 @@
-"""SvS: the policy writes variations of problems that it solves sometimes, and solves them.
+"""SvS: the policy writes variations of problems that it sometimes solves, and solves them.
 
 "Beyond Pass@1: Self-Play with Variational Problem Synthesis Sustains RLVR",
 https://github.com/MasterVito/SvS
@@ -9,16 +9,16 @@ https://github.com/MasterVito/SvS
     [1/8, 5/8], else 0
     loss = PPO's clip on the token mean over mixed groups of 1 and 4 and sources with R > 0 in 3
 
-Reference answers are never written by the policy. A problem that reveals its answer is too easy,
-one that is never solved too hard. A copy of the prompt earns the full reward, because novelty is
-not measured. `sources` bounds the rows of a step, which the authors do not; so does `most`, because
-batches are split over devices. Without prompts in the band it is dynamic sampling without refills.
+The policy never writes reference answers. A problem that reveals its answer is too easy, one that
+is never solved too hard. `sources` bounds the rows of a step, which the authors do not; so does
+`most`, because batches are split over devices. Without prompts in the band, the method is dynamic
+sampling without refills.
 
-Reports: Qwen2.5-32B-Instruct on DAPO-17k, over plain RLVR: pass@32 rises by 18.3 points on AIME24
-and by 22.8 on AIME25; entropy stays constant
-Traps: prompts that are never solved are never varied; a copy of the prompt earns the full reward; a
-source of which all problems earn a reward does not train; the negative reward of the README is 0 in
-the code
+Reports: Qwen2.5-32B-Instruct on DAPO-17k over plain RLVR: pass@32 rises by 18.3 points on AIME24
+and by 22.8 on AIME25. Entropy is constant.
+Traps: Prompts that are never solved are never varied. A copy of the prompt earns the full reward,
+because novelty is not measured. A source of which all problems earn a reward does not train. The
+negative reward of the README is 0 in the code.
 """
 
 from dataclasses import replace
@@ -72,11 +72,11 @@ def synthesize_problems(
 
     A correct response to a prompt of pass rate in [low, high] is a source. The policy sees the
     response without the question, and writes as many problems as a group has rows. Each has the
-    prompt's answer and is answered as often. A problem earns 1 if its pass rate is in
-    [written_low, written_high], else 0; a text without a problem earns 0. The batch then has:
-    groups of mixed outcomes of the prompts; the texts of each source if some earn a reward; and
-    groups of mixed outcomes of the written problems. Cells (record `cell`): 0 responses to
-    prompts, 1 written problems, 2 responses to these.
+    prompt's answer and is answered as often. A problem earns 1 if its pass rate is in [written_low,
+    written_high], else 0; a text without a problem earns 0. The batch then has groups of mixed
+    outcomes of the prompts and of the written problems. Between them are the texts of each source
+    if some earn a reward. Cells (record `cell`): 0 responses to prompts, 1 written problems, 2
+    responses to these.
 
     Args:
       low, high: pass rates of prompts that are varied.
@@ -170,7 +170,7 @@ def _first_rows(batch: Batch, most_rows: int) -> Batch:
 def svs(
     clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2, epsilon: Epsilon = 1e-6, **problems: Any
 ) -> Recipe:
-    """GRPO on prompts, on problems that the policy writes from responses, and on writing them."""
+    """Applies GRPO to prompts, to problems written from responses, and to writing them."""
     return Recipe(
         objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(stages=[synthesize_problems(**problems)]),

@@ -12,12 +12,12 @@ training is a reconstruction: the quantiles are ours, a round is a step, and a s
 as many rows as a group. The task's environment is the checker, and its replies are the states
 (`prove_statements`).
 
-Left out: a planner's subgoals, proofs that are found anew by the best policy, and the base trained
-on them from scratch
-Reports: miniF2F test: 82.4 % at 7B, 86.1 % at 32B, 95.08 % with a planner; ProofNet test 41.4 %; no
-ablation of filter or planner
-Traps: a state counts as failed when its few sampled tactics failed; α of 1 and more follows
-probable tactics that only rearrange a state; a long probable tactic is preferred to two short ones
+Left out: a planner's subgoals; proofs that are found again by the best policy, and the base model
+trained on them from scratch.
+Reports: miniF2F test: 82.4 % at 7B, 86.1 % at 32B, 95.08 % with a planner. ProofNet test: 41.4 %.
+There is no ablation of filter or planner.
+Traps: A state counts as failed if its few sampled tactics failed. α ≥ 1 follows probable tactics
+that only rearrange a state. A long probable tactic is preferred to two short ones.
 """
 
 import concurrent
@@ -99,13 +99,13 @@ def prove(
 ) -> Found:
     """Searches for a proof, always from the open state with the smallest -S / d^α.
 
-    S is the sum over the path of the tactics' mean log-probs, d its length. α = 0 ranks by the sum,
-    1 by the mean; a larger α prefers depth. Tactics are tried in order. Repeated ones are tried
-    once, those with a banned word never, and after a proof the rest of the state is skipped. A
-    known state is not queued again, and has S and d of its first path. A state fails when all its
-    tactics fail, and is proved when one is; both propagate along all edges. The search ends when
-    the root is decided, when no state is open, or after `expansions`. Exceptions of `propose` and
-    `step` are not caught, because an engine failure is not a failed tactic.
+    S is the sum over the path of the tactics' mean log-probs, d its length. With α = 0 the sum
+    ranks states, with 1 the mean. A larger α prefers depth. Tactics are tried in order. Repeated
+    ones are tried once, those with a banned word never, and after a proof the rest of the state is
+    skipped. A known state is not queued again, and has S and d of its first path. A state fails
+    when all its tactics fail, and is proved when one is; both propagate along all edges. The search
+    ends when the root is decided, when no state is open, or after `expansions`. Exceptions of
+    `propose` and `step` are not caught, because an engine failure is not a failed tactic.
 
     Args:
       number: tactics of a state (n).
@@ -383,7 +383,7 @@ class _Attempt:
     banned=("sorry", "admit", "native_decide"),
 )
 def bfs_prover_v2(weight: NonNegative = 1.0, **search: Any) -> Recipe:
-    """Imitation of single tactics of proofs that the policy's search has found.
+    """Imitates single tactics of proofs that the policy's search has found.
 
     Args:
       weight: weight of the imitation.

@@ -8,15 +8,15 @@ https://github.com/THUDM/ReST-RL
     R    = outcome + 0.001 where the response has ended
     loss = GRPO's clip on the token mean, of the prompts and of the prefixes
 
-The authors do this in cycles over all prompts; here some prompts are rated in every step, and the
-results wait in a queue. Their penalty of 1e-6 for each character after the end cannot occur here.
-Their tree search and its value model, a second model with a separate head, decode and train no
-policy. They are not included.
+The authors do this in cycles over all prompts. Here some prompts are rated in every step, and the
+results wait in a queue. The authors' penalty of 1e-6 for each character after the end cannot occur
+here.
 
-Left out: the tree search of decoding, and its value model
-Reports: APPS, BigCodeBench, HumanEval: ahead of GRPO and ReST-DPO in training
-Traps: prompts that are always or never solved are dropped before prefixes are made; a prefix may
-repeat or be the whole response; a response of one line has no other prefixes
+Left out: the tree search of decoding and its value model, a second model with a separate head. They
+train no policy.
+Reports: APPS, BigCodeBench, HumanEval: above GRPO and ReST-DPO in training (no numbers).
+Traps: Prompts that are always or never solved are dropped before prefixes are made. A prefix may
+repeat or be the whole response. A response of one line has no other prefixes.
 """
 
 import math
@@ -214,7 +214,7 @@ def rest_rl(
     bonus: Finite = 1e-3,
     **clip: Any,
 ) -> Recipe:
-    """GRPO on prompts of varied outcomes and on prefixes of their best responses.
+    """Applies GRPO to prompts of varied outcomes and prefixes of their best responses.
 
     Args:
       rated: prompts that are rated in each step; ours, the paper rates all in a cycle.

@@ -8,16 +8,15 @@ https://github.com/ZiqiZhao1/ROSE-rl
     A_t  = V(k₁) - V(k₀) between branch points k₀ ≤ t < k₁, R - V(k₀) after the last one
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / (B L) + β k3
 
-V(k) is the mean reward of the prompt's rows with a branch point at k. As in the authors' code rows
-are pooled by position, not by node. A length penalty λ is off in their script. Prefixes are trained
-in every row that has them. If all cosines are positive the largest M is 0, at certain tokens: check
-the metric `branch_position`. Their verl divides by L only, so its loss is B times ours. ε is 0.5;
-the default of the code is 1 (no branches).
+ε is `fresh`; the default of the authors' code is 1 (no branches). V(k) is the mean reward of the
+prompt's rows with a branch point at k. As in the code, rows are pooled by position, not by node. A
+length penalty λ is off in the authors' script. Prefixes are trained in every row that has them.
+Their verl divides only by L, so its loss is B times this loss.
 
-Reports: Qwen and Llama, maths: above GRPO and tree methods with shorter answers (no number)
-Traps: values pool branches at one position over all parents; if cosines are positive it
-branches at certain tokens; rewards of -1 count as correct in the length term; a shared prefix
-trains several times
+Reports: Qwen and Llama on maths: above GRPO and tree methods, with shorter answers (no numbers).
+Traps: Values pool branches at one position over all parents. If all cosines are positive, the
+largest M is 0, at certain tokens; check the metric `branch_position`. Rewards of -1 count as
+correct in the length term.
 """
 
 from collections.abc import Callable
@@ -147,9 +146,9 @@ def between_branch_points(length_penalty: NonNegative = 0.0) -> Transform:
     position k (`prefix_values`). Each stretch of a row is credited with the rise of the value over
     it.
 
-    With a length penalty, rows of nonzero reward (|R| > 1e-6) pay for being longer than the
-    shortest of them after the last branch point k that both have: A_t ← A_t - f |A_t| from k on,
-    f = 1 - ((L_s - k) / (L - k))^λ where that is positive.
+    A length penalty reduces advantages of rows of nonzero reward (|R| > 1e-6) that are longer than
+    the shortest such row. With k the last branch point of both, A_t ← A_t - f |A_t| from k on, f =
+    1 - ((L_s - k) / (L - k))^λ where that is positive.
 
     Args:
       length_penalty: λ; 0: off.
@@ -173,9 +172,9 @@ def branch_points(
 ) -> Bool[Array, "B T"]:
     """The positions of each row at which its tree branches on the row's path.
 
-    They are: 0; where the row and its ancestors branched off; where other rows branched off it,
-    passed on to ancestors as long as the position is at most the one where the receiver branched
-    off; and its parent's before its own.
+    They are 0, where the row and its ancestors branched off, and its parent's before its own. Where
+    other rows branched off it is one as well. Ancestors get such a position while it is at most the
+    one where they branched off.
 
     Args:
       parent, branch_position: as for `token_owner`.
@@ -281,12 +280,12 @@ def rose(
     max_length: MaxLength = 8192,
     **clip: Any,
 ) -> Recipe:
-    """Credit between branch points on rows that branch at tokens of diverse meaning.
+    """Credits stretches between branch points, on rows that branch at tokens of diverse meaning.
 
     Args:
       fresh: probability that a row begins at the prompt (ε).
       top: likeliest tokens in the metric.
-      length_penalty: λ; 0: off.
+      length_penalty: exponent of the length penalty (λ); 0: off.
     """
     return Recipe(
         objective=clipped_objective(

@@ -8,23 +8,22 @@ https://github.com/microsoft/rStar (branch rStar-math)
     trained: per problem the 2 correct traces of highest mean Q,  loss = mean of -log π
 
 Here a round of search and fine-tuning is one training step, and the policy continues from its
-current weights; the authors have four rounds over all problems, each from the base model. Their
-steps are text and code, and end with `<end_of_step>` or `<end_of_code>`. With `code` the Python
+current weights. The authors have four rounds over all problems, each from the base model. Their
+steps are text and code, and end with `<end_of_step>` or `<end_of_code>`. With `code`, the Python
 since the last end of code runs in the sandbox after each step. Its output follows `<end_of_code>`
-and is not imitated, and a second error in a row ends a path. By default steps are texts between
+and is not imitated, and a second error in a row ends a path. By default, steps are texts between
 empty lines, because an untrained policy does not write the marks.
 
-From the second round on, a process preference model guides their search. It is fine-tuned from the
-policy on pairs of sibling steps of the last round. Here, with a `guide_rate`, it is a linear head
-on the policy's hidden state after a step. After each training step Adam updates it on the loss
-of the pairs, Σ weight · -log σ(s⁺ - s⁻) (`sibling_pairs`). It guides the next searches.
+From the second round on, a process preference model guides the authors' search. It is fine-tuned
+from the policy on pairs of sibling steps of the last round. Here, with a `guide_rate`, it is a
+linear head on the policy's hidden state after a step. After each training step, Adam updates it on
+the loss of the pairs, Σ weight · -log σ(s⁺ - s⁻) (`sibling_pairs`). It guides the next searches.
 
-Left out: a preference model with weights of its own (here: a head on the policy's states), and its
-search at test time; rounds that begin with the base
-Reports: with search, MATH: Qwen2.5-Math-7B 58.8 to 90.0, Phi3-mini 41.4 to 86.4; AIME24 53.3 %
-Traps: values rest on few visits: below about ten visits the choice of traces is noise; problems
-that are never solved do not train; the search costs many times plain sampling; steps require the
-separator
+Left out: a separate preference model, and its search at test time; rounds from the base model.
+Reports: MATH with search, in %: Qwen2.5-Math-7B 58.8 to 90.0, Phi3-mini 41.4 to 86.4. AIME24 53.3.
+Traps: A node that fewer than about ten searches reach has a noisy value, and the choice of traces
+is noise. Problems that are never solved do not train. The search costs many times plain sampling.
+Steps require the separator.
 """
 
 from __future__ import annotations
@@ -124,10 +123,10 @@ def step_tree(
     step the prompt is ungraded. A reply that does not fit, and a step of `step_tokens` tokens
     that has not ended, truncate the response. Evaluations sample by `turns`.
 
-    With a `guide_rate` a head on the policy's hidden state after a step guides the search: an
-    unvisited step has the head's score as its value. After each training step the head takes one
-    step of Adam on the `step_pairs` of its trees, without a gradient into the policy. The state is
-    D + 1 weights and their moments.
+    With a `guide_rate`, a head on the policy's hidden state after a step guides the search. Its
+    score is the value of an unvisited step. After each training step the head takes one step of
+    Adam on the `step_pairs` of its trees, without a gradient into the policy. The state is D + 1
+    weights and their moments.
 
     Args:
       candidates: next steps that are sampled at a node.
@@ -138,14 +137,13 @@ def step_tree(
       step_tokens: maximum number of tokens of a step. None: the rest of the budget.
       environment: replies to steps; each response has its own episode. None: no replies.
       guide_rate: learning rate of the head that guides the search; 0: no guide.
-    Writes: with an environment turn, origin, process_reward, as `turns`.
-    Metrics: nodes (nodes of all trees), solved_prompts (prompts), failed_steps, lost_steps (steps
-      that an environment ends incorrect or ungraded), tool_tokens (tokens of replies), cut_replies
-      (replies that do not fit), step_pairs, ordered_pairs (with a guide: pairs of steps, and pairs
-      that the head had in order before its step); those of the environment.
+    Writes: with an environment turn, origin, process_reward, as `turns`. Metrics: nodes,
+    solved_prompts. With an environment: failed_steps, lost_steps, tool_tokens,
+      cut_replies, and the sums of its counts. With a guide: step_pairs, and ordered_pairs, those
+      that the head had in order before its step.
     Raises:
-      ValueError: no separator; when a run begins, a game of several players, or a guide where the
-        model's width is not known; when it samples, a separator that the tokenizer cannot write.
+      ValueError: no separator; when a run begins, a game of several players, or a guide and an
+        unknown model width; when it samples, a separator that the tokenizer cannot write.
     """
     if not separator:
         raise ValueError(f"step_tree: separator must be a text, got {separator!r}")
@@ -303,10 +301,10 @@ def search_steps(
     """Descends by `upper_confidence`, ties to the first child, expands the leaf, and backs up.
 
     New nodes that end a response are backed up by their outcomes (`back_up_sum`), each once. A node
-    that ends without an answer (it failed, is at the greatest depth, or has no next step) gets -1
-    itself, and nothing is backed up. No descent visits an end again. A descent that finds only ends
-    below a node stops, and marks the node as an end. Unvisited nodes have the value of the model,
-    or 0 without one.
+    may end without an answer: it failed, is at the greatest depth, or has no next step. It then
+    gets -1 itself, and nothing is backed up. No descent visits an end again. A descent that finds
+    only ends below a node stops, and marks the node as an end. Unvisited nodes have the value of
+    the model, or 0 without one.
 
     Args:
       expand: (state) -> candidates of the next step.
@@ -463,10 +461,10 @@ def sibling_pairs(
 ) -> list[tuple[int, int, float]]:
     """Pairs among the children of one node: its best solved steps against its worst failed ones.
 
-    Of the solved steps the `top` of highest Q are taken, of the failed ones the `top` of lowest Q;
-    `lonely` if the other side has only one. A pair requires a difference of Q of at least the
-    margin. Its weight is 1 / (n⁺ n⁻) with the numbers before the margin, so every node has the same
-    weight.
+    Of the solved steps the `top` of highest Q are taken, of the failed ones the `top` of lowest Q.
+    If the other side has only one, `lonely` are taken. A pair requires a difference of Q of at
+    least the margin. Its weight is 1 / (n⁺ n⁻) with the numbers before the margin, so every node
+    has the same weight.
 
     Args:
       quality: Q of the steps.
@@ -537,7 +535,7 @@ def rstar_math(
     errors: Count = 2,
     **tree: Any,
 ) -> Recipe:
-    """Imitation of the best correct traces of a search over steps.
+    """Imitates the best correct traces of a search over steps.
 
     Args:
       separator: text that ends a step. None: an empty line, and with code "<end_of_step>".

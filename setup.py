@@ -158,6 +158,11 @@ setup(
         "cuda": ["jax[cuda13]>=0.10"],
         "notebooks": ["jupyterlab>=4", "jupytext>=1.16"],
         "types": ["pyright>=1.1.400"],
-        "docs": ["mkdocs>=1.6", "mkdocs-material>=9.5", "mkdocstrings[python]>=1.0"],
+        "docs": [
+            "mkdocs>=1.6",
+            "mkdocs-material>=9.5",
+            "mkdocstrings[python]>=1.0",
+            "nbconvert>=7.16",
+        ],
     },
 )

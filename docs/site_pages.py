@@ -10,13 +10,16 @@ import ast
 import re
 from pathlib import Path
 
+from api_pages import api_index, api_pages
 from method_pages import method_index, method_page
 from method_section import method_section
 from mkdocs.structure.files import File
+from nbconvert import MarkdownExporter
 
+from rlvr_jax.__main__ import COMMANDS, MODULES
 from rlvr_jax.analysis.evidence.rows import read_rows
 from rlvr_jax.experiments.boards.definitions import BOARDS
-from rlvr_jax.methods import names
+from rlvr_jax.methods import names, themes
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
@@ -25,28 +28,46 @@ PAGES = {
     "changelog.md": "CHANGELOG.md",
     "log.md": "DEVLOG.md",
 }
-ROOMS = {
-    "objectives": "losses",
-    "experience": "how a batch comes to be",
-    "training": "the gradient of a whole batch, for anybody's model",
+SUBPACKAGES = {
+    "analysis": "reports, diagnoses and published analyses",
+    "boards": "runs of several methods side by side",
+    "diagnosis": "the diagnosis of a run, or of two policies, as a command",
+    "experience": "the chain that makes a batch: curricula, samplers, batch transforms",
+    "judges": "models that grade",
+    "kernels": "token statistics without logits, choices over a batch",
+    "methods": "published methods, one file each",
+    "objectives": "the chain that makes a loss",
+    "parallel": "meshes and processes",
+    "pods": "ahead-of-time compilation for TPU slices",
     "policy": "decoder models and their folders",
     "rollout": "the sampler",
-    "tasks": "questions and their grading",
-    "tools": "what a policy may use while it answers",
+    "runs": "settings, the training loop, run directories, checkpoints",
+    "sandbox": "isolated processes for generated code",
+    "tasks": "prompts and their grading",
+    "tools": "tools and environments that a policy uses in its responses",
+    "training": "exact gradients and updates",
+    "types": "records, rollouts, statistics, recipes, cards",
     "verifiers": "text in, grade out",
-    "judges": "models that grade",
-    "analysis": "reports and diagnoses",
-    "parallel": "meshes and processes",
 }
 
 
 def on_files(files, config):
     """Adds the pages that are made, and takes out what is no page."""
     made = {page: _linked((ROOT / source).read_text()) for page, source in PAGES.items()}
-    made |= {"methods/index.md": method_index(), "tasks.md": _tasks(), "api/index.md": _rooms()}
+    made |= {
+        "methods/index.md": method_index(),
+        "tasks.md": _tasks(),
+        "command_line.md": _commands(),
+        "api/index.md": api_index(SUBPACKAGES),
+    }
     curves = _curves()
-    made |= {f"methods/{name}.md": method_page(name, curves(name)) for name in names()}
-    made |= {f"api/{room}.md": _room(room) for room in ROOMS}
+    for name in names():
+        module = f"::: rlvr_jax.methods.{themes()[name]}.{name}"
+        page = [method_page(name, curves(name)), "## Code", "", module, ""]
+        made[f"methods/{name}.md"] = "\n".join(page)
+    for name, text in SUBPACKAGES.items():
+        made |= api_pages(name, text)
+    made |= _notebooks()
     for page, text in made.items():
         if page in files.src_uris:
             files.remove(files.src_uris[page])
@@ -117,29 +138,32 @@ def _curves():
     return of
 
 
+def _notebooks() -> dict[str, str | bytes]:
+    """The notebooks with their stored outputs, and their pictures."""
+    pages: dict[str, str | bytes] = {}
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        names = {"unique_key": path.stem, "output_files_dir": "pictures"}
+        page, found = MarkdownExporter().from_filename(str(path), resources=names)
+        pages[f"notebooks/{path.stem}.md"] = page
+        pages |= {f"notebooks/{name}": picture for name, picture in found["outputs"].items()}
+    return pages
+
+
+def _commands() -> str:
+    """What each command is for, and how it is called."""
+    lines = ["# Command line", "", "`python -m rlvr_jax NAME` and `rlvr-jax NAME` are the same"]
+    lines[-1] += " command, in any folder; every command has `--help`."
+    for name, text in COMMANDS.items():
+        about = ast.get_docstring(ast.parse((ROOT / "experiments" / f"{name}.py").read_text()))
+        lines += ["", f"## {name}", "", f"{text[0].upper()}{text[1:]}.", "", about or ""]
+    lines += ["", "## Modules with a command", "", "| `python -m` | purpose |", "|---|---|"]
+    lines += [f"| `{name}` | {text} |" for name, text in MODULES.items()]
+    return "\n".join(lines)
+
+
 def _tasks() -> str:
     """The page about tasks, followed by the names of tasks."""
-    from rlvr_jax.tasks import __doc__ as said
+    from rlvr_jax.tasks import __doc__ as about
 
     page = (ROOT / "docs" / "tasks.md").read_text()
-    return "\n".join([page, "## Names of tasks", "", *said.splitlines()[2:]])
-
-
-def _rooms() -> str:
-    lines = ["# API", "", "| room | what it holds |", "|---|---|"]
-    lines += [f"| [`rlvr_jax.{room}`]({room}.md) | {text} |" for room, text in ROOMS.items()]
-    return "\n".join(lines)
-
-
-def _room(room: str) -> str:
-    """A page of the public names of a room, file by file."""
-    folder = ROOT / "rlvr_jax" / room
-    first = folder / "__init__.py"
-    said = ast.get_docstring(ast.parse(first.read_text())) if first.is_file() else None
-    lines = [f"# rlvr_jax.{room}", "", *(said or ROOMS[room]).splitlines(), ""]
-    for path in sorted(folder.rglob("*.py")):
-        if path.stem.startswith("_"):
-            continue
-        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        lines += [f"::: {module}", ""]
-    return "\n".join(lines)
+    return "\n".join([page, "## Names of tasks", "", *about.splitlines()[2:]])

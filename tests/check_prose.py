@@ -135,10 +135,11 @@ def _split(text: str) -> Iterator[tuple[int, str]]:
     begin = 0
     for number, line in enumerate([*text.splitlines(), ""]):
         code = line.startswith("    ") and not block
-        if not line.strip() or code:
+        item = re.match(r"\s*[-*] ", line)
+        if not line.strip() or code or item:
             if block:
                 yield begin, " ".join(block)
-            block = []
+            begin, block = number, [line.strip()] if item else []
         else:
             begin = begin if block else number
             block.append(line.strip())
@@ -203,12 +204,13 @@ def _of_text(file: str, line: int, text: str) -> Iterator[Finding]:
     for match in BARE_NUMBER.finditer(re.sub(r"`[^`]*`|https?://\S+", "code", text)):
         yield Finding(file, "number", line, match[0])
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
-    text = re.sub(r"`+[^`]*`+", "code", text)
+    text = re.sub(r"`+[^`]*`+", "Code", text)  # with a capital, as it may begin a sentence
     text = re.sub(r"https?://\S+", "link", text)
     for match in RIGHT_COLUMN.finditer(text):
         yield Finding(file, "glossary", line, match[0])
     for sentence in re.split(r"(?<=[.!?:])\s+(?=[A-Z`\"(])", text):
-        if len(re.findall(r"[A-Za-z]\w*|\d+", sentence)) > LONGEST_SENTENCE:
+        words = [word for word in sentence.split() if re.search(r"\w", word) and "=" not in word]
+        if len(words) > LONGEST_SENTENCE:
             yield Finding(file, "long", line, sentence)
         if WHAT_CLAUSE.match(sentence.strip()):
             yield Finding(file, "what", line, sentence)

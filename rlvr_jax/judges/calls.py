@@ -77,8 +77,8 @@ class Call:
     """A source of replies.
 
     Fields:
-      query: (questions, spending) -> a reply to each, in order. It takes each call from the spending
-        and never raises: a question that fails has a `Reply` without text.
+      query: (questions, spending) -> a reply to each, in order. It takes each call from the
+        spending and never raises: a question that fails has a `Reply` without text.
       identity: model and sampling, without a key. Replies of one identity are interchangeable.
       together: whether all processes send all questions together, because they run one compiled
         function. Otherwise one process sends each question.

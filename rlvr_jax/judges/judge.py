@@ -29,6 +29,9 @@ class Verdicts(NamedTuple):
       metrics: counts of texts: judge_asked, judge_no_verdict, and judge_unreadable (once per
         unreadable attempt). Counts of the new replies of this step: judge_calls, judge_tokens and
         judge_failed/<reason>.
+
+    Metrics: judge_asked, judge_no_verdict (texts), judge_unreadable (texts, once for each
+      unreadable try), judge_calls, judge_tokens, judge_failed/<reason> (of new replies).
     """
 
     numbers: np.ndarray

@@ -68,7 +68,7 @@ def _checks(name: str) -> dict[str, tuple[laws.Laws, dict[str, str]]]:
     if isinstance(made, Experience):
         return _of_experience(make)
     if isinstance(made, Curriculum):
-        return _of_experience(lambda: experience(curricula=[make()]))
+        return _of_experience(lambda: experience(curriculum=make()))
     if isinstance(made, Draw):
         return _of_experience(lambda: experience(draw=make()))
     if isinstance(made, Stage):

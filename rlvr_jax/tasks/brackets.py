@@ -83,6 +83,9 @@ def brackets(
 
     With `train`, the kinds have their fractions of all prompts. The prompts of a smaller number are
     among those of a larger number.
+
+    Metrics: legal (1 for a legal last attempt), right_form (1 for an attempt with the brackets on
+      the right).
     """
     numbers = range(1, LARGEST_OPERAND + 1)
     triples = list(itertools.combinations_with_replacement(numbers, 3))

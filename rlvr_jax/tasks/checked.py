@@ -40,6 +40,8 @@ def verifier(
         for a sandbox; None: one per core.
       tags: blocks that a response may have. Tags that a chat template has opened are put before
         the response, which does not open them again.
+
+    Metrics: check_error (1 where the check raises).
     """
     if workers is None:
         workers = max(1, min(_MAX_WORKERS, (os.cpu_count() or 1) // 2))

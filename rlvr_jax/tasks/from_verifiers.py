@@ -44,6 +44,8 @@ def from_verifiers(
         a runtime, or steps before or after the response. Its tokens would not be those that the
         policy sampled, or it would be ungraded.
       GradingError: when it grades, a reward reads a missing part of its trace.
+
+    Metrics: reward_errors (rewards that raise).
     """
     own = list(tasks)
     if not 0 < test_fraction < 1:

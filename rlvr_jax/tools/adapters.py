@@ -38,6 +38,9 @@ class Episode:
       characters: largest size of an observation; a longer one is truncated with a note.
     Raises:
       ValueError: a limit is not positive.
+
+    Metrics: step_errors (steps that raise), step_timeouts (steps that pass their limit); those of
+      the object's info.
     """
 
     make: Callable[[Any], Any]

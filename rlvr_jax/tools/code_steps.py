@@ -110,6 +110,8 @@ def code_steps(
     Raises:
       ValueError: a mark is empty, or a number is below 1.
     Source: https://github.com/microsoft/rStar (branch rStar-math).
+
+    Metrics: calls (steps with code), tool_errors (steps whose code fails).
     """
     for name, number in {"errors": errors, "characters": characters}.items():
         if not number >= 1:

@@ -84,6 +84,9 @@ def repeated_game(
     Raises:
       ValueError: a pair of moves has no payoff, all payoffs are equal, or there are no rounds.
     Source: of the default payoffs Axelrod 1984, "The Evolution of Cooperation".
+
+    Metrics: moves (moves), unreadable_moves (turns that name no move), chose_<move> (turns with
+      this move).
     """
     if rounds < 1:
         raise ValueError(f"repeated_game: rounds must be at least 1, got {rounds}")

@@ -57,6 +57,9 @@ def sql_episodes(
       stop: text that ends an action.
     Raises:
       ValueError: as `sql`.
+
+    Metrics: actions (queries that run), errors (queries that fail), gold_errors (episodes whose
+      gold query fails).
     """
     tool = sql(setup, file)
     return SqlEpisodes(gold_of, tool, (stop,), f"sql_episodes({file or 'setup'})")

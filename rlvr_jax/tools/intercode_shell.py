@@ -126,6 +126,9 @@ def shell_episodes(
       stop: text that ends an action.
       limits: limits of the commands; the programs of /usr/bin are available.
     Source: https://github.com/princeton-nlp/intercode (intercode/envs/bash).
+
+    Metrics: actions (commands that run), errors (commands that fail), gold_errors (episodes whose
+      gold command passes a limit).
     """
     limits = replace(limits, read=tuple(dict.fromkeys((*limits.read, "/usr/bin", "/usr/lib"))))
     return ShellEpisodes(gold_of, files_of, limits, (stop,), "shell_episodes()")

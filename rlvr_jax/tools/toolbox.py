@@ -119,6 +119,9 @@ def toolbox(
         with a chat template.
     Raises:
       ValueError: there are no tools, or two have the same name.
+
+    Metrics: calls (calls of tools), malformed_calls (calls that cannot be read), tool_errors (calls
+      that fail), tool_timeouts (calls that pass their limit).
     """
     if not tools:
         raise ValueError("toolbox: tools must be at least one, got none")

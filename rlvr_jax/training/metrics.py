@@ -20,9 +20,9 @@ def token_metrics(stats: TokenStats, rollouts: Rollouts) -> dict[str, Float[Arra
     """Returns the entropy of the current policy, nats per response token, and its distribution; NaN
     without tokens, such as if all rows are imitated.
 
-    Metrics: entropy is the mean over tokens, entropy/p10, /p50, /p90 are quantiles over tokens.
-    entropy/correct and /incorrect are means over the tokens of correct and incorrect responses.
-    low_entropy_fraction is the fraction of tokens below 0.01 nats.
+    Metrics: entropy (mean), entropy/p10, /p50, /p90 (quantiles over tokens), entropy/correct and
+    /incorrect (mean over the tokens of correct and of incorrect responses), and
+    low_entropy_fraction (tokens below 0.01 nats).
     """
     entropy, mask = stats.entropy, rollouts.mask
     correct = mask & is_correct(rollouts.outcome)[:, None]
@@ -48,8 +48,8 @@ def sampler_metrics(rollouts: Rollouts) -> dict[str, Float[Array, ""]]:
     Rows of another policy or of an earlier step do not count. Tokens that the policy did not sample
     do not count.
 
-    Metrics: sampler_ratio/min and /max over the response tokens are 1 except for rounding if both
-    have equal distributions. sampler_k3 is the mean of r - 1 - log r (nats) over responses.
+    Metrics: sampler_ratio/min and /max over the response tokens, 1 but for rounding if both have
+    the same distribution; sampler_k3, mean of r - 1 - log r (nats), first within a response.
     """
     mask, behaviour_logp = rollouts.mask, rollouts.behaviour_logp
     for foreign in (rollouts.records.get("off_policy"), rollouts.records.get("stored")):

@@ -9,8 +9,10 @@ from rlvr_jax.objectives.laws import LAWS
 
 FILE = """
 import jax.numpy as jnp
+import numpy as np
 
 from rlvr_jax.experience import Curriculum, Draw, Stage, experience
+from rlvr_jax.experience.curricula.batches import requests_for
 from rlvr_jax.objectives import Transform, clipped_objective, part, token_mean
 from rlvr_jax.tasks import Grade, Prompt, Task
 from rlvr_jax.types import Method, Recipe, replace
@@ -51,6 +53,16 @@ def halve_rewards() -> Stage:
         return batch.with_rollouts(reward=batch.rollouts.reward / 2), state, {}
 
     return Stage(apply)
+
+
+@part
+def in_order() -> Curriculum:
+    def propose(requests, state, turn):
+        first = (turn.step + turn.round) * turn.setting.prompts
+        numbers = np.arange(first, first + turn.setting.prompts) % len(turn.setting.task.train)
+        return requests_for(turn, numbers)
+
+    return Curriculum(propose)
 
 
 CALLS = []
@@ -121,7 +133,9 @@ def of(name):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", ["kept", "scale", "MADE", "MEAN", "halve_rewards", "task"])
+@pytest.mark.parametrize(
+    "name", ["kept", "scale", "MADE", "MEAN", "halve_rewards", "in_order", "task"]
+)
 def test_code_that_keeps_the_laws_is_reported_so(name):
     found, text = of(name)
     assert found == [] and "laws hold" in text

@@ -31,6 +31,10 @@ _LARGEST_MAJORITY = 1000
 def pass_at_k(num_samples: ArrayLike, num_correct: ArrayLike, k: ArrayLike) -> np.ndarray:
     """Unbiased estimate of the chance that one of k samples is correct.
 
+    >>> from rlvr_jax import pass_at_k
+    >>> round(float(pass_at_k(64, 3, 8)), 3)
+    0.335
+
     pass@k = 1 - C(n - c, k) / C(n, k), as a product of min(k, c) ratios: no factorials, so n may be
     thousands.
 

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rlvr_jax.analysis.arrays import row_sum
-from rlvr_jax.types import Rollouts, TokenStats
+from rlvr_jax.types import Rollouts, TokenStats, is_correct
 
-_RIGHT = 0.5
 _TOKENS = ("tokens", "mask", "logp", "entropy", "other_logp", "other_entropy")
 _TOKENS += ("branching", "other_branching")
 
@@ -25,7 +24,7 @@ class Answers:
 
     Fields:
       problem: int [B], problem of each row.
-      outcome: [B], in [0, 1]; a row is correct from ½ on. NaN (ungraded) is not correct.
+      outcome: [B], in [0, 1]; above ½ a row is correct. NaN (ungraded) is not correct.
       tokens, mask: int and bool [B, T], tokens of the response; True for sampled tokens.
       logp, entropy: [B, T], nats, of the policy that sampled; None: unknown and not compared.
       other_logp, other_entropy: [B, T], of the other policy on these tokens; None: not scored.
@@ -137,7 +136,7 @@ class Answers:
     @property
     def correct(self) -> np.ndarray:
         """bool [B]."""
-        return np.nan_to_num(self.outcome) >= _RIGHT
+        return is_correct(np.asarray(self.outcome))
 
     @property
     def rows(self) -> np.ndarray:

@@ -70,8 +70,9 @@ def queued(
       staleness: largest number of steps that a group may wait (a).
       redundancy: additional rows of a group.
       window: fraction of the token budget after which the ends of rows are checked.
-    Writes: version. Metrics: groups (complete ones), waiting_groups, dropped_rows (of complete
-      groups) and dropped_tokens, stale_tokens (trained tokens of earlier weights).
+    Writes: version. Metrics: groups (complete groups), waiting_groups (incomplete groups),
+      dropped_rows (rows of complete groups that are not trained), dropped_tokens (their tokens),
+      stale_tokens (trained tokens of earlier weights).
     Source: ROLL's queue (the link is in `rollart`'s card), for one process.
     """
 

@@ -54,9 +54,10 @@ def turns(
         `late_replies` counts it. Its thread continues.
       sampling: prescribed settings of the sampler, as in `plain`.
     Writes: turn, origin, process_reward (of a turn at its last token, else 0).
-    Metrics: answers (number of responses), turns (of the policy), tool_tokens, cut_replies (those
-      that do not fit). Also lost_answers (ungraded responses), unknown_words (of replies, if there
-      are any), and the sums of the environment's counts.
+    Metrics: answers (responses), turns (turns of the policy), tool_tokens (tokens of replies),
+      cut_replies (replies that do not fit), lost_answers (ungraded responses), unknown_words (words
+      of replies that the tokenizer does not know, if there are any), late_replies (replies after
+      their limit, if there are any); those of the environment.
     Raises:
       ValueError: when a run begins: there is no environment, or the group size is not a multiple of
         a game's number of players.

@@ -51,9 +51,10 @@ def agreement(
       missing: reward of a response without an answer; None: the fraction of one row.
       parted: reward of the rows of a group in which all answers differ; None: as in other groups.
     Reads: answer, group, rollout_id; outcome only for metrics.
-    Metrics: answer_entropy (H, nats), majority_fraction. Also label_accuracy (fraction of groups
-      whose most frequent answer is correct in its first row) and reward_accuracy (mean of
-      1 - |outcome - reward|).
+    Metrics: answer_entropy (entropy of the answers of a group, nats), majority_fraction (mean
+      fraction of the group with the most frequent answer), label_accuracy (fraction of the groups
+      whose first row with the most frequent answer is correct), reward_accuracy (mean of 1 -
+      |outcome - reward|).
     """
 
     def apply(rollouts, state, moment):

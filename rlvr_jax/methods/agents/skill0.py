@@ -61,7 +61,8 @@ def withdraw_skills(
     Args:
       skills: texts by name, the general one first.
       samples: `rating_samples` of `skill0`, which has the other arguments. Phases are equally long.
-    Metrics: active_skills; rated_with, rated_without (pass rates), where prompts were rated.
+    Metrics: active_skills (skills that are shown), rated_with, rated_without (pass rates with and
+      without skills, where prompts were rated).
     Raises:
       ValueError: no general skill in the first place, or no phases.
     """

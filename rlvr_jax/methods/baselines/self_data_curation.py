@@ -45,9 +45,9 @@ def sample_greedily() -> Curriculum:
 def screen(rounds: Count = 1) -> Stage:
     """Samples the rollouts of a step only for prompts whose greedy response was not correct.
 
-    It is the first stage, after `ask_greedily`. It screens further prompts until a step has all of
-    its prompts or the rounds are used up; then the batch is smaller. An ungraded prompt counts as
-    unsolved. If every prompt is solved, nothing is trained.
+    It is the first stage, after `sample_greedily`. It screens further prompts until a step has all
+    of its prompts or the rounds are used up; then the batch is smaller. An ungraded prompt counts
+    as unsolved. If every prompt is solved, nothing is trained.
 
     Reads: outcome. Samples: the rollouts of a step for each remaining prompt.
     Metrics: screened_prompts (prompts answered greedily), solved_greedily (fraction of them).

@@ -60,9 +60,8 @@ def balance_signs(
 
     Args:
       low, high: searches of c_low and c_high, in at most 1000 steps.
-    Metrics: bound_low, bound_high, balance_first and balance_last (b; 1e9 without negative
-    advantages),
-      search_steps.
+    Metrics: bound_low, bound_high (bounds of the ratio), balance_first, balance_last (b before and
+      after the search; 1e9 without any push down), search_steps (steps of both searches).
     """
     for name, search in (("low", low), ("high", high)):
         if not (search.first <= search.last and search.last - search.first <= 1000 * search.step):

@@ -65,7 +65,8 @@ def shift_to_weaknesses(
       threshold: accuracy that a failed prompt never reaches.
       fraction: fraction of a step's prompts in the second phase that come from weak kinds.
       included: whether a slope of exactly 0 counts as falling, as for prompts never solved.
-    Metrics: failed_prompts, weak_asks (fraction of the prompts that come from weak kinds).
+    Metrics: failed_prompts (prompts), weak_asks (fraction of the prompts that come from weak
+      kinds).
     """
 
     def of_task(setting):

@@ -39,7 +39,7 @@ def amplify_confident_errors(
     Args:
       strength: α.
       gate: function of c; softplus is 0.69 at c = 0, so it already acts on the untrained policy.
-    Metrics: error_factor (mean over the tokens).
+    Metrics: error_factor (mean factor of an advantage over the tokens).
     """
 
     def apply(signals, context, state):

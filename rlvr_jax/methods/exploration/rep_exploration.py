@@ -43,7 +43,8 @@ def novelty_bonus(
       coefficient: weight of the bonus (β).
       ridge: weight of the identity (λ).
       others: whether the matrix leaves out the row itself, which spreads large values.
-    Reads: outcome, group, embedding. Metrics: reward/outcome, reward/novelty (where it is added).
+    Reads: outcome, group, embedding. Metrics: reward/outcome (mean outcome), reward/novelty (mean
+      bonus where it is added).
     Source: https://github.com/verl-project/verl-recipe (rep_exp), with random projections.
     """
 

@@ -64,7 +64,7 @@ def scale_by_semantic_entropy(rate: Finite, decay: Decay = hyperbolic_decay) -> 
     Args:
       rate: reduction at full disagreement (α).
       decay: factor as a function of u (f).
-    Metrics: semantic_entropy_scale, its mean over the rollouts with tokens.
+    Metrics: semantic_entropy_scale (mean factor over the rollouts with tokens).
     """
 
     def apply(signals, context, state):

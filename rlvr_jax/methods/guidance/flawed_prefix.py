@@ -42,8 +42,8 @@ def mix_views(views: Sequence[View], fractions: Sequence[float]) -> Curriculum:
     Args:
       views: at least one.
       fractions: fraction of the prompts for each view, with a sum of at most 1.
-    Metrics: outcome/<view> and outcome/plain, means over the groups; plain includes prompts that a
-      view shows unchanged.
+    Metrics: outcome/<view>, outcome/plain (means over the groups; plain includes prompts that a
+      view shows unchanged).
     Raises:
       ValueError: no views, another number of fractions, negative ones, or a sum above 1.
     """

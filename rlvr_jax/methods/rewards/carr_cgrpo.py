@@ -38,7 +38,8 @@ def with_evidence(column: NonNegativeInt, fraction: Unit = 0.3, relative: bool =
       column: index of the task's reward with the reached fraction of the rubric.
       fraction: weight of the evidence in the reward (α).
       relative: whether evidence is divided by the group's largest.
-    Metrics: reward/evidence, reward/evidence_of_right (over correct rows).
+    Metrics: reward/evidence (mean of the column), reward/evidence_of_right (its mean over correct
+      rows).
     """
 
     def reward(rollouts):

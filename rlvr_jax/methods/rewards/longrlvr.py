@@ -46,7 +46,8 @@ def grounded(
     Args:
       precision, recall: indices of the task's rewards.
       form: index of the reward that is 1 if the format is correct; None: it always is.
-    Metrics: reward/precision, reward/recall, reward/f_score and, with a format, reward/format.
+    Metrics: reward/precision, reward/recall, reward/f_score, reward/format (means over the rows;
+      reward/format with a format).
     """
     columns = [precision, recall, *([] if form is None else [form])]
 

@@ -157,7 +157,9 @@ def _unique_mode(values: Sequence[int]) -> tuple[int, int] | None:
 @arguments_of(
     clipped_objective, "clip_low", "clip_high", "epsilon", "kl_coefficient", kl_coefficient=0.001
 )
-def olr(start: NonNegativeInt = 4, slope: Finite = 0.05, visits: Count = 10, **clip: Any) -> Recipe:
+def olr(
+    start: NonNegativeInt = 4, slope: Finite = 0.05, times_sampled: Count = 10, **clip: Any
+) -> Recipe:
     """Applies GRPO to groups that are graded by their majority once it has settled.
 
     Args:

@@ -57,8 +57,9 @@ def decoupled_exploration(
 ) -> Shaping:
     """(1 - w) (v + e) + w g, or v + e without a judge.
 
-    Metrics: reward/outcome, reward/exploration, reward/effort, and out_of_order. This is 1 if e
-      differs by more than 1 in the batch, so that length can outweigh correctness.
+    Metrics: reward/outcome, reward/exploration, reward/effort (means of the outcome v, the bonus e
+      and the effort g), out_of_order (1 if e differs by more than 1 in the batch, so that length
+      can outweigh correctness).
     """
 
     def reward(rollouts):

@@ -137,10 +137,11 @@ def step_tree(
       step_tokens: maximum number of tokens of a step. None: the rest of the budget.
       environment: replies to steps; each response has its own episode. None: no replies.
       guide_rate: learning rate of the head that guides the search; 0: no guide.
-    Writes: with an environment turn, origin, process_reward, as `turns`. Metrics: nodes,
-    solved_prompts. With an environment: failed_steps, lost_steps, tool_tokens,
-      cut_replies, and the sums of its counts. With a guide: step_pairs, and ordered_pairs, those
-      that the head had in order before its step.
+    Writes: with an environment turn, origin, process_reward, as `turns`.
+    Metrics: nodes (nodes of all trees), solved_prompts (prompts), failed_steps, lost_steps (steps
+      that an environment ends incorrect or ungraded), tool_tokens (tokens of replies), cut_replies
+      (replies that do not fit), step_pairs, ordered_pairs (with a guide: pairs of steps, and pairs
+      that the head had in order before its step); those of the environment.
     Raises:
       ValueError: no separator; when a run begins, a game of several players, or a guide and an
         unknown model width; when it samples, a separator that the tokenizer cannot write.

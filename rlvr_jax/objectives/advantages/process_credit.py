@@ -56,7 +56,8 @@ def process_to_go(
       coefficient: α, the factor of the process reward.
       at_end: reward at the last token: `own_reward`, `nothing_at_the_end`, or a
         `standardized_reward`.
-    Metrics: process_reward (mean per response), process_reward/correct, process_reward/incorrect.
+    Metrics: process_reward (mean per response), process_reward/correct, process_reward/incorrect
+      (means per correct and per incorrect response).
     """
 
     def apply(signals, context, state):

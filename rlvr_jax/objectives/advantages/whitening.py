@@ -24,7 +24,7 @@ def whitened(
     Args:
       ddof: the sum of squares is divided by n - ddof.
       epsilon, floor: ε and the smallest divisor's square; at least one must be positive.
-    Metrics: the estimator's.
+    Metrics: those of the estimator.
     Source: REINFORCE++, https://github.com/OpenRLHF/OpenRLHF.
     """
     if not (epsilon > 0 or floor > 0):

@@ -31,7 +31,7 @@ def imitate(
       reads: optional records of the rollouts that `where` and `factor` read.
       factor: (rollouts) -> [B, T], factors of the tokens' losses; the mean still divides by the
         number of tokens. None: 1.
-    Metrics: imitation_loss (the mean), imitated_tokens (their number).
+    Metrics: imitation_loss (mean over the tokens, nats), imitated_tokens (tokens).
     """
 
     def apply(signals, context, state):

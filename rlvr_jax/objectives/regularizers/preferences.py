@@ -116,8 +116,8 @@ def implicit_reward_loss(
       scale: β.
       loss: (`ImplicitRewards`) -> scalar.
       one_pair: only one pair of each group, that of `first_pairs`; `off_policy` rows come last.
-    Metrics: implicit_reward/correct and implicit_reward/incorrect, means over the rollouts of a
-      kind that have tokens; with `one_pair` paired_groups (count).
+    Metrics: implicit_reward/correct, implicit_reward/incorrect (means over the rollouts of a kind
+      that have tokens), paired_groups (groups, with `one_pair`).
     """
 
     def apply(signals, context, state):

@@ -63,7 +63,7 @@ def best_against_rest(coefficient: Positive, score: Score = token_mean_score) ->
     Args:
       coefficient: β.
       score: (log-ratios [B, T], rollouts) -> [B], `token_mean_score` or `turn_sum_score`.
-    Metrics: preferred_fraction, the fraction of the pairs that critic and rewards order alike.
+    Metrics: preferred_fraction (fraction of the pairs that the critic orders as the rewards do).
     Source: SWEET-RL, https://github.com/facebookresearch/sweet_rl.
     """
 

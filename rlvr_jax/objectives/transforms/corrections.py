@@ -45,8 +45,9 @@ def truncate_importance(
         (low variance, biased), `product_ratio` per rollout (high variance, unbiased).
       normalizer: a mean by which the weights are divided: `masked_mean` over the tokens, or
         `mean_of_rollouts` for weights of whole rollouts. None: no division.
-    Metrics: of r over the tokens, before the bound: importance/min, /mean, /max and
-      /effective_sample_size (fraction of tokens); and importance_capped_fraction (r > C).
+    Metrics: importance/min, importance/mean, importance/max (r over the tokens, without the bound),
+      importance/effective_sample_size (fraction of the tokens), importance_capped_fraction
+      (fraction with r > C).
     Source: verl, https://github.com/volcengine/verl (docs/algo/rollout_corr.md).
     """
 

@@ -38,8 +38,8 @@ def keep_top_entropy(fraction: Share, scope: Scope = within_batch) -> Transform:
     Args:
       fraction: fraction of the tokens that stay.
       scope: the sets of tokens that are compared: the global batch, or each response.
-    Metrics: entropy_threshold (nats; the mean over the tokens if there are several thresholds),
-      used_fraction, chosen_fraction (fraction of the tokens that the part takes out).
+    Metrics: entropy_threshold (nats, a mean over the tokens if there are several), used_fraction
+      (of the tokens), chosen_fraction (the tokens taken out).
     Source: Wang et al. 2025, https://arxiv.org/abs/2506.01939.
     """
 

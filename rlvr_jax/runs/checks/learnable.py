@@ -26,10 +26,10 @@ def check_known_answers(check: SelfCheck) -> None:
     known = sum(kind.num_golds for kind in check.kinds)
     ungraded = sum(kind.ungraded_golds for kind in check.kinds)
     if known and ungraded >= UNGRADED * known:
-        problem_text = next((problem for problem in check.problems if "no verdict" in problem), "")
+        found = (problem for problem in check.problems if " gold answer " in problem)
         raise GradingError(
             f"task {check.task!r}: known answers must be graded, got {ungraded} of {known}"
-            f" ungraded: nothing can be learned; {_MEND}. {problem_text}".rstrip()
+            f" ungraded: nothing can be learned; {_MEND}. {next(found, '')}".rstrip()
         )
 
 

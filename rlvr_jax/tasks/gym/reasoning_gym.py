@@ -104,6 +104,8 @@ def reasoning_gym(
     Raises:
       ValueError: the data set is unknown or refused, an option is unknown or invalid, there are too
         few distinct questions, or the questions depend on a PYTHONHASHSEED that is not set.
+
+    Metrics: scorer_error (1 where the scorer raises).
     """
     import reasoning_gym as package
     from reasoning_gym.dataset import ProceduralDataset

@@ -55,7 +55,10 @@ def calculations(
     response_tokens: ResponseTokens = MAX_TOKENS,
 ) -> Task:
     """The task; prompts are split 6:1:1 by the pair of numbers, for sums, products and both orders
-    alike. Replies of the calculator count as tokens of the response."""
+    alike. Replies of the calculator count as tokens of the response.
+
+    Metrics: calls (calls of the calculator in a response).
+    """
     pairs = list(itertools.combinations_with_replacement(NUMBERS, 2))
     train, test = (
         tuple(

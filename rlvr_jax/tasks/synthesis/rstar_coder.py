@@ -5,9 +5,9 @@
 Rows have `programs` (Python that reads standard input), `inputs` (texts), and optionally the
 statement's `examples`, pairs of [input, output], which are run first. Programs run in the sandbox,
 each input twice. An error, the time limit, or two runs that differ have no output. Rows whose
-programs agree are written with `inputs`, `labels`, `fraction`, `theta` and `solutions`: the programs
-of the largest class, which are verified only against their own labels. The limit of a run is two
-seconds of CPU time; it is part of the label's meaning.
+programs agree are written with `inputs`, `labels`, `fraction`, `theta` and `solutions`: the
+programs of the largest class, which are verified only against their own labels. The limit of a run
+is two seconds of CPU time; it is part of the label's meaning.
 """
 
 import math

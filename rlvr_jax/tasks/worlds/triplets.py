@@ -140,6 +140,8 @@ def verify_in(world: World) -> Verify:
 
     The answer of a valid proposal is its triplet with the outputs that were found. So it does not
     run again, and all processes have the same outputs.
+
+    Metrics: readable (1 for a text that can be read).
     """
 
     def verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:

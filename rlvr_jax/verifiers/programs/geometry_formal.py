@@ -44,7 +44,10 @@ def extract(response: str) -> str | None:
 
 def check(program: str, gold: Any) -> Grade:
     """1 if the program's number is the gold within 1e-3, else 0; its stage marks an error. If the
-    gold is not a number, the answer is ungraded."""
+    gold is not a number, the answer is ungraded.
+
+    Metrics: program_error (1 for a program without a value).
+    """
     if isinstance(gold, bool) or not isinstance(gold, int | float) or not math.isfinite(gold):
         return Grade(None, stage="gold")
     try:

@@ -74,6 +74,8 @@ def check(text: str, gold: Mapping[str, Any], *, seconds: float = 10.0, path: st
       seconds: CPU time of a run.
       path: LEAN_PATH, folders with the compiled libraries that the header imports, separated by
         ":".
+
+    Metrics: lean_limit (1 for a proof that passes a limit).
     """
     given = gold if isinstance(gold, Mapping) else {}
     parts = [given.get(part, "") for part in ("statement", "name", "header")]

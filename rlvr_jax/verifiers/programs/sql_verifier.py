@@ -60,6 +60,8 @@ def check(
       seconds: time for all databases together (seconds), and again for the gold query.
     Raises:
       ValueError: the engine is unknown.
+
+    Metrics: sql_error (1 for a query that fails or passes a limit).
     """
     if engine not in ("sqlite", "duckdb"):
         raise ValueError(f"sql_verifier: engine must be 'sqlite' or 'duckdb', got {engine!r}")

@@ -49,6 +49,8 @@ def check(equation: str, gold: Mapping[str, Any]) -> Grade:
       equation: a text of the grammar above.
       gold: "x_train", "x_test" (rows of inputs), "y_train", "y_test". The answer is ungraded if the
         data do not fit together or no test point has y ≠ 0.
+
+    Metrics: unreadable (1 for an equation outside of the grammar).
     """
     data = _data(gold)
     if data is None:

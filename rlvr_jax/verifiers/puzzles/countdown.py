@@ -34,6 +34,8 @@ def check(answer: str, gold: dict[str, Any]) -> Grade:
     """1 if the expression has the target's value and uses the numbers; info: whether it parses.
 
     "= target" at the end of the answer is ignored.
+
+    Metrics: parses (1 for an expression that can be read).
     """
     words = value = None
     if len(answer) <= MAX_CHARACTERS:

@@ -58,7 +58,10 @@ def read_table(text: str) -> list[list[str]]:
 
 def check(answer: str, gold: Sequence[Sequence[Any]] | Mapping[str, Any]) -> Grade:
     """1 if all cells are correct; info: `cells`, their fraction. A row counts if its length is
-    correct and its house is a new one of the gold. With more rows than houses no row counts."""
+    correct and its house is a new one of the gold. With more rows than houses no row counts.
+
+    Metrics: cells (fraction of correct cells).
+    """
     rows = gold["rows"] if isinstance(gold, Mapping) else gold
     wanted = {str(row[0]).lower(): [str(cell).lower() for cell in row[1:]] for row in rows}
     table = read_table(answer)

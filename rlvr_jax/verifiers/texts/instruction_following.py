@@ -38,6 +38,8 @@ def check(text: str, gold: Sequence[Mapping[str, Any]], *, every: bool = False) 
       every: grade 1 only if all graded checks are followed, else 0, instead of the mean.
     Returns:
       Info: `all_followed`, and `unjudged`, the number of ungraded checks.
+
+    Metrics: all_followed (1 if all graded checks are followed), unjudged (ungraded checks).
     """
     if not isinstance(gold, Sequence) or isinstance(gold, str):
         return Grade(None, stage="gold")

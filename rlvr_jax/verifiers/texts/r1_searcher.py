@@ -55,7 +55,10 @@ def stage2_reward(text: str, gold: str) -> float:
 
 
 def stage1(response: str, gold: Any) -> Grade:
-    """`stage1_reward` as the number "reward"; the outcome is whether the answer has every word."""
+    """`stage1_reward` as the number "reward"; the outcome is whether the answer has every word.
+
+    Metrics: reward (`stage1_reward`), queries (queries of a response).
+    """
     return _grade(stage1_reward(response, str(gold)), response, str(gold))
 
 

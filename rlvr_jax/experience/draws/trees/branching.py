@@ -259,7 +259,8 @@ def branch_rounds(
       sensitivity: β of `num_from_prompt`; None: `fraction` is used.
       top: number of most probable tokens in the sum of an entropy.
       window: number of first tokens of a round in the sum of its entropy.
-    Metrics: forked_rows, begun_rows (at the prompt), rounds.
+    Metrics: forked_rows (rows that fork from another one), begun_rows (rows that begin at the
+      prompt), rounds (sampled rounds).
     Source: ARPO and AEPO (the links are in the methods' cards).
     """
     branches = Branches(weight, base, penalty, fraction, sensitivity, top, window)

@@ -170,9 +170,10 @@ def branch_turns(
       environment, limit, reply_tokens: as for `turns`.
       weight, base, penalty, fraction, sensitivity, top, window: as for `branch_rounds`.
     Writes: turn, origin, process_reward, as `turns`.
-    Metrics: those of `branch_rounds`, with `turns` (sampled ones) in place of rounds; answers (the
-      responses), tool_tokens (each reply once, even if several rows continue after it). As in
-      `turns`: cut_replies, lost_answers, and the sums of the environment's counts.
+    Metrics: forked_rows (rows that fork from another one), begun_rows (rows that begin at the
+      prompt), turns (sampled turns), answers (rows), tool_tokens (tokens of replies, each reply
+      once, however many rows continue after it), cut_replies (replies that do not fit),
+      lost_answers (ungraded rows); those of the environment.
     Source: ARPO and AEPO (the links are in the methods' cards).
     """
     whole = turns(environment, limit, reply_tokens)

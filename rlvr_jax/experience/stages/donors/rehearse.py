@@ -33,7 +33,7 @@ def rehearse(fraction: Bound, capacity: Count, solved: bool = True) -> Stage:
       fraction: added rows as a fraction of the rows of a step.
       capacity: largest number of stored responses; the newest ones stay.
       solved: only store responses to prompts that were always solved.
-    Metrics: rehearsed (rows), stored_answers.
+    Metrics: rehearsed (rows), stored_answers (stored responses).
     Source: DPH-RL, https://github.com/seamoke/DPH-RL.
     """
 

@@ -30,7 +30,7 @@ def judge(asked: Judge, sampling: Mapping[str, Any] | None = None) -> Stage:
     Args:
       asked: a judge; without a `call` it is the policy itself at the weights of the step.
       sampling: sampler settings of the policy; None: those of the run.
-    Metrics: those of `Verdicts`; info/<name>.
+    Metrics: info/<name> (mean of a number of the judge); those of `Verdicts`.
     """
 
     def apply(batch, actor, state, turn):

@@ -20,7 +20,8 @@ def shape(reward: Reward | Shaping, rewards: int = 0) -> Stage:
       reward: (rollouts) -> [B], on numpy or jax arrays, or a `Shaping`.
       rewards: number of rewards of the task (`Task.rewards`) that a function weighs, as
         `component_rewards`; 0: none.
-    Metrics: those of a `Shaping`, and rows_without_reward if there are any.
+    Metrics: rows_without_reward (graded rows without a reward, if there are any); those of the
+      reward.
     Raises:
       ValueError: at the start of a run: the task's number of rewards differs, or is below that of a
         `Shaping`. In a run: a reward is infinite.

@@ -68,9 +68,10 @@ def tournament(
       schedule: pairs of each round; all groups of a round are compared at once.
       advantage: advantage of each row, which replaces that of the objective.
     Writes: reward; advantage if it is given; the judge's replies in the grades.
-    Metrics: those of `compare`, compared_pairs, unreadable_pairs, and rows_without_reward if there
-      are any. Also correct_wins: of the pairs of a correct and an incorrect response, the fraction
-      in which the correct one has the higher score; a draw counts half.
+    Metrics: compared_pairs (pairs), unreadable_pairs (pairs without a readable reply), correct_wins
+      (fraction of the pairs of a correct and an incorrect response in which the correct one has the
+      higher score; a draw counts half), rows_without_reward (rows, if there are any); those of
+      `Verdicts`.
     """
 
     def apply(batch, actor, state, turn):

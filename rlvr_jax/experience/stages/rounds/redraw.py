@@ -26,6 +26,11 @@ def redraw(
 ) -> Stage:
     """Samples groups again under another view of their prompts.
 
+    >>> from rlvr_jax.experience import all_incorrect, redraw
+    >>> from rlvr_jax.experience.views import hint
+    >>> redraw(all_incorrect, hint(0.25))
+    redraw(when=all_incorrect, view=hint(fraction=0.25))
+
     The new rows are trained in the context of their sampling, so their ratio is 1. With `trained`
     they are trained under another view, marked `off_policy`, with old log-probs of that view.
 
@@ -37,8 +42,9 @@ def redraw(
       trained: view under which the new rows are trained; None: that of their sampling.
       plain: how many of the new rows, the last ones, are sampled from the plain prompt.
       after: number of steps before the first use.
-    Metrics: redrawn_fraction (of the groups); redrawn_as_it_was (of the groups that are sampled
-      again, the fraction whose prompts do not change, because a hint contains the answer).
+    Metrics: redrawn_fraction (fraction of the groups that are sampled again), redrawn_as_it_was
+      (fraction of these groups whose prompts the view shows unchanged, as a hint contains the
+      answer).
     """
 
     def apply(batch, actor, state, turn):

@@ -49,7 +49,9 @@ class Finding(NamedTuple):
 
 def findings(root: Path) -> list[Finding]:
     """All findings below a folder of the repository."""
-    return [found for file, line, text in prose(root) for found in _of_text(file, line, text)] + [
+    return [
+        found for file, line, text in prose(root) for found in findings_of(file, line, text)
+    ] + [
         Finding(file, "glossary", line, name)
         for file, line, name in _public_names(root)
         if RIGHT_COLUMN_PARTS & set(name.lower().split("_"))
@@ -200,7 +202,8 @@ def _public_names(root: Path) -> Iterator[tuple[str, int, str]]:
                 yield file, node.lineno, node.target.id
 
 
-def _of_text(file: str, line: int, text: str) -> Iterator[Finding]:
+def findings_of(file: str, line: int, text: str) -> Iterator[Finding]:
+    """The findings of one paragraph."""
     for match in BARE_NUMBER.finditer(re.sub(r"`[^`]*`|https?://\S+", "code", text)):
         yield Finding(file, "number", line, match[0])
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)

@@ -1,6 +1,7 @@
 """The programs of README, docs and tutorials are run as the pages have them."""
 
 import importlib
+import json
 import re
 import runpy
 import sys
@@ -14,15 +15,13 @@ import pytest
 from everyday import everyday
 from shown_output import assert_shows
 
+from docs import entropy_figure
 from experiments import quickstart
 from rlvr_jax import laws, methods, tasks
-from rlvr_jax.analysis.evidence.rows import read_rows
 from rlvr_jax.experience import experience, laws as of_experience
 from rlvr_jax.experience.laws import numpy_actor
-from rlvr_jax.experiments.boards.definitions import BOARDS
 from rlvr_jax.objectives import laws as of_objective
 from rlvr_jax.runs import parse_config, preset
-from rlvr_jax.runs.composition import own_stage
 from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.run import make_run
 from rlvr_jax.runs.screen import run_lines
@@ -55,37 +54,30 @@ def programs(tmp_path, monkeypatch):
         sys.modules.pop(name, None)
 
 
-def test_the_table_of_methods_counts_them():
+def test_the_families_of_methods_are_counted():
     changes = [set(methods.method(name).changes.split(", ")) for name in methods.names()]
     assert f" {len(changes)} published methods" in README
-    table = re.findall(r"^\| (`\w+`(?:, `\w+`)*): .* \| (\d+) \| (.*) \|$", README, re.MULTILINE)
-    assert {name for told, _, _ in table for name in re.findall(r"\w+", told)} == set().union(
-        *changes
-    )
-    for told, number, some in table:
-        kinds = set(re.findall(r"\w+", told))
-        assert int(number) == sum(bool(kinds & own) for own in changes), told
-        for name in re.findall(r"\w+", some):
-            assert kinds & set(methods.method(name).changes.split(", ")), (told, name)
+    families = README.partition("By what they change: ")[2].partition(" (many change several)")[0]
+    counted = dict(re.findall(r"([a-z]+(?: or [a-z]+)?)(?:\]\(\S+\))? (\d+)", families))
+    assert {kind for text in counted for kind in text.split(" or ")} == set().union(*changes)
+    for text, number in counted.items():
+        assert int(number) == sum(bool({*text.split(" or ")} & own) for own in changes), text
 
 
-def test_the_table_of_methods_has_the_numbers_of_the_leaderboard():
-    rows = [
-        row
-        for row in read_rows(DOCS / "results" / "leaderboard" / "results.jsonl")
-        if row["board"] == "objectives" and "end" in row
-    ]
-    table = re.findall(r"^\| `(\w+)` \| [^|]* \| (\S+) \| (\S+) \| (\S+) \|$", README, re.MULTILINE)
-    assert len(table) == 11
-    # Some methods get more.
-    seeds = set(range(BOARDS["objectives"].seeds))
-    assert f"{len(seeds)} seeds" in README.partition("A few to begin with")[2][:400]
-    for name, *told in table:
-        own = [row["end"] for row in rows if row["entry"] == name and row["seed"] in seeds]
-        assert len(own) == len(seeds), name
-        for number, text in zip(("pass@1", "pass@32", "entropy"), told, strict=True):
-            mean = np.mean([end[number] for end in own])
-            assert text == f"{mean:.{len(text) - 2}f}", (name, number)
+def test_the_picture_is_drawn_from_the_lines_of_the_leaderboard(tmp_path, monkeypatch):
+    drawn = entropy_figure.PICTURE.read_text()
+    monkeypatch.setattr(entropy_figure, "PICTURE", tmp_path / "again.svg")
+    entropy_figure.draw()
+    assert (tmp_path / "again.svg").read_text() == drawn
+    assert all(len(rows) == 5 for rows in entropy_figure.curves().values())
+
+
+def test_the_table_has_the_numbers_of_the_committed_run():
+    kept = json.loads((DOCS / "results" / "brackets" / "quickstart.json").read_text())
+    for row, key in quickstart.ROWS.items():
+        (found,) = re.findall(rf"^    {re.escape(row)} +(\S+) +(\S+) +(\S+)$", README, re.MULTILINE)
+        ends = [kept["grpo"][f"{key}_start"], *(kept[m][f"{key}_end"] for m in quickstart.METHODS)]
+        assert found == tuple(f"{value:.3f}" for value in ends)
 
 
 def test_the_first_loss_is_a_method_whose_strength_scales_its_gradient(programs):
@@ -108,29 +100,11 @@ def test_an_update_in_anybodys_loop_makes_the_rewarded_token_likelier(programs, 
     assert int(names["logits"].argmax()) == 2
 
 
-def test_the_task_of_ones_own_grades_the_first_attempt(programs):
-    task = tasks.load("first_try:first_try")
-    prompt = task.train[0]
-    wrong_then_right = Response(f"( 1 + 1 = 3 ) + 1 = 4 ; {prompt.gold}")
-    grades = task.verify([prompt, prompt], [Response(prompt.gold), wrong_then_right])
-    assert [grade.outcome for grade in grades] == [1.0, 0.0]
-
-
-@pytest.mark.parametrize("name", ["as_in_trl", "as_in_verl"])
-def test_rewards_of_others_grade_as_they_are(programs, name):
-    task = tasks.load(f"my_rewards:{name}")
+def test_the_reward_of_the_readme_grades(programs):
+    task = tasks.load("my_rewards:my_task")
     prompt = task.train[0]
     grades = task.verify([prompt, prompt], [Response(f" {prompt.answer}"), Response("0")])
     assert [grade.outcome for grade in grades] == [1.0, 0.0]
-
-
-def test_the_stage_of_ones_own_asks_failed_prompts_again(programs):
-    chain = experience(stages=[own_stage("once_more:once_more")])
-    actor = numpy_actor.NumpyActor(chance=0.2)
-    for collected, _, _ in numpy_actor.walk(chain, actor):
-        again = collected.metrics["asked_again"]
-        assert len(collected.batch) == round(16 * (1 + again))
-    assert again > 0
 
 
 def test_the_programs_about_the_experience_run():

@@ -151,7 +151,7 @@ def _cards(runs: Sequence[Run]) -> list[dict[str, Any]]:
         for k in held_out_ks(runs)
     ]
     metrics.append(("Entropy", "entropy", "nats per token, in training"))
-    metrics.append(("Cut", "truncated_fraction", "fraction of responses, in training"))
+    metrics.append(("Truncated", "truncated_fraction", "fraction of responses, in training"))
     cards = []
     for title, metric, note in metrics:
         rows = []

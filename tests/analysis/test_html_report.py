@@ -115,7 +115,7 @@ def test_hostile_settings_and_names_stay_text(tmp_path):
 
 def test_the_cards_show_first_and_last(page, runs):
     cards = {card["title"]: card for card in data_of(page[1])["cards"]}
-    assert list(cards) == ["pass@1", "pass@8", "pass@32", "Entropy", "Cut"]
+    assert list(cards) == ["pass@1", "pass@8", "pass@32", "Entropy", "Truncated"]
     values = load_run(runs[1]).series("held_out/pass@32")[1]
     row = cards["pass@32"]["rows"][1]
     assert_allclose([row["first"], row["last"]], values[[0, -1]], rtol=1e-3)  # 4 digits are kept

@@ -19,7 +19,7 @@ def outputs(case, hyper):
     shift = format_shift(
         format_fractions(before, number), format_fractions(after, number), accuracy, score
     )
-    return shift._asdict() | {
+    return {name.replace("fraction", "share"): value for name, value in shift._asdict().items()} | {
         "accuracy_by_format": accuracy,
         "score_before_by_format": score,
     }

@@ -25,6 +25,7 @@ def outputs(case, hyper):
     before = right_answer_logp(logp_of(case, "old_logits"), mask, correct, group)
     change = right_answer_logp(logp_of(case, "logits"), mask, correct, group) - before
     return found._asdict() | {
+        "negative_share": found.negative_fraction,
         "start_logp": before,
         "logp_change": change,
         "winner_slope": winner_slope(before, change, by_group(correct, case).any(axis=1)),

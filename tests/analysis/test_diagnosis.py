@@ -194,10 +194,10 @@ def test_the_stages_of_a_run_part_the_change_of_entropy(tmp_path):
     assert (found["end"], found["rise"]) == (20, pytest.approx(19 / 40))
     # two steps at either end, so 18 of 19 parts of the fall: .75 · -.4 · 18 / 19
     assert found["rising"]["incorrect"] == pytest.approx(-0.3 * 18 / 19)
-    assert (found["rising"]["correct"], found["rising"]["shares"]) == pytest.approx((0, 0))
+    assert (found["rising"]["correct"], found["rising"]["fractions"]) == pytest.approx((0, 0))
     assert (found["plateau"]["incorrect"], found["plateau"]["correct"]) == pytest.approx((0, 0))
     # of steps 20, 21 and 39, 40: shares of .7375 and .2625, entropies .3 apart
-    assert found["plateau"]["shares"] == pytest.approx(-0.475 * 0.3)
+    assert found["plateau"]["fractions"] == pytest.approx(-0.475 * 0.3)
     (sentence,) = [s for s in topic.sentences if s.startswith("The training reward rose")]
     assert "by +0.475 up to step 20 of 40" in sentence and "From there on entropy" in sentence
 

@@ -234,7 +234,7 @@ def test_what_changed_token_by_token_is_worked_by_hand():
     assert [row[-2] for row in topic.tables[0][2]] == ["33 %"] * 3
     # a third of the tokens is wrong: ⅓ · -.4, ⅔ · -.35
     parts = found["entropy_change_by_outcome"]
-    assert parts["incorrect"] == pytest.approx(-0.4 / 3) and parts["shares"] == 0
+    assert parts["incorrect"] == pytest.approx(-0.4 / 3) and parts["fractions"] == 0
     assert parts["correct"] == pytest.approx(-0.35 * 2 / 3)
 
 

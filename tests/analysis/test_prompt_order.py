@@ -61,7 +61,7 @@ def test_the_command_prints_the_order(tmp_path, capsys):
         (["missing"], "run must be a directory with outcomes.jsonl, got"),
         (
             ["--least-sampled", "9"],
-            "--least-sampled must be at most 2, as often as a prompt came, got 9",
+            "--least-sampled must be at most 2, got 9",
         ),
         (["--top", "-1"], "--top must be at least 0, got -1"),
     ],

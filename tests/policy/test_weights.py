@@ -401,7 +401,7 @@ def test_a_tensor_that_its_shard_does_not_hold_is_refused(tmp_path, name):
     others = sorted({*places.values()} - {places.get(name)})
     places[name] = others[0]
     index.write_text(json.dumps(written))
-    with pytest.raises(ValueError, match=f"{others[0]} must hold {name}, as model.*index"):
+    with pytest.raises(ValueError, match=f"{others[0]} must hold {name}, which model.*index"):
         load(tmp_path)
 
 

@@ -175,7 +175,7 @@ def test_other_embeddings_than_those_of_tokens_are_seen():
 @pytest.mark.parametrize(
     "given, message",
     [
-        ({"embedded": np.ones((ROWS, WIDTH), bool)}, "given together, got embedded alone"),
+        ({"embedded": np.ones((ROWS, WIDTH), bool)}, "given together, got only embedded"),
         (
             {"embeddings": np.ones((ROWS, 2, 3)), "embedded": np.ones((ROWS, 2), bool)},
             r"the shape \(4, 4, .*\) and embedded \(4, 4\), got \(4, 2, 3\) and \(4, 2\)",

@@ -213,7 +213,7 @@ def test_curves_are_printed_for_every_rule(model, more, capsys, tmp_path):
         (["--scorer", "verifier"], "scorer must be among logp, .* got 'verifier'"),
         (["--choose", "weighted", "--scorer", "judge"], "judge must be given"),
         ([*JUDGED, "--judge-prompt", "pairs"], "judge-prompt must be about one response"),
-        ([*JUDGED, "--judge-prompt", "again"], "judge-prompt must ask .* got 'again'"),
+        ([*JUDGED, "--judge-prompt", "again"], "judge-prompt must be about one .* got 'again'"),
         (["--choose", "weighted", "--scorer", "implicit_prm"], "reward_model must be given"),
     ],
 )

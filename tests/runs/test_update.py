@@ -313,7 +313,7 @@ def test_what_is_needed_of_the_old_policy_is_measured_or_read(fresh):
 
 def test_a_method_whose_needs_nobody_meets_is_refused():
     own = methods.recipe("social_rl")
-    with pytest.raises(ValueError, match="'social_rl' reads process_reward, turn, which nothing"):
+    with pytest.raises(ValueError, match="'social_rl' reads process_reward, turn, which no part"):
         check_needs(own, "social_rl", 1)
     check_needs(own, "social_rl", 1, own.experience.writes)
 
@@ -321,7 +321,7 @@ def test_a_method_whose_needs_nobody_meets_is_refused():
 def test_values_are_provided_to_a_method_that_says_how_to_fit_its_critic():
     recipe = methods.recipe("ppo")
     check_needs(recipe, "ppo", 1)
-    with pytest.raises(ValueError, match="method 'ppo' reads values, which nothing in this run"):
+    with pytest.raises(ValueError, match="method 'ppo' reads values, which no part of this run"):
         check_needs(replace(recipe, critic=None), "ppo", 1)
 
 

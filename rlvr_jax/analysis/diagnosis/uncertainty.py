@@ -138,7 +138,7 @@ def _stages(topic: Topic, run: Run) -> None:
             f" {signed_number(change.change)} nats a token:"
             f" {signed_number(change.incorrect)} within incorrect responses,"
             f" {signed_number(change.correct)} within correct ones,"
-            f" {signed_number(change.shares)} as their shares moved"
+            f" {signed_number(change.fractions)} as their fractions moved"
             f" (n = {number} steps at either end)."
         )
     topic.sentences.append(sentence)

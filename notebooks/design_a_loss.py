@@ -1,10 +1,20 @@
 # %% [markdown]
-# # A loss of one's own, on stored rollouts
+# # A custom loss on stored rollouts
 #
-# Every method of this library is a function of `[B, T]` arrays: it sees tokens, not a model. So a
-# loss can be designed on a batch that was sampled once. This page loads such a batch, writes a new
-# loss in ten lines, and shows what it tells each token beside three published ones. It takes some
-# seconds on a CPU, after `pip install -e .`, in this folder or in the root of the repository.
+# An objective of this library is a function of `[B, T]` arrays. It reads statistics of tokens and
+# needs no model. A new loss can therefore be tried on a batch that was sampled once. This page has
+# three steps:
+#
+# 1. Load a stored batch.
+# 2. Define a new loss in ten lines.
+# 3. Compare it with three published losses, token by token.
+#
+# It takes some seconds on a CPU. The batch is a file of the repository. Run the page in a clone,
+# after `pip install -e .`, in the root or in `notebooks/`.
+
+# %%
+# Where rlvr_jax is not installed:
+# %pip install rlvr_jax
 
 # %%
 from pathlib import Path
@@ -29,9 +39,15 @@ from rlvr_jax.types import Recipe, replace
 # %% [markdown]
 # ## The batch
 #
-# 64 prompts of the task *brackets* with 8 rollouts each, from the base model that ships with the
-# library. `rollouts` is what was recorded when they were drawn and graded; `stats` is what the
-# policy says about the same tokens two GRPO updates later, so that the ratios are not all 1.
+# The batch has 64 prompts of the task *brackets* with 8 responses each. The base model that ships
+# with the library sampled them.
+#
+# - `rollouts`: the responses with their records and grades.
+# - `stats`: statistics of the same tokens under the policy after two GRPO updates. The ratios are
+#   therefore not all 1.
+# - `texts`: prompts and responses as text.
+#
+# The last lines of the output are the 8 responses to one prompt.
 
 # %%
 folder = next(path for path in (Path("data"), Path("notebooks/data")) if path.is_dir())
@@ -40,26 +56,27 @@ mask = rollouts.mask
 num_tokens = int(mask.sum())
 ratio = np.exp(stats.logp - rollouts.old_logp)[mask]
 
-print(f"{mask.shape[0]} rollouts, {num_tokens} tokens, {rollouts.outcome.mean():.0%} right")
+print(f"{mask.shape[0]} rollouts, {num_tokens} tokens, {rollouts.outcome.mean():.0%} correct")
 print(
     f"ratio {ratio.min():.2f} to {ratio.max():.2f}, entropy {stats.entropy[mask].mean():.2f} nats"
 )
 pass_rate = rollouts.outcome.reshape(-1, 8).mean(1)
 mixed = np.flatnonzero((pass_rate > 0.3) & (pass_rate < 0.7))
 for row in np.flatnonzero(rollouts.group == mixed[0]):
-    verdict = "right" if rollouts.outcome[row] else "wrong"
-    print(f"{verdict}   {texts['prompt'][row]} {texts['response'][row]}")
+    verdict = "correct" if rollouts.outcome[row] else "incorrect"
+    print(f"{verdict:<9}   {texts['prompt'][row]} {texts['response'][row]}")
 
 # %% [markdown]
 # ## A new loss
 #
-# Σ p² is the chance that two draws from the policy agree at a token. Where it is near 1 the policy
-# has a habit, and more of the same teaches little; this loss turns such tokens down and spares the
-# open choices:
+# Σ p² is the probability that two tokens, sampled independently at the same position, are equal. It
+# is 1 if the policy is certain. This loss lowers the weight of certain tokens more than the weight
+# of uncertain ones:
 #
 #     weight' = weight · (1 - strength · Σ p²)
 #
-# A part names what it reads beyond the log-prob in `reads`; a run measures it.
+# The argument `reads` of `@part` lists the statistics that a part needs. The log-prob is always
+# available. A run measures the listed statistics.
 
 
 # %%
@@ -75,7 +92,7 @@ def mild_on_habits(strength: float) -> Transform:
 
 
 def my_loss(strength: float = 0.8):
-    """The clipped surrogate with `mild_on_habits`."""
+    """A clipped surrogate with the weights of `mild_on_habits`."""
     return Recipe(
         objective(
             advantage=group_normalized(),
@@ -87,12 +104,17 @@ def my_loss(strength: float = 0.8):
 
 
 # %% [markdown]
-# ## What it tells each token
+# ## The push on each token
 #
-# The push on a token is -∂loss/∂logp, times the number of tokens: how strongly an update wants to
-# raise its log-prob. For plain GRPO it is advantage times ratio, and 0 where the clip decides. GRPO
-# is taken here without its KL and with the mean over all tokens, and Clip-Cov with a quota that
-# fits a batch of this size, so that what differs is the choice of tokens.
+# The *push* on a token is -∂loss/∂logp times the number of tokens. A positive push raises the
+# log-prob of the token. For plain GRPO the push is advantage times ratio, and 0 where the clip
+# acts.
+#
+# Two methods have other settings than their defaults, so that the losses differ mainly in their
+# choice of tokens:
+#
+# - `grpo` has no KL term, and its loss is the mean over all tokens.
+# - `clip_cov` drops 0.75 % of the tokens. Its default would drop one token of this small batch.
 
 # %%
 recipes = {
@@ -122,7 +144,8 @@ for name, recipe in recipes.items():
     weights[name], push[name] = weights_and_push(recipe)
 
 # %% [markdown]
-# One rollout, token by token: a wrong answer from which Clip-Cov drops a token.
+# The next table is about one incorrect response. Clip-Cov drops two of its tokens, `6` and `*`:
+# their push is 0. The last row, `.`, is the stop token.
 
 # %%
 dropped = mask & (weights["clip_cov"] == 0) & (rollouts.length <= 12)[:, None]
@@ -135,8 +158,14 @@ for t, token in enumerate([*texts["response"][row].split(), "."]):
     print(f"{token:<6}{stats.entropy[row, t]:>8.2f}{stats.logp[row, t]:>z8.2f}{numbers}")
 
 # %% [markdown]
-# The whole batch: how many tokens have weight 0, and what share of all push, by size, falls on the
-# fifth of the tokens with the highest entropy.
+# The next table is about the whole batch:
+#
+# - `weight 0`: number of tokens with weight 0.
+# - `mean |push|`: mean absolute push per token.
+# - `of it on the uncertain fifth`: fraction of all absolute push that acts on the fifth of the
+#   tokens with the highest entropy.
+#
+# The plots show the push on each token over its entropy.
 
 # %%
 uncertain = mask & (stats.entropy >= np.quantile(stats.entropy[mask], 0.8))
@@ -152,35 +181,47 @@ figure, axes = plt.subplots(
 )
 correct = rollouts.outcome[:, None] > 0
 for panel, name in zip(axes, recipes, strict=True):
-    for label, rows, colour in (("wrong", ~correct, "tab:red"), ("right", correct, "tab:blue")):
+    for label, rows, colour in (
+        ("incorrect", ~correct, "tab:red"),
+        ("correct", correct, "tab:blue"),
+    ):
         shown = mask & rows
         points = (stats.entropy[shown], push[name][shown])
         panel.plot(*points, ".", color=colour, markersize=3, alpha=0.4, label=label)
     panel.set(title=name, xlabel="entropy (nats)")
     panel.axhline(0, color="gray", linewidth=0.5)
 axes[0].set_ylabel("push = -∂loss/∂logp · tokens")
-_ = axes[0].legend(title="answer")
+_ = axes[0].legend(title="response")
 
 # %% [markdown]
-# On the line at 0 lie the groups whose answers were all right or all wrong. GRPO pushes the other
-# tokens by how their answer did, however sure the policy was. Clip-Cov opens the ratio's clip and
-# takes out a few points: unlikely tokens of wrong answers. Forking tokens leaves nothing below its
-# threshold. `my_loss` has no threshold: it presses tokens of low entropy towards 0 and keeps more
-# than half of the push on the uncertain ones.
+# If all responses of a group are correct, or all are incorrect, the push on their tokens is 0 with
+# each of these losses.
 #
-# ## A run with it
+# | loss | push |
+# |---|---|
+# | `grpo` | follows the outcome of the response, for certain and uncertain tokens alike |
+# | `clip_cov` | like GRPO without its clip; 0 on 63 tokens of low log-prob (incorrect responses) |
+# | `forking_tokens` | 0 on all tokens below an entropy threshold |
+# | `my_loss` | no threshold: about a fifth of GRPO's push at entropy 0, more at higher entropy |
 #
-# What a loss does to entropy and pass@k only a run can say. Put the cell of the loss into a file
-# `my_loss.py`, under these lines,
+# On the uncertain fifth, `my_loss` has more than half of GRPO's push.
+#
+# ## Train with the loss
+#
+# Only a run shows the effect of a loss on entropy and pass@k. Write these lines, and the cell of
+# the loss after them, to a file `my_loss.py`:
 #
 #     from rlvr_jax.objectives import Transform, group_normalized, objective, part
 #     from rlvr_jax.objectives import ppo_clip, token_mean
 #     from rlvr_jax.types import Recipe, replace
 #
-# and give the method by name, from the folder of that file:
+# Then run this command in the folder of the file:
 #
-#     python -m experiments.train --method my_loss:my_loss --hyperparameters strength=0.8 \
+#     python -m rlvr_jax train --method my_loss:my_loss --hyperparameters strength=0.8 \
 #         --run-dir runs/mine
 #
-# Another batch, of other sizes or of another task, is stored by `python -m
-# experiments.store_rollouts --out batch.npz`.
+# A batch of another task or size is stored with:
+#
+#     python -m rlvr_jax store_rollouts --task operators --out batch.npz
+#
+# The tutorial `docs/tutorials/custom_loss.md` also checks a loss against the laws of objectives.

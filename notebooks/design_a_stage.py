@@ -1,9 +1,18 @@
 # %% [markdown]
-# # A stage and a curriculum of one's own
+# # A custom curriculum and a custom batch transform
 #
-# Which prompts are asked, how they are answered and what becomes of the answers is a chain of
-# functions of arrays, too. This page writes a curriculum and a stage, and looks at what they do to
-# the batches of a policy, without training one. It takes a minute on a CPU.
+# The batch of a training step is made by a chain of parts, which are functions of arrays:
+#
+# 1. A curriculum (`Curriculum`) selects the prompts.
+# 2. A sampler (`Draw`) samples the responses, which are then graded.
+# 3. Batch transforms (`Stage`) change the graded batch.
+#
+# This page defines a curriculum and a batch transform. Then it shows their effect on the batches of
+# a policy, without training. It takes a minute on a CPU.
+
+# %%
+# Where rlvr_jax is not installed:
+# %pip install rlvr_jax
 
 # %%
 import matplotlib.pyplot as plt
@@ -16,23 +25,29 @@ from rlvr_jax.experience.requests import SampleRequest
 from rlvr_jax.types import replace
 
 # %% [markdown]
-# ## A curriculum: what is missed comes again
+# ## A curriculum: failed prompts first
 #
-# It keeps a number for each prompt, by how much it was missed lately, and asks those with the
-# highest first; what was never asked counts as missed. State is numpy
-# arrays of fixed shape: a checkpoint keeps it, and a resumed run goes on with it.
+# The curriculum stores one number for each train prompt: a moving average of the fraction of
+# incorrect responses. It is 1 for a new prompt.
+#
+# - `init` makes the state: numpy arrays of constant shapes. A checkpoint stores the state, and a
+#   resumed run continues with it.
+# - `propose` requests the prompts with the highest numbers. Prompts with equal numbers are in
+#   random order.
+# - `observe` updates the numbers after the step. Its argument `seen` has all graded batches of the
+#   step.
 
 
 # %%
 @part
 def missed_first(patience: float = 0.5) -> Curriculum:
-    """Asks the prompts that were missed most; what was seen before fades by `patience`."""
+    """Requests failed prompts first. `patience` is the weight of earlier steps in the average."""
 
     def init(setting):
         return np.ones(len(setting.task.train))
 
     def propose(requests, state, turn):
-        del requests  # of curricula before this one: it is the first
+        del requests  # empty: no curriculum comes before this one
         shuffled = turn.random().permutation(len(state))
         order = shuffled[np.argsort(-state[shuffled], kind="stable")]
         task = turn.setting.task
@@ -55,16 +70,17 @@ def missed_first(patience: float = 0.5) -> Curriculum:
 
 
 # %% [markdown]
-# ## A stage: once more
+# ## A batch transform: sample failed groups again
 #
-# Groups without a right answer are drawn again, and both tries are kept. `most` says how many rows
-# there may be at most, so that programs can be compiled for them.
+# Groups without a correct response are sampled a second time, and both attempts stay in the batch.
+# The field `most` is the largest number of rows after the transform, as a multiple of the rows
+# before it. A run plans its updates with this number.
 
 
 # %%
 @part(most=2.0)
 def once_more() -> Stage:
-    """Draws groups again that nobody solved."""
+    """Samples groups without a correct response again."""
 
     def apply(batch, actor, state, turn):
         again = all_incorrect(batch.outcomes())
@@ -78,14 +94,26 @@ def once_more() -> Stage:
 
 
 # %% [markdown]
-# ## What they do to a policy's batches
+# ## The effect on the batches of a policy
 #
-# The base model of *brackets* answers; nothing is learned in between. So the curriculum asks all
-# prompts once, and then those again that this policy cannot do, which the stage asks once more.
+# The base model of *brackets* samples the responses. Its weights do not change. Three chains make 8
+# batches each, of 8 prompts with 8 responses:
+#
+# - `plain`: shuffled epochs over the prompts, and no batch transform.
+# - `once_more`: the same prompts, with the batch transform.
+# - `missed_first`: the curriculum, with the batch transform.
+#
+# The printed numbers, and the left plot, are the fraction of correct responses in each batch. The
+# right plot is the fraction of groups that were sampled again.
+#
+# - With `once_more` fewer responses are correct than with `plain`: only groups without a correct
+#   response get further rows.
+# - With `missed_first` few responses are correct in the later steps: the curriculum then prefers
+#   prompts that the policy fails.
 
 # %%
 task = tasks.load("brackets:train=64")
-# A policy at work asks the prompts of its table, which are the held-out ones.
+# The actor samples responses to held-out prompts only: they take the place of train prompts.
 asked = replace(task, train=task.test[:32], test=task.train)
 settings = evaluation_settings(
     "brackets", model=task.base_model, evaluation_prompts=8, evaluation_samples=8
@@ -94,7 +122,7 @@ actor = load_held_out(settings, replace(task, test=task.test[:32])).actor()
 
 
 def followed(chain, steps=8):
-    """Curves of a chain over steps without an update."""
+    """Metrics of each step of a chain, without updates."""
     setting = RunInfo(asked, 8, 8, chain.initial_samples(8), asked.response_tokens)
     state = chain.init(setting)
     told = []
@@ -114,17 +142,20 @@ chains = {
 curves = {name: followed(chain) for name, chain in chains.items()}
 for name, told in curves.items():
     rows = [f"{row['outcome']:.2f}" for row in told]
-    print(f"{name:<14} right, by step: {' '.join(rows)}")
+    print(f"{name:<14} correct, by step: {' '.join(rows)}")
 
 figure, panels = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
 for name, told in curves.items():
     panels[0].plot([row["outcome"] for row in told], label=name)
     panels[1].plot([row.get("asked_again", 0.0) for row in told], label=name)
-panels[0].set(title="right", xlabel="step")
-panels[1].set(title="asked again", xlabel="step")
+panels[0].set(title="fraction of correct responses", xlabel="step")
+panels[1].set(title="fraction of groups sampled again", xlabel="step")
 _ = panels[0].legend()
 
 # %% [markdown]
-# In a run a stage is given by name, and a curriculum in a `Recipe`: docs/experience.md.
+# In a run, the flag `--stage` adds a batch transform by name. For the command below, write the cell
+# of `once_more` and its imports to a file `my_stage.py`:
 #
-#     python -m experiments.train --stage my_stage:once_more --run-dir runs/again
+#     python -m rlvr_jax train --method grpo --stage my_stage:once_more --run-dir runs/again
+#
+# A curriculum enters a run in a `Recipe`: see the tutorial `docs/tutorials/custom_stage.md`.

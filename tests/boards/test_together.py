@@ -168,8 +168,8 @@ def test_a_run_that_fails_ends_alone(tmp_path):
     found = {path.name: str(error) for path, error in failed.value.failures.items()}
     assert found == {
         "first": "step 3: loss is nan",
-        "second": "the process ended with exit code 7; go on with --resume",
-        "killed": "the process was ended by signal 9; go on with --resume",
+        "second": "the process ended with exit code 7; continue with --resume",
+        "killed": "the process was ended by signal 9; continue with --resume",
         "full": "[Errno 28] No space left on device",
     }
     assert str(failed.value).splitlines()[0] == f"{runs[0].run_dir}: step 3: loss is nan"

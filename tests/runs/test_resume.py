@@ -146,7 +146,7 @@ def test_a_signal_ends_the_step_saves_and_exits_with_130(
     with training_runs.watched(request), pytest.raises(SystemExit) as stopped:
         guarded(lambda _: training_runs.quietly(config))
     assert stopped.value.code == 130
-    assert capsys.readouterr().err == "stopped after step 2; go on with --resume\n"
+    assert capsys.readouterr().err == "stopped after step 2; continue with --resume\n"
     assert [row["step"] for row in training_runs.metrics(tmp_path / "run")] == [0, 1, 2]
     training_runs.quietly(settings_of(model, tmp_path / "run", resume=True))
     assert training_runs.contents(tmp_path / "run") == uninterrupted
@@ -379,7 +379,7 @@ def test_a_process_that_is_asked_to_stop_says_one_sentence(model, tmp_path, shar
     process.handle.send_signal(number)
     assert process.wait() == 130
     said = [line for line in process.errors.read_text().splitlines() if "PyTorch" not in line]
-    assert len(said) == 1 and said[0].endswith("; go on with --resume")
+    assert len(said) == 1 and said[0].endswith("; continue with --resume")
     config = long_settings(model, tmp_path / "run", resume=True, **changes)
     assert Process(config, shared).wait() == 0
     assert training_runs.contents(tmp_path / "run") == alone(model, shared, changes)

@@ -188,10 +188,10 @@ class _Run:
             code = self.process.exitcode
             if code is not None and code < 0:
                 raise _Killed(
-                    f"the process was ended by signal {-code}; go on with --resume"
+                    f"the process was ended by signal {-code}; continue with --resume"
                 ) from None
             raise RuntimeError(
-                f"the process ended with exit code {code}; go on with --resume"
+                f"the process ended with exit code {code}; continue with --resume"
             ) from None
         if kind == "text":
             self._console.out(*content, end="", highlight=False)

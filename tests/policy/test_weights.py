@@ -439,7 +439,10 @@ UP = "model.layers.1.mlp.up_proj.weight"
     [
         (lambda t: t.pop("model.norm.weight"), "must hold model.norm.weight, found no such"),
         (lambda t: t.pop(UP), f"must hold {UP}, found no such"),
-        (lambda t: t.update({"lm_head.bias": t[UP]}), r"without a place .*\['lm_head.bias'\]"),
+        (
+            lambda t: t.update({"lm_head.bias": t[UP]}),
+            r"must fit the model, got also .*\['lm_head.bias'\]",
+        ),
         (
             lambda t: t.update({UP: t[UP][:-1]}),
             rf"{UP} must have the shape \(20, 12\) that the config asks for, got \(19, 12\)",

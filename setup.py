@@ -4,7 +4,7 @@ from pathlib import Path
 
 from setuptools import setup
 
-ROOMS = [
+SUBPACKAGES = [
     "analysis",
     "analysis.boundary",
     "analysis.diagnosis",
@@ -94,7 +94,7 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     python_requires=">=3.11",
-    packages=["rlvr_jax", *(f"rlvr_jax.{room}" for room in ROOMS)],
+    packages=["rlvr_jax", *(f"rlvr_jax.{subpackage}" for subpackage in SUBPACKAGES)],
     entry_points={"console_scripts": ["rlvr-jax=rlvr_jax.__main__:command"]},
     package_data={
         "rlvr_jax": ["py.typed"],

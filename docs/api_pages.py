@@ -59,8 +59,9 @@ def _exports(package: str, name: str) -> list[str]:
             continue
         _, subpackage, *rest = module.split(".")
         page = f"{'' if name else subpackage + '/'}{'.'.join(rest)}.md"
-        linked = subpackage == (name or subpackage) and rest and "_" not in (rest[-1][0],)
-        shown = f"[`{public}`]({page}#{_collected(module)}.{public})" if linked else f"`{public}`"
+        linked = subpackage == (name or subpackage) and rest and not rest[-1].startswith("_")
+        defined = getattr(value, "__name__", public)
+        shown = f"[`{public}`]({page}#{_collected(module)}.{defined})" if linked else f"`{public}`"
         rows.append(f"| {shown} | {_cell(inspect.getdoc(value) or '')} |")
     return ["| name | purpose |", "|---|---|", *rows] if rows else []
 

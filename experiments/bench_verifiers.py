@@ -6,7 +6,7 @@
 
 The tasks that ship come first, then the checks that none of them uses. Each has one correct and one
 incorrect answer. `rate` is of one call with both in turns, after a call that starts the verifier.
-Where a number may precede an answer, every response has another one, so that no grade is cached.
+Where a number may precede an answer, every response has another one, so that grades are not cached.
 `worst` is the longest grade of one hostile text: megabytes, unclosed brackets and boxes, towers of
 powers, programs that do not end.
 """

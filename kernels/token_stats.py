@@ -48,11 +48,12 @@ def token_stats(
 ) -> TokenStats:
     """Computes log-prob, entropy and other vocabulary sums of tokens from hidden states.
 
-    >>> import jax, jax.numpy as jnp
-    >>> from rlvr_jax import token_stats
-    >>> hidden, unembedding = jnp.ones((6, 8)), jnp.eye(50, 8)
-    >>> token_stats(hidden, unembedding, jnp.arange(6), needs=["logp", "entropy"]).entropy.shape
-    (6,)
+    Examples:
+      >>> import jax, jax.numpy as jnp
+      >>> from rlvr_jax import token_stats
+      >>> hidden, unembedding = jnp.ones((6, 8)), jnp.eye(50, 8)
+      >>> token_stats(hidden, unembedding, jnp.arange(6), needs=["logp", "entropy"]).entropy.shape
+      (6,)
 
         z = cap tanh((h·w + bias) / cap) / T,   p = softmax z,   l = log p,   y the target
         logp = l_y   logsumexp = log Σ e^z   entropy H = -Σ p l   p_squared = Σ p²

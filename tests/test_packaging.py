@@ -18,7 +18,9 @@ import rlvr_jax
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "rlvr_jax"
 FOLDERS = sorted(path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name[0] != "_")
-ROOMS = [name for name in FOLDERS if name != "experiments"]  # commands, which hand out nothing
+SUBPACKAGES = [
+    name for name in FOLDERS if name != "experiments"
+]  # commands, which hand out nothing
 PACKAGES = sorted(
     {".".join(path.parent.relative_to(PACKAGE).parts) for path in PACKAGE.glob("*/**/__init__.py")}
     | set(FOLDERS)  # the kernels have no `__init__.py`
@@ -30,8 +32,8 @@ IMPORT_SECONDS = 2.0  # of a package that loads nothing heavy, on a busy machine
 LOOK = """
 import importlib, importlib.util, pathlib, sys
 import rlvr_jax
-for room in sys.argv[1:]:
-    importlib.import_module(f"rlvr_jax.{room}")
+for subpackage in sys.argv[1:]:
+    importlib.import_module(f"rlvr_jax.{subpackage}")
 import rlvr_jax.kernels.token_stats
 package = pathlib.Path(rlvr_jax.__file__).parent
 print(package)
@@ -78,10 +80,10 @@ def test_a_public_name_can_be_used(name):
     assert name in dir(rlvr_jax)
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_a_room_can_be_used_and_hands_out_what_it_names(room):
-    module = getattr(rlvr_jax, room)
-    assert room in dir(rlvr_jax)
+@pytest.mark.parametrize("subpackage", SUBPACKAGES)
+def test_a_subpackage_can_be_used_and_hands_out_what_it_names(subpackage):
+    module = getattr(rlvr_jax, subpackage)
+    assert subpackage in dir(rlvr_jax)
     for name in getattr(module, "__all__", ()):
         assert hasattr(module, name), name
 
@@ -91,15 +93,15 @@ def test_a_name_that_is_not_there_is_an_attribute_error():
         _ = rlvr_jax.no_such_name
 
 
-def test_the_kernels_are_a_room_and_not_a_package_of_their_own():
+def test_the_kernels_are_a_subpackage_and_not_a_package_of_their_own():
     assert (PACKAGE / "kernels").readlink() == Path("../kernels")
     assert not (ROOT / "kernels/__init__.py").exists()
     module = importlib.import_module("rlvr_jax.kernels.token_stats")
     assert Path(module.__file__) == PACKAGE / "kernels/token_stats.py"
 
 
-def test_the_setup_names_every_room_and_the_rooms_in_it():
-    listed = re.search(r"ROOMS = \[(.*?)\]", (ROOT / "setup.py").read_text(), re.DOTALL)
+def test_the_setup_names_every_subpackage_and_the_subpackages_in_it():
+    listed = re.search(r"SUBPACKAGES = \[(.*?)\]", (ROOT / "setup.py").read_text(), re.DOTALL)
     assert re.findall(r'"([\w.]+)"', listed[1]) == PACKAGES
 
 
@@ -137,7 +139,7 @@ def check_installation(interpreter: str | Path, tmp_path: Path, **environment) -
     return Path(package), kernels
 
 
-def test_the_experiments_are_a_room_too():
+def test_the_experiments_are_a_subpackage_too():
     assert (PACKAGE / "experiments").readlink() == Path("../experiments")
 
 

@@ -1,4 +1,4 @@
-"""What rooms hand out, and that it is what the docs name."""
+"""What subpackages hand out, and that it is what the docs name."""
 
 import ast
 import importlib
@@ -17,25 +17,25 @@ OF_OBJECTIVES = sorted(
 )
 OF_OBJECTIVES = [name for name in OF_OBJECTIVES if "__" not in name]
 # The kernels are a folder that a link leads to, and its files are what is imported.
-ROOMS = [room for room in rlvr_jax._ROOMS if room != "kernels"]
+SUBPACKAGES = [subpackage for subpackage in rlvr_jax._SUBPACKAGES if subpackage != "kernels"]
 
 
-@pytest.mark.parametrize("room", [*ROOMS, *OF_OBJECTIVES])
-def test_a_room_says_what_it_hands_out(room):
-    module = importlib.import_module(f"rlvr_jax.{room}")
+@pytest.mark.parametrize("subpackage", [*SUBPACKAGES, *OF_OBJECTIVES])
+def test_a_subpackage_says_what_it_hands_out(subpackage):
+    module = importlib.import_module(f"rlvr_jax.{subpackage}")
     names = module.__all__
     assert names and len(set(names)) == len(names)
     modules = {name for name in names if isinstance(getattr(module, name), ModuleType)}
-    # Two rooms are known by the names of their files.
+    # Two subpackages are known by the names of their files.
     assert modules <= {"lora", "stages", "curricula", "draws"}
 
 
 OF_EXPERIENCE = ["experience.draws", "experience.draws.trees", "experience.curricula"]
 
 
-@pytest.mark.parametrize("room", [*OF_OBJECTIVES, *OF_EXPERIENCE])
-def test_an_overview_names_what_is_there(room):
-    module = importlib.import_module(f"rlvr_jax.{room}")
+@pytest.mark.parametrize("subpackage", [*OF_OBJECTIVES, *OF_EXPERIENCE])
+def test_an_overview_names_what_is_there(subpackage):
+    module = importlib.import_module(f"rlvr_jax.{subpackage}")
     named = set(re.findall(r"`([a-zA-Z]\w*)`", module.__doc__ or ""))
     assert named <= set(dir(module)) | {"penalty", "term", "History"}
 
@@ -69,7 +69,7 @@ def test_what_docs_import_is_handed_out():
             handed = getattr(module, "__all__", None)
             for alias in node.names:
                 found += 1
-                is_room = node.module == "rlvr_jax" and alias.name in rlvr_jax._ROOMS
-                if handed is not None and alias.name not in handed and not is_room:
+                is_subpackage = node.module == "rlvr_jax" and alias.name in rlvr_jax._SUBPACKAGES
+                if handed is not None and alias.name not in handed and not is_subpackage:
                     missing.append(f"{page}: {node.module}.{alias.name}")
     assert found > 20 and missing == []

@@ -42,7 +42,7 @@ def test_every_public_signature_is_known_to_checkers():
 
 @pytest.mark.slow  # ten seconds
 def test_a_stranger_is_told_the_types_of_the_public_names(tmp_path):
-    names = [name for name in (*rlvr_jax.__all__, *rlvr_jax._ROOMS) if name[0] != "_"]
+    names = [name for name in (*rlvr_jax.__all__, *rlvr_jax._SUBPACKAGES) if name[0] != "_"]
     shown = "".join(f"reveal_type(rlvr_jax.{name})\n" for name in names)
     (tmp_path / "stranger.py").write_text(STRANGER + shown)
     done = checked("stranger.py", cwd=tmp_path)

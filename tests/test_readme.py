@@ -64,6 +64,10 @@ def test_the_families_of_methods_are_counted():
         assert int(number) == sum(bool({*text.split(" or ")} & own) for own in changes), text
 
 
+def test_the_tasks_are_counted():
+    assert f"[{len(tasks.names())} tasks]" in README
+
+
 def test_the_picture_is_drawn_from_the_lines_of_the_leaderboard(tmp_path, monkeypatch):
     drawn = entropy_figure.PICTURE.read_text()
     monkeypatch.setattr(entropy_figure, "PICTURE", tmp_path / "again.svg")

@@ -1,4 +1,4 @@
-"""Who may import whom: the rooms of the library form an order, and imports go down it."""
+"""Who may import whom: the subpackages of the library form an order, and imports go down it."""
 
 import ast
 import functools
@@ -14,7 +14,7 @@ import rlvr_jax
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "rlvr_jax"
 
-# From the bottom to the top; each room may import itself and what stands behind it.
+# From the bottom to the top; each subpackage may import itself and what stands behind it.
 TABLE = {
     "keys": set(),
     "public": set(),
@@ -41,9 +41,9 @@ TABLE["experience"] = {*TABLE} - {"kernels", "own", "pipes"}
 TABLE["methods"] = {*TABLE} - {"analysis", "public", "sandbox"}
 TABLE["runs"] = set(TABLE)
 # What is done with runs; none imports another.
-TABLE |= {room: set(TABLE) for room in ("boards", "diagnosis", "pods")}
+TABLE |= {subpackage: set(TABLE) for subpackage in ("boards", "diagnosis", "pods")}
 EXPERIMENTS = set(TABLE)
-# They are a room of the package, too, so that the wheel has them.
+# They are a subpackage of the package, too, so that the wheel has them.
 TABLE["experiments"] = EXPERIMENTS
 TABLE["__main__"] = {"methods", "pipes", "tasks"}
 # Documented names of commands that stand elsewhere; nothing imports them.
@@ -79,7 +79,7 @@ def imports(source: str, package: str = "", typed: bool = False) -> list[tuple[i
             module = resolve_name("." * node.level + (node.module or ""), package)
             found += [(node.lineno, f"{module}.{alias.name}") for alias in node.names]
         elif isinstance(node, ast.Attribute) and _names(node.value, "rlvr_jax"):
-            found.append((node.lineno, f"rlvr_jax.{node.attr}"))  # it loads rooms when asked
+            found.append((node.lineno, f"rlvr_jax.{node.attr}"))  # it loads subpackages when asked
     return found
 
 
@@ -87,16 +87,16 @@ def _names(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
 
 
-def room_of(name: str) -> str | None:
-    """The room of a full name, None if it is none of ours."""
+def subpackage_of(name: str) -> str | None:
+    """The subpackage of a full name, None if it is none of ours."""
     top, _, rest = name.partition(".")
     if top != "rlvr_jax" or not rest or rest.startswith("__"):
         return None
     return rlvr_jax._PUBLIC.get(rest, rest).split(".")[0]
 
 
-def files(room: str) -> list[Path]:
-    path = PACKAGE / room
+def files(subpackage: str) -> list[Path]:
+    path = PACKAGE / subpackage
     return sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
 
 
@@ -105,16 +105,17 @@ def package_of(path: Path) -> str:
 
 
 def against(allowed: set[str], paths: list[Path]) -> list[str]:
-    """The imports of these files that are not of the allowed rooms."""
+    """The imports of these files that are not of the allowed subpackages."""
     return [
         f"{path.relative_to(ROOT)}:{line} imports {name}"
         for path in paths
         for line, name in imports(path.read_text(), package_of(path))
-        if room_of(name) not in {None, *allowed, *COMMANDS.get(str(path.relative_to(ROOT)), ())}
+        if subpackage_of(name)
+        not in {None, *allowed, *COMMANDS.get(str(path.relative_to(ROOT)), ())}
     ]
 
 
-def test_every_room_stands_in_the_table():
+def test_every_subpackage_stands_in_the_table():
     folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name[0] != "_"}
     modules = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__"}
     assert folders | modules == set(TABLE)
@@ -124,10 +125,10 @@ def test_the_table_has_no_circle():
     assert list(graphlib.TopologicalSorter(TABLE).static_order())
 
 
-@pytest.mark.parametrize("room", TABLE)
-def test_a_room_imports_only_what_stands_behind_it(room):
-    assert files(room)
-    assert against(TABLE[room] | {room}, files(room)) == []
+@pytest.mark.parametrize("subpackage", TABLE)
+def test_a_subpackage_imports_only_what_stands_behind_it(subpackage):
+    assert files(subpackage)
+    assert against(TABLE[subpackage] | {subpackage}, files(subpackage)) == []
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -138,7 +139,7 @@ def test_nothing_imports_a_command(command):
     assert not any(other.startswith(name) for lines in found for _, other in lines)
 
 
-def test_the_package_itself_imports_no_room():
+def test_the_package_itself_imports_no_subpackage():
     assert against(set(), [PACKAGE / "__init__.py"]) == []
 
 
@@ -166,7 +167,7 @@ def test_no_folder_is_a_hall_of_a_hundred_doors(top):
     assert large <= {"rlvr_jax/methods"}
 
 
-def test_experiments_import_rooms():
+def test_experiments_import_subpackages():
     # A benchmark may take the clock of another one.
     allowed = {*EXPERIMENTS, "experiments"}
     assert against(allowed, sorted((ROOT / "experiments").rglob("*.py"))) == []
@@ -175,7 +176,7 @@ def test_experiments_import_rooms():
 @pytest.mark.parametrize("forbidden", ["experiments", "kernels", "tests"])
 def test_nobody_imports_from_beside_the_package(forbidden):
     """`kernels` at the top is another project's name; ours is `rlvr_jax.kernels`."""
-    paths = [*(path for room in TABLE for path in files(room)), PACKAGE / "__init__.py"]
+    paths = [*(path for subpackage in TABLE for path in files(subpackage)), PACKAGE / "__init__.py"]
     paths += sorted((ROOT / "experiments").rglob("*.py"))
     found = [
         f"{path.relative_to(ROOT)}:{line} imports {name}"
@@ -187,7 +188,7 @@ def test_nobody_imports_from_beside_the_package(forbidden):
 
 
 @pytest.mark.parametrize(
-    ("source", "rooms"),
+    ("source", "subpackages"),
     [
         ("import rlvr_jax.runs.loop", ["runs"]),
         ("from rlvr_jax import policy, token_stats", ["policy", "kernels"]),
@@ -199,6 +200,6 @@ def test_nobody_imports_from_beside_the_package(forbidden):
         ("import jax, rlvr_jax_other.training", []),
     ],
 )
-def test_imports_are_found_wherever_they_stand(source, rooms):
-    found = [room_of(name) for _, name in imports(source, "rlvr_jax.objectives")]
-    assert [room for room in found if room] == rooms
+def test_imports_are_found_wherever_they_stand(source, subpackages):
+    found = [subpackage_of(name) for _, name in imports(source, "rlvr_jax.objectives")]
+    assert [subpackage for subpackage in found if subpackage] == subpackages

@@ -41,7 +41,7 @@ def compare_runs(
         to compare settings of one method. One run per method and seed.
       baseline: method that the others are compared with; by default the first.
       level: held-out pass@1 at which the second view is taken; by default the highest, in steps
-        of .01, that every run reaches.
+        of 0.01, that every run reaches.
     Returns:
       The numbers that were written.
     Raises:

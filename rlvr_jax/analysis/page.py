@@ -17,7 +17,7 @@ def fill(template: str, scripts: Sequence[str], **values: str) -> str:
 
     Args:
       template: file name; `{{name}}` is replaced by the value of that name.
-      scripts: file names, joined in this order as `{{script}}`; the style is `{{css}}`.
+      scripts: names of files, which replace `{{script}}` in this order; the style is `{{css}}`.
       **values: HTML, already escaped. They are not searched for further `{{name}}`.
     """
     values["css"] = (_HERE / "page.css").read_text("utf-8")

@@ -1,7 +1,7 @@
-"""Intervals that cover the choice of held-out prompts, by drawing prompts and seeds anew.
+"""Intervals that cover the choice of held-out prompts, by resampling prompts and seeds.
 
-The t-intervals of a comparison are over seeds, all of which answer the same prompts: they say
-nothing about other prompts. Here prompts are resampled with replacement, the same for all seeds
+The t-intervals of a comparison are over seeds, and all seeds have the same prompts. They do not
+cover other prompts. Here prompts are resampled with replacement, the same for all seeds
 and both methods of a difference, and seeds, if there are several, likewise. With few seeds the
 interval is too narrow about these, as of any bootstrap; with one it is about prompts alone.
 """

@@ -47,7 +47,7 @@ def write_report(
 
     Args:
       path: the HTML file to write; its folder is made.
-      runs: run directories, at least one; their curves are drawn in this order.
+      runs: run directories, at least one, in the order of their curves.
       title: heading; by default the task and the methods.
       live: the page will be written again. It reloads itself until then, except while a reader
         uses it.

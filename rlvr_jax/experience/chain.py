@@ -190,10 +190,11 @@ def experience(
 ) -> Experience:
     """Composes parts into an experience.
 
-    >>> from rlvr_jax.experience import all_incorrect, experience, redraw
-    >>> from rlvr_jax.experience.views import hint
-    >>> list(experience(stages=[redraw(all_incorrect, hint(0.5))]).stages)
-    ['redraw']
+    Examples:
+      >>> from rlvr_jax.experience import all_incorrect, experience, redraw
+      >>> from rlvr_jax.experience.views import hint
+      >>> list(experience(stages=[redraw(all_incorrect, hint(0.5))]).stages)
+      ['redraw']
 
     Args:
       curriculum: one, or several: the first one picks prompts, the others change its requests.

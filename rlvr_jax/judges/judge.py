@@ -17,7 +17,7 @@ from rlvr_jax.types.hyperparameters import Count, NonNegativeInt
 __all__ = ["Judge", "Verdicts", "alone"]
 
 Query = Callable[[Sequence[Question]], Sequence[Reply]]
-"""(ask, questions) -> replies to all questions, each requested by one process."""
+"""(questions) -> replies to all questions, each requested by one process."""
 
 
 class Verdicts(NamedTuple):

@@ -89,9 +89,10 @@ def method(name: str) -> Method:
 def recipe(name: str, **hyperparameters: Any) -> Recipe:
     """The recipe of a method, with its published defaults except for the given hyperparameters.
 
-    >>> from rlvr_jax import methods
-    >>> sorted(methods.recipe("clip_cov", fraction=0.01).objective.reads)
-    ['batch_statistics', 'logp']
+    Examples:
+      >>> from rlvr_jax import methods
+      >>> sorted(methods.recipe("clip_cov", fraction=0.01).objective.reads)
+      ['batch_statistics', 'logp']
 
     Recipes of one method with equal hyperparameters are equal. A run of `experiments.train` starts
     a few methods with other hyperparameters (`rlvr_jax.runs.preset`) and prints them.

@@ -138,7 +138,7 @@ def measured(
 
 
 def _kernel_seconds(facts: hlo.Facts, chip: Chip, config: ModelConfig) -> dict[str, float]:
-    """Of each kernel of Pallas by its own roofline, all its calls together."""
+    """Seconds of each Pallas kernel by its own roofline, all its calls together."""
     seconds: dict[str, float] = {}
     for call, runs in facts.kernels.items():
         work = kernel_work(call, config)
@@ -192,6 +192,6 @@ def _largest(folder: Path) -> dict[str, int]:
 
 
 def _longest(folder: Path, pattern: str) -> str:
-    """Of the dumps of several modules that of the program; nothing where there is none."""
+    """The dump of the compiled function among those of several modules; "" without one."""
     texts = sorted(folder.glob(pattern), key=lambda path: path.stat().st_size)
     return texts[-1].read_text() if texts else ""

@@ -26,7 +26,7 @@ _ARCHITECTURES: Mapping[str, Mapping[str, Any]] = {
 }
 
 _LLAMA_POSITIONS = 8192
-"""Of the pretraining of Llama 3, with the turns that `RopeScaling` has by itself."""
+"""Positions in the pretraining of Llama 3, with the turns that `RopeScaling` has by itself."""
 
 _OUTER = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
 _INNER = {

@@ -139,6 +139,6 @@ _ragged_dot.defvjp(_forward, _backward)
 
 
 def _precision(*operands: Array) -> jax.lax.Precision | None:
-    """Of two operands in bfloat16 products are exact in any case."""
+    """Precision of a product; bfloat16 operands have exact products in any case."""
     narrow = all(each.dtype == jnp.bfloat16 for each in operands)
     return None if narrow else jax.lax.Precision.HIGHEST

@@ -52,7 +52,7 @@ def _invert(mass: Float[Array, "R n"], uniform: Float[Array, "R"]) -> Int[Array,
 
 
 def entropy(logits: Float[Array, "R V"]) -> Float[Array, "R"]:
-    """Of the distribution of each row, in nats."""
+    """Entropy of the distribution of each row, in nats."""
     shifted = logits - jnp.max(logits, axis=-1, keepdims=True)
     mass = jnp.exp(shifted)
     total = jnp.sum(mass, axis=-1)

@@ -102,10 +102,11 @@ _METHODS: dict[tuple[str, str], dict[str, Any]] = {
 def preset(task: str, method: str) -> TrainConfig:
     """Returns the settings with which a command line for this task and method starts.
 
-    >>> from rlvr_jax.runs import preset
-    >>> config = preset("brackets", "clip_cov").replace(steps=60)
-    >>> config.method, config.steps, config.preset
-    ('clip_cov', 60, 'brackets/clip_cov')
+    Examples:
+      >>> from rlvr_jax.runs import preset
+      >>> config = preset("brackets", "clip_cov").replace(steps=60)
+      >>> config.method, config.steps, config.preset
+      ('clip_cov', 60, 'brackets/clip_cov')
 
     Their `preset` is its name: "brackets/grpo" has settings for the task and others for the method.
     Options in the name of a task are ignored: `brackets:train=512` has the settings of `brackets`.

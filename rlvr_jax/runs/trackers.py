@@ -56,7 +56,7 @@ def make_trackers(
     Args:
       names: checked.
       directory: of the run; its name is the run's, and it contains the files of trackers.
-      card: of the run; its settings are sent, too.
+      card: of the run; its settings are also sent.
       resumed: the tracker continues a run of that name, if there is one.
     """
     made = []

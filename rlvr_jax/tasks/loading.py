@@ -72,10 +72,11 @@ def module_of(name: str) -> str:
 def load(name: str, **options: Any) -> Task:
     """Makes the task of a name.
 
-    >>> from rlvr_jax import tasks
-    >>> brackets = tasks.load("brackets")
-    >>> brackets.test[0].text, brackets.test[0].gold
-    ('1 1 8 0 >', '( 1 - 1 = 0 ) * 8 = 0')
+    Examples:
+      >>> from rlvr_jax import tasks
+      >>> brackets = tasks.load("brackets")
+      >>> brackets.test[0].text, brackets.test[0].gold
+      ('1 1 8 0 >', '( 1 - 1 = 0 ) * 8 = 0')
 
     Args:
       name: a name in one of the forms in `rlvr_jax.tasks`.

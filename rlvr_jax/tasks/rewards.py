@@ -52,10 +52,11 @@ def blanks_reward(right: int, total: int, form: str) -> float:
 def graded_one_by_one(reward: Callable[[Prompt, Response], float | None]) -> Verify:
     """Makes a batch verifier from a function of one prompt and one response.
 
-    >>> from rlvr_jax.tasks import Prompt, Response, graded_one_by_one
-    >>> verify = graded_one_by_one(lambda prompt, response: response.text == prompt.answer)
-    >>> verify([Prompt("1 + 1 =", "2")], [Response("2")])[0].outcome
-    1.0
+    Examples:
+      >>> from rlvr_jax.tasks import Prompt, Response, graded_one_by_one
+      >>> verify = graded_one_by_one(lambda prompt, response: response.text == prompt.answer)
+      >>> verify([Prompt("1 + 1 =", "2")], [Response("2")])[0].outcome
+      1.0
 
     Args:
       reward: (prompt, response) -> a finite number, of Python or numpy. The outcome is the number

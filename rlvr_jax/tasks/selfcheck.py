@@ -90,9 +90,10 @@ class SelfCheck:
 def self_check(task: Task, prompts_per_kind: int | None = None, seconds: float = 1.0) -> SelfCheck:
     """Grades gold, half, empty and incorrect answers to train prompts of each kind.
 
-    >>> from rlvr_jax import tasks
-    >>> tasks.self_check(tasks.load("brackets")).problems
-    ()
+    Examples:
+      >>> from rlvr_jax import tasks
+      >>> tasks.self_check(tasks.load("brackets")).problems
+      ()
 
     A problem is a gold answer whose grade is not 1, or an empty answer with a grade above 0 that
     is not correct. An ungraded response, a time-out, or a grade without one of the task's rewards

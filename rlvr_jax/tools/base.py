@@ -72,12 +72,13 @@ class Tool:
 def tool(function: Callable[..., Any], name: str | None = None, **limits: Any) -> Tool:
     """Makes a tool of a function: its arguments are the parameters, its docstring the description.
 
-    >>> from rlvr_jax.tools import tool
-    >>> def double(x: int) -> int:
-    ...     "Twice a number."
-    ...     return 2 * x
-    >>> tool(double).name, tool(double).description
-    ('double', 'Twice a number.')
+    Examples:
+      >>> from rlvr_jax.tools import tool
+      >>> def double(x: int) -> int:
+      ...     "Twice a number."
+      ...     return 2 * x
+      >>> tool(double).name, tool(double).description
+      ('double', 'Twice a number.')
 
     Args:
       function: each argument must have a type that JSON has. The docstring may describe the

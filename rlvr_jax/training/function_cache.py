@@ -5,7 +5,7 @@ from functools import lru_cache, wraps
 from typing import ParamSpec, TypeVar
 
 _NUM_CACHED = 8
-"""Of each function; a run has up to four sizes of batches, a program each."""
+"""Compiled functions per function; a run has up to four sizes of batches."""
 
 P = ParamSpec("P")
 T = TypeVar("T")

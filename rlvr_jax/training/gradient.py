@@ -42,10 +42,11 @@ class Gradient:
 def statistics_needed(objective: Objective) -> frozenset[str]:
     """Returns the statistics that the gradient of the objective needs; "logp" always.
 
-    >>> from rlvr_jax import methods
-    >>> from rlvr_jax.training.gradient import statistics_needed
-    >>> sorted(statistics_needed(methods.recipe("forking_tokens").objective))
-    ['entropy', 'logp']
+    Examples:
+      >>> from rlvr_jax import methods
+      >>> from rlvr_jax.training.gradient import statistics_needed
+      >>> sorted(statistics_needed(methods.recipe("forking_tokens").objective))
+      ['entropy', 'logp']
     """
     own = {*objective.reads, *old_statistics(objective).values()}
     return frozenset(own & measurable()) | {"logp"}

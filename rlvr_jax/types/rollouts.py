@@ -127,13 +127,14 @@ class Rollouts(Recorded):
     ) -> Rollouts:
         """The record of a batch of another sampler; every array may be numpy or jax.
 
-        >>> import numpy as np
-        >>> from rlvr_jax import Rollouts
-        >>> tokens, mask = np.array([[5, 7], [5, 8]]), np.ones((2, 2), bool)
-        >>> reward, group = np.array([1.0, 0.0]), np.array([0, 0])
-        >>> rows = Rollouts.of_responses(tokens, mask, reward, group)
-        >>> rows.length.tolist(), rows.outcome.tolist()
-        ([2, 2], [1.0, 0.0])
+        Examples:
+          >>> import numpy as np
+          >>> from rlvr_jax import Rollouts
+          >>> tokens, mask = np.array([[5, 7], [5, 8]]), np.ones((2, 2), bool)
+          >>> reward, group = np.array([1.0, 0.0]), np.array([0, 0])
+          >>> rows = Rollouts.of_responses(tokens, mask, reward, group)
+          >>> rows.length.tolist(), rows.outcome.tolist()
+          ([2, 2], [1.0, 0.0])
 
         Args:
           tokens, mask: responses, and which of their tokens were sampled.

@@ -37,7 +37,7 @@ class TagReport:
 
     @property
     def exact(self) -> bool:
-        """Every tag once in the whole text and in order; tags in the thinking count, too."""
+        """Every tag once in the whole text and in order, tags in the thinking included."""
         return self.order and self.fraction == 1
 
 

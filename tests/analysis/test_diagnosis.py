@@ -130,7 +130,9 @@ def test_fewer_problems_than_a_test_could_tell_carry_no_verdict(problems, verdic
 
 
 def test_other_problems_are_not_compared():
-    with pytest.raises(ValueError, match="must ask the same prompts 16 times, got 2 prompts 8"):
+    with pytest.raises(
+        ValueError, match="must have sampled the same prompts 16 times, got 2 prompts 8"
+    ):
         reach(counts([1, 2], n=8), counts([1, 2]), ("a", "b"))
 
 
@@ -327,7 +329,7 @@ def test_what_cannot_be_compared_does_not_hide_the_rest(tmp_path):
     (other / "held_out.jsonl").write_text(json.dumps(counts([1, 2], n=8)) + "\n")
     topics = names(diagnose_run(run, other))
     (reached,), (weights,) = topics["Reach"].missing, topics["Weights"].missing
-    assert "must ask the same prompts 16 times, got 2 prompts 8 times" in reached
+    assert "must have sampled the same prompts 16 times, got 2 prompts 8 times" in reached
     assert "after must hold the tensors of" in weights
     assert topics["Entropy"].sentences and topics["Training prompts"].sentences
 

@@ -31,9 +31,10 @@ _LARGEST_MAJORITY = 1000
 def pass_at_k(num_samples: ArrayLike, num_correct: ArrayLike, k: ArrayLike) -> np.ndarray:
     """Unbiased estimate of the chance that one of k samples is correct.
 
-    >>> from rlvr_jax import pass_at_k
-    >>> round(float(pass_at_k(64, 3, 8)), 3)
-    0.335
+    Examples:
+      >>> from rlvr_jax import pass_at_k
+      >>> round(float(pass_at_k(64, 3, 8)), 3)
+      0.335
 
     pass@k = 1 - C(n - c, k) / C(n, k), as a product of min(k, c) ratios: no factorials, so n may be
     thousands.
@@ -193,7 +194,7 @@ class PassAtK:
 
 
 def mean_pass_at_k(num_samples: ArrayLike, num_correct: ArrayLike, k: int) -> PassAtK:
-    """Averages `pass_at_k` over problems and gives the standard error of the mean.
+    """Averages `pass_at_k` over problems; returns the mean and its standard error.
 
     Args:
       num_samples: n, one number or [problems].

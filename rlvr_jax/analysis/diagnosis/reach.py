@@ -84,7 +84,7 @@ def reach(
     n = int(last["n"])
     if first["prompts"] != last["prompts"] or first["n"] != n:
         raise ValueError(
-            f"reach: both evaluations must ask the same prompts {n} times, got"
+            f"reach: both evaluations must have sampled the same prompts {n} times, got"
             f" {len(first['prompts'])} prompts {first['n']} times and {len(last['prompts'])}"
             f" prompts {n} times"
         )

@@ -47,8 +47,8 @@ def curve(
 
     Args:
       lines: [[x, y], …] by label.
-      policies: which policy each line is of, drawn in its colour; none: all are of the last one,
-        and differ by their strokes (three at most).
+      policies: the policy of each line, which sets its colour. None: all lines are of the last
+        policy and differ by their strokes (at most three).
       options: further fields of the chart.
     """
     series = [

@@ -115,7 +115,7 @@ def token_covariance(logp: ArrayLike, advantage: ArrayLike, mask: ArrayLike) -> 
 
 
 def entropy_change(log_probs: ArrayLike, advantage: ArrayLike) -> np.ndarray:
-    """Gives dH/dη of a natural policy-gradient step on independent logits: -Cov_π(log π, A).
+    """Computes dH/dη of a natural policy-gradient step on independent logits: -Cov_π(log π, A).
 
     Args:
       log_probs: [..., V] log π, nats, over the whole vocabulary.

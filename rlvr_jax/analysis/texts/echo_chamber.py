@@ -59,7 +59,7 @@ def format_shift(
 
     Args:
       before, after: fractions, [K].
-      accuracy: [K], of each format afterwards, as `binned_mean` gives it.
+      accuracy: [K], of each format afterwards (`binned_mean`).
       score_before: [K], how well each format did before.
     """
     q, p = np.asarray(before, float), np.asarray(after, float)

@@ -7,7 +7,7 @@ y₁, and R_ij the reward of prompt i with answer j:
     response side   R₀₀ > R₀₁ and R₁₁ > R₁₀        prompt side   R₀₀ > R₁₀ and R₁₁ > R₀₁
 
 For a verifier the same pairs are swaps: an accepted R₀₁ or R₁₀ is a false positive. Pairs whose
-parsed answers are equal (1/2 and 0.5) say nothing and are not valid. A reconstruction from the
+parsed answers are equal (1/2 and 0.5) are not valid. A reconstruction from the
 abstract; the remedies that it names (ConvexDA, RewardFusion) are not specified there.
 """
 

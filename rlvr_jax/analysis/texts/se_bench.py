@@ -7,8 +7,8 @@ impossible without. Training may show them when it samples; the test never does.
     rollout prompt (with the document) ──sample──→ response ──splice──→ training prompt, response
 
 Behind `splice` old, current and reference log-probs are all of the training prompt, so the ratio
-begins at 1; that the responses were drawn from another context is not corrected (as coded there; a
-truncated weight against `behaviour_logp` would be). Closed SFT imitates the correct rows instead.
+begins at 1. The other context of sampling is not corrected, as in the authors' code. A truncated
+weight against `behaviour_logp` would correct it. Closed SFT imitates the correct rows instead.
 """
 
 import re

@@ -5,8 +5,8 @@ the abstract). For an update from π_ref to π and a response y
 
     q(y) = (π(y) / π_ref(y)) / Σ_y' π(y') / π_ref(y')        margin = log-ratio_w - log-ratio_l
 
-If preferences follow q to some power, β log π/π_ref is the reward whose fit gives π back. For
-chosen answers drawn from π, the rejected ones must then come from
+If preferences follow q to some power, β log π/π_ref is the reward whose fit is π again. For
+chosen answers sampled from π, the rejected ones must then come from
 
     log π_l = (1 - β) log π + β log π_ref + const
 
@@ -15,8 +15,8 @@ probability. From samples y_i of π, with weights w_i ∝ 1 / π_ref(y_i) (self-
 
     log Ẑ = log mean 1/π_ref(y_i),        H ≈ log Ẑ - Σ w_i log(π/π_ref)(y_i)
 
-For long responses one sample carries all the weight: `effective_samples` says so; the entropy over
-the sampled set itself is the sturdier one.
+For long responses one sample carries all the weight, and `effective_samples` is near 1. The entropy
+over the sampled set itself is the more robust one.
 """
 
 import numpy as np

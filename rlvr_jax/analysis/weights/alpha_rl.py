@@ -12,8 +12,8 @@ That rank 1 is enough is seen by `geometry.replacement`: W₀ + α (‖ΔW‖ / 
 
 Readings differ: the released builder adds the prediction to the checkpoint it loads, which counts
 the old rank-1 part twice; the update here is one of W₀. The score saturates while the line does
-not: a small m gives huge steps; `largest` caps ‖â‖ in units of the last ‖a_t‖. For attention and
-MLP matrices only.
+not, so a small m leads to huge steps; `largest` caps ‖â‖ in units of the last ‖a_t‖. For attention
+and MLP matrices only.
 """
 
 from collections.abc import Sequence

@@ -40,7 +40,7 @@ class Sparsity(NamedTuple):
         the bit.
       density: 1 - tolerant.
       principal_overlap, low_magnitude_overlap: fractions of the changed entries on the masks of W₀
-        before it was stored; the masks' fraction is what chance gives.
+        before it was stored; the expected value by chance is the masks' fraction.
     """
 
     tolerant: float

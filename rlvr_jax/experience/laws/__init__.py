@@ -168,7 +168,7 @@ def counted_tokens(case: Case) -> None:
 
 
 def seed(case: Case) -> None:
-    """Another seed gives another batch."""
+    """Another seed produces another batch."""
     one, two = case.steps[0][0], case.walk(case.make(), seed=1)[0][0]
     # A batch of stored solutions, which are all equal here, differs by its prompts.
     batches = [

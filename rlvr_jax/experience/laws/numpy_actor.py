@@ -287,10 +287,11 @@ def walk(
 ) -> list[Walked]:
     """Runs steps of a chain without updates; returns batch, metrics and next state of each.
 
-    >>> from rlvr_jax.experience import experience
-    >>> from rlvr_jax.experience.laws.numpy_actor import walk
-    >>> [len(collected.batch) for collected, _, _ in walk(experience(), steps=2)]
-    [16, 16]
+    Examples:
+      >>> from rlvr_jax.experience import experience
+      >>> from rlvr_jax.experience.laws.numpy_actor import walk
+      >>> [len(collected.batch) for collected, _, _ in walk(experience(), steps=2)]
+      [16, 16]
     """
     actor = actor or NumpyActor()
     own = own or setting(chain)

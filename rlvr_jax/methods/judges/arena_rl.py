@@ -123,7 +123,7 @@ def wins(players: int, rounds: Rounds) -> Scores:
 def seeded_knockout(players: int, rounds: Rounds) -> Pairs:
     """The anchor's scores are seeds; then neighbours of the bracket meet and the better advance.
 
-    Of equal scores the first of the pair advances. The last of an odd number advances without a
+    With equal scores the first of the pair advances. The last of an odd number advances without a
     match and is first in the next round.
     """
     if not rounds:

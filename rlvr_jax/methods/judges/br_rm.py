@@ -16,7 +16,7 @@ Left out: the second turn, whose prompt contains the first one.
 Reports: BR-RM-Qwen-14B, in %: RewardBench 92.1, RM-Bench 85.9, RMB 74.7.
 Traps: One malformed response at -100 reduces the difference between correct and incorrect to a
 hundredth of a standard deviation, so the first phase learns only the format. Use `malformed=-2` to
-avoid this. If the order of a prompt's responses is changed, its label must change, too.
+avoid this. If the order of a prompt's responses is changed, its label must also change.
 """
 
 from typing import Any

@@ -462,7 +462,7 @@ def sibling_pairs(
 ) -> list[tuple[int, int, float]]:
     """Pairs among the children of one node: its best solved steps against its worst failed ones.
 
-    Of the solved steps the `top` of highest Q are taken, of the failed ones the `top` of lowest Q.
+    It takes the `top` solved steps of highest Q and the `top` failed steps of lowest Q.
     If the other side has only one, `lonely` are taken. A pair requires a difference of Q of at
     least the margin. Its weight is 1 / (n⁺ n⁻) with the numbers before the margin, so every node
     has the same weight.

@@ -106,10 +106,11 @@ def objective(
 ) -> Objective:
     """Composes parts into a loss on `[B, T]` arrays.
 
-    >>> from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
-    >>> parts = dict(surrogate=ppo_clip(0.2, 0.28), aggregation=token_mean())
-    >>> sorted(objective(group_normalized(), **parts).reads)
-    ['logp']
+    Examples:
+      >>> from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+      >>> parts = dict(surrogate=ppo_clip(0.2, 0.28), aggregation=token_mean())
+      >>> sorted(objective(group_normalized(), **parts).reads)
+      ['logp']
 
     Args:
       advantage: signed credit; acts before the transforms.

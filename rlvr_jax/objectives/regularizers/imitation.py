@@ -1,4 +1,4 @@
-"""Imitation: a likelihood loss of responses, whatever their rewards are."""
+"""Imitation: a likelihood loss of responses, independent of their rewards."""
 
 from collections.abc import Callable, Iterable
 

@@ -22,7 +22,16 @@ from jaxtyping import Array, Float, Int
 from rlvr_jax.objectives.statistics.order_statistics import MAX, MIN, SUM, Reduce, quantile
 from rlvr_jax.types import Mask, Rollouts, Values
 
-__all__ = ["Sets", "min_max", "scoped_mean", "within_batch", "within_group", "within_response"]
+__all__ = [
+    "Sets",
+    "group_sets",
+    "min_max",
+    "scoped_mean",
+    "scoped_quantile",
+    "within_batch",
+    "within_group",
+    "within_response",
+]
 
 
 class Sets(NamedTuple):

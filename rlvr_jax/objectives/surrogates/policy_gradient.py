@@ -39,9 +39,10 @@ def ppo_clip(
 ) -> Surrogate:
     """The pessimistic clipped loss, max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)).
 
-    >>> from rlvr_jax.objectives import ppo_clip
-    >>> ppo_clip(0.2, 0.28)
-    ppo_clip(low=0.2, high=0.28)
+    Examples:
+      >>> from rlvr_jax.objectives import ppo_clip
+      >>> ppo_clip(0.2, 0.28)
+      ppo_clip(low=0.2, high=0.28)
 
     On a bound both branches are equal and have the gradient -A ∇ρ: the token is still trained.
     Transforms may replace the bounds token by token. The dual clip bounds the loss where A < 0 and

@@ -129,11 +129,12 @@ def from_rows(
 ) -> Task:
     """The questions in dictionaries as a task: a data set of `datasets`, a list, a generator.
 
-    >>> from rlvr_jax import tasks
-    >>> rows = [{"prompt": f"{a} + 1 =", "answer": str(a + 1)} for a in range(40)]
-    >>> task = tasks.from_rows(rows, held_out=0.2)
-    >>> len(task.train) + len(task.test)
-    40
+    Examples:
+      >>> from rlvr_jax import tasks
+      >>> rows = [{"prompt": f"{a} + 1 =", "answer": str(a + 1)} for a in range(40)]
+      >>> task = tasks.from_rows(rows, held_out=0.2)
+      >>> len(task.train) + len(task.test)
+      40
 
     Args:
       rows: one dictionary per question. Or tables by split ("train", and "test" or "validation"),

@@ -220,9 +220,10 @@ def check(
 def verify_math(gold: str | list[str], response: str) -> Grade:
     r"""Grades one response with the default rules; for batches and options see `MathVerifier`.
 
-    >>> from rlvr_jax.verifiers import verify_math
-    >>> verify_math("0.5", r"So x = \boxed{1/2}.").outcome
-    1.0
+    Examples:
+      >>> from rlvr_jax.verifiers import verify_math
+      >>> verify_math("0.5", r"So x = \boxed{1/2}.").outcome
+      1.0
     """
     return _shared_verifier().grade([gold], [response])[0]
 

@@ -86,7 +86,7 @@ def _value(side: str) -> Fraction | None:
 
 
 def _trimmed(run: str) -> str:
-    """A run without stops and blanks at its ends, except the stop of a number such as .5."""
+    """A run without stops and blanks at its ends, except a stop before a digit."""
     inner = run.strip(". \t")
     before = run[: run.find(inner)]
     number = before.endswith(".") and not before.endswith("..") and inner[0].isdecimal()

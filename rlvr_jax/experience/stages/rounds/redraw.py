@@ -26,10 +26,11 @@ def redraw(
 ) -> Stage:
     """Samples groups again under another view of their prompts.
 
-    >>> from rlvr_jax.experience import all_incorrect, redraw
-    >>> from rlvr_jax.experience.views import hint
-    >>> redraw(all_incorrect, hint(0.25))
-    redraw(when=all_incorrect, view=hint(fraction=0.25))
+    Examples:
+      >>> from rlvr_jax.experience import all_incorrect, redraw
+      >>> from rlvr_jax.experience.views import hint
+      >>> redraw(all_incorrect, hint(0.25))
+      redraw(when=all_incorrect, view=hint(fraction=0.25))
 
     The new rows are trained in the context of their sampling, so their ratio is 1. With `trained`
     they are trained under another view, marked `off_policy`, with old log-probs of that view.

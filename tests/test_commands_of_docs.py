@@ -45,7 +45,11 @@ COMMANDS = every_command()
 RUNS = [words for module, words in COMMANDS if module == "experiments.train"]
 # What people bring themselves: a folder, questions, a judge.
 THEIRS = ("FOLDER", "POLICY", "~/", "parquet:", "jsonl:", "my_questions:", "gsm8k", ".json")
-ON_A_LAPTOP = [words for words in RUNS if not any(x in word for word in words for x in THEIRS)]
+ON_A_LAPTOP = [
+    words
+    for words in RUNS
+    if "--help" not in words and not any(x in word for word in words for x in THEIRS)
+]
 
 
 class Read(Exception):

@@ -70,7 +70,7 @@ class Checkpoints:
         )
         self._manager = self._make()
         self._reserve = mmap.mmap(-1, _RESERVE)
-        self.short = False
+        self.short: bool = False
 
     def save(self, step: int, state: RunState) -> None:
         """Starts to write a state. A kill before the end does not damage older checkpoints.

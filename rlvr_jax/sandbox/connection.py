@@ -202,7 +202,7 @@ class Server(Connection):
         except OSError as failure:
             reply = {"error": str(failure)}
         except BaseException:
-            self.lost = True
+            self.lost: bool = True
             raise
         finally:
             os.close(out)

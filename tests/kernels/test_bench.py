@@ -8,7 +8,7 @@ from experiments import bench_kernels as bench
 
 
 @pytest.mark.slow
-def test_rows_cover_programs_and_shares(capsys):
+def test_rows_cover_programs_and_fractions(capsys):
     bench.main(
         ["--shapes", "24x8x40", "--dtypes", "float32", "--repeats", "1", "--chips", "--json"]
     )
@@ -17,7 +17,7 @@ def test_rows_cover_programs_and_shares(capsys):
     for program in ("naive", "optax", "xla", "xla full"):
         assert {(program, "forward"), (program, "forward + backward")} <= measured
     assert ("product", "forward") in measured
-    assert {row["selected"] for row in found["selection"]} == set(bench.SHARES)
+    assert {row["selected"] for row in found["selection"]} == set(bench.FRACTIONS)
     naive = next(row for row in found["programs"] if row["program"] == "naive")
     assert naive["to_naive"] == 1 and naive["seconds"] > 0
     assert found["chips"] == []

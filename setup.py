@@ -101,6 +101,7 @@ setup(
         "rlvr_jax.analysis": ["*.html", "*.css", "*.js", "*.toml"],
         # A folder without `__init__.py` says for itself that it is typed.
         "rlvr_jax.kernels": ["py.typed"],
+        "rlvr_jax.rollout": ["examples/*"],
         "rlvr_jax.tasks": ["base_models/*/*"],
         "rlvr_jax.verifiers.programs": ["*.lean"],
     },

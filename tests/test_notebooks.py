@@ -1,7 +1,9 @@
 """Notebooks: the two forms of one say the same, they run, and what they show is what comes out."""
 
 import json
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from rlvr_jax.rollout import load_rollouts
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 NOTEBOOKS = sorted(path.stem for path in FOLDER.glob("*.py"))
-ROLLOUTS = FOLDER / "data/brackets_rollouts.npz"
+ROLLOUTS = FOLDER.parent / "rlvr_jax/rollout/examples/brackets_rollouts.npz"
 LARGEST_FILE = 300_000  # bytes; a clone of the repository should stay small
 # float32 log-probs of the sampler's cached pass and the scorer's full pass
 SINGLE = dict(rtol=1e-5, atol=1e-4)
@@ -50,6 +52,27 @@ def shown_text(name: str) -> str:
     return "".join("".join(output.get("text", [])) for output in outputs)
 
 
+def trains(name: str) -> bool:
+    """Whether a notebook trains; its numbers depend on the processor."""
+    return "train(" in (FOLDER / f"{name}.py").read_text()
+
+
+def printed_by(name: str, path: Path, *changes: tuple[str, str]) -> list[list[str]]:
+    """The words of the lines that a notebook's code prints as a program, after small changes."""
+    code = "\n\n".join(source for kind, source in cells_of_notebook(name) if kind == "code")
+    for before, after in changes:
+        assert before in code
+        code = code.replace(before, after)
+    path.write_text(code)
+    command = [sys.executable, str(path)]
+    environment = os.environ | {"MPLBACKEND": "Agg"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=path.parent)
+    assert done.returncode == 0, done.stderr[-3000:]
+    words, shown = done.stdout.split(), shown_text(name).split()
+    assert [w for w in words if w[0].isalpha()] == [w for w in shown if w[0].isalpha()]
+    return [line.split() for line in done.stdout.splitlines()]
+
+
 def test_there_are_notebooks():
     assert NOTEBOOKS
     assert sorted(path.stem for path in FOLDER.glob("*.ipynb")) == NOTEBOOKS
@@ -74,12 +97,33 @@ def test_a_notebook_runs_and_prints_what_it_shows(name, monkeypatch, capsys):
             policy.shipped_weights()
         except ValueError as missing:
             pytest.skip(str(missing))
+    if trains(name):
+        pytest.skip("it has a test of its own")
     matplotlib.use("Agg")
     monkeypatch.chdir(FOLDER)
     code = "\n\n".join(source for kind, source in cells_of_notebook(name) if kind == "code")
     exec(compile(code, f"{name}.ipynb", "exec"), {"__name__": "__main__"})
     plt.close("all")
     assert_shows(shown_text(name), capsys.readouterr().out)
+
+
+@pytest.mark.thorough
+def test_the_notebook_about_collapse_shows_it(tmp_path):
+    lines = printed_by("entropy_collapse", tmp_path / "own.py", ("STEPS = 60", "STEPS = 30"))
+    ends = {line[0]: [float(word) for word in line[1:]] for line in lines[1:]}
+    start, grpo, clip_cov = ends["pass@32"]
+    assert grpo < start < clip_cov
+    start, grpo, clip_cov = ends["pass@1"]
+    assert start < min(grpo, clip_cov)
+
+
+@pytest.mark.thorough
+def test_the_notebook_about_a_loop_reaches_the_reward(tmp_path):
+    counts = [
+        list(map(int, re.findall(r": *(\d+)", " ".join(line))))
+        for line in printed_by("own_loop", tmp_path / "own.py")
+    ]
+    assert len(counts) == 6 and all(sum(own) > 48 for own in counts)
 
 
 def test_the_loss_of_the_notebook_can_be_called_by_name(tmp_path, monkeypatch):

@@ -90,6 +90,20 @@ def test_a_page_shows_what_the_leaderboard_has_of_a_method():
     assert alone.count("<polyline") == 1
 
 
+def test_the_types_of_a_part_describe_its_arguments():
+    pytest.importorskip("griffe", reason="pip install -e .[docs]")
+    from docs.described_arguments import with_descriptions
+
+    words = {"low": "half-width, at least 0", "high": "cap"}
+    described = with_descriptions("A loss.\n\nArgs:\n  low: ε.\nSource: a paper.", words)
+    assert described.splitlines()[2:5] == [
+        "Args:",
+        "  high: cap.",
+        "  low: half-width, at least 0. ε.",
+    ]
+    assert with_descriptions("A loss.", {"low": "ε"}) == "A loss.\n\nArgs:\n  low: ε.\n"
+
+
 @pytest.mark.slow  # a minute
 def test_the_site_is_built_without_a_warning(tmp_path):
     pytest.importorskip("mkdocs", reason="pip install -e .[docs]")
@@ -103,5 +117,7 @@ def test_the_site_is_built_without_a_warning(tmp_path):
         assert (tmp_path / "site" / page / "index.html").is_file()
     tasks = (tmp_path / "site/tasks/index.html").read_text()
     assert "How a response becomes a reward" in tasks and "arithmetic:hard" in tasks
-    parts = (tmp_path / "site/api/objectives/index.html").read_text()
-    assert "ppo_clip" in parts and "half-width of the trust region" in parts
+    api = tmp_path / "site/api/objectives"
+    assert "ppo_clip" in (api / "index.html").read_text()
+    losses = (api / "surrogates.policy_gradient/index.html").read_text()
+    assert "ppo_clip" in losses and "half-width of the trust region" in losses

@@ -451,7 +451,7 @@ def test_a_browser_draws_the_page_without_a_complaint(page, tmp_path):
         CHROMIUM,
         *("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"),
         *("--disable-component-update", "--disable-sync", "--no-first-run"),
-        *("--enable-logging=stderr", "--virtual-time-budget=3000", "--dump-dom"),
+        *("--enable-logging=stderr", "--virtual-time-budget=20000", "--dump-dom"),
         f"--user-data-dir={tmp_path / 'profile'}",
         page[0].as_uri(),
     ]

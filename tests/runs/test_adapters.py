@@ -99,7 +99,7 @@ def test_adapters_in_bfloat16_go_on_where_they_were(model, tmp_path):
         training_runs.quietly(config("killed"))
     training_runs.quietly(config("killed", resume=True))
     assert training_runs.contents(tmp_path / "killed") == training_runs.contents(tmp_path / "whole")
-    with pytest.raises(ValueError, match="lora_alpha must be 4\\.0 as in the run"):
+    with pytest.raises(ValueError, match="--lora-alpha must be 4\\.0 as in the run"):
         training_runs.quietly(config("killed", resume=True).replace(lora_alpha=8.0))
 
 

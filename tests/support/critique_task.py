@@ -15,7 +15,7 @@ def critiques():
     candidates = [str(number) for number in range(6)]
     outcomes = [float(int(text) == problem.answer) for text in candidates]
     texts = [
-        f"{problem.text} {problem.answer} Conclusion: {'correct' if out else 'incorrect'} [END]"
+        f"{problem.text} {problem.answer} Conclusion: {'right' if out else 'wrong'} [END]"
         for out in outcomes
     ]
     train = critique_prompts(problem.text, candidates, outcomes, texts, " ", " =")

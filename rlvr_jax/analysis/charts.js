@@ -212,12 +212,16 @@ function drawSections(parent, sections) {
     block.innerHTML = `<h2>${escapeText(section.title)}</h2><p class="intro">${escapeText(section.intro)}</p>
       <div class="charts ${section.wide ? "wide" : ""}"></div>`;
     parent.append(block);
-    for (const spec of section.charts) {
-      const figure = document.createElement("figure");
-      block.lastElementChild.append(figure);
-      chart(figure, spec);
-    }
+    drawCharts(block.lastElementChild, section.charts);
     if (section.table) block.lastElementChild.append(tableElement(section.table));
+  }
+}
+
+function drawCharts(box, specs) {
+  for (const spec of specs) {
+    const figure = document.createElement("figure");
+    box.append(figure);
+    chart(figure, spec);
   }
 }
 

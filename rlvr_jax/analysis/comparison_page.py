@@ -15,7 +15,7 @@ from rlvr_jax.analysis.curves import held_out_ks, thinned
 from rlvr_jax.analysis.page import embedded_json, fill, markdown_table, rounded, table
 from rlvr_jax.analysis.seed_statistics import Interval, mean_interval, value_at
 
-_COLOURS = ("#2b66a5", "#d1622b", "#2f8a5b", "#9350a8", "#b08a12", "#3d3d3d", "#c2436b", "#3b9aa3")
+_COLOURS = ("#0556df", "#c76c02", "#009f82", "#8a1b95", "#c8aa04", "#6abbec", "#5d5c54", "#680742")
 _MOST_POINTS = 150
 _BLOCK = 10  # training steps per point, at least
 _CAVEAT = (
@@ -293,6 +293,5 @@ def _html(comparison: Comparison, charts: Sequence[dict[str, Any]]) -> str:
         lead=html.escape(_CAVEAT),
         sentences=items,
         tables="\n".join(blocks),
-        samples="",
         data=embedded_json(data),
     )

@@ -59,10 +59,10 @@ def write_counted(path, after, **changes):
 @pytest.mark.parametrize(
     ("after", "verdict"),
     [
-        (np.full(PROBLEMS, 12), "The boundary moved out"),
+        (np.full(PROBLEMS, 12), "Solves more"),
         (np.repeat([16, 0], PROBLEMS // 2), "Sharpened at a price"),
-        (np.full(PROBLEMS, 4), "No change of what is solved"),
-        (np.repeat([4, 0], PROBLEMS // 2), "Worse, at the first try and with many"),
+        (np.full(PROBLEMS, 4), "No change detected"),
+        (np.repeat([4, 0], PROBLEMS // 2), "Solves less"),
     ],
 )
 def test_the_verdict_says_what_happened_at_one_and_at_many_tries(after, verdict):
@@ -86,27 +86,30 @@ def test_unsolved_problems_that_are_reached_are_set_against_a_second_draw():
     before[9], again[9] = 2, 1
     told = reach(counts(before), counts(after), ("a", "b"), counts(again))
     assert told.numbers["unsolved"] == {"first": 9, "reached": 4, "last": 6, "floor": 3}
-    (sentence,) = [s for s in told.sentences if s.startswith("Of 9 problems that a solved in none")]
-    assert "b solves 4 at least once, a second draw of a 3." in sentence
+    place = told.sentences.index(
+        "Of these b solves 4 at least once, a second sampling of a 3. Read these solutions: an"
+        " error of the verifier looks the same."
+    )
+    assert told.sentences[place - 1].startswith("A solved 9 problems in none of 16 samples")
     # 4 of b alone, 1 of a alone: 2 · (1 + 5) / 2⁵
     assert told.numbers["solved_at_all"]["p_value"] == pytest.approx(0.375)
     alone = reach(counts(before), counts(after), ("a", "b"))
     assert "floor" not in alone.numbers["unsolved"]
-    assert any("needs 16 more samples of it" in line for line in alone.missing)
+    assert any("needs 16 more samples of each" in line for line in alone.missing)
 
 
 def test_an_evaluation_that_is_too_small_says_how_large_it_should_be():
     random = np.random.default_rng(0)
     before, after = random.integers(0, 5, (2, 12))
     topic = reach(counts(before, n=4), counts(after, n=4), ("a", "b"))
-    assert "problems are wanted" in topic.sentences[0]
-    floor, again = topic.missing
-    assert floor == "A floor at k = 4 needs 8 samples per problem; there are 4."
-    assert again.endswith("needs 4 more samples of it.")
+    more, chance, again = topic.missing
+    assert re.fullmatch(r"A difference of 0.01 in pass@2 needs about [\d,]+ problems.", more)
+    assert chance == "Chance at k = 4 needs 8 samples per problem; there are 4."
+    assert again.endswith("needs 4 more samples of each.")
     # The bound of two samples is 1.5.
     assert not any("are not seen" in sentence for sentence in topic.sentences)
     more = reach(counts(before), counts(after), ("a", "b"))
-    assert any("Solve rates below 0.37 are not seen" in sentence for sentence in more.sentences)
+    assert any("solve rates below 0.37 are not seen" in sentence for sentence in more.sentences)
 
 
 def test_one_sample_a_problem_is_compared_at_the_first_try():
@@ -118,15 +121,17 @@ def test_one_sample_a_problem_is_compared_at_the_first_try():
 def test_few_samples_carry_no_verdict_about_many_tries(n):
     before, after = np.zeros(PROBLEMS), np.full(PROBLEMS, n)
     topic = reach(counts(before, n=n), counts(after, n=n), ("a", "b"))
-    assert topic.sentences[0].startswith("Better at the first try: pass@1 +1.000")
-    assert topic.missing[0] == f"What many tries reach needs 4 samples per problem; there are {n}."
+    assert topic.sentences[0].startswith("Solves more: pass@1 is higher (+1.00")
+    assert topic.missing[0] == f"pass@k with k > 1 needs 4 samples per problem; there are {n}."
+    assert set(topic.cards) == {"first try", "change"}
 
 
-@pytest.mark.parametrize(("problems", "verdict"), [(5, "No change"), (6, "The boundary moved out")])
+@pytest.mark.parametrize(("problems", "verdict"), [(5, "No change"), (6, "Solves more")])
 def test_fewer_problems_than_a_test_could_tell_carry_no_verdict(problems, verdict):
     topic = reach(counts(np.zeros(problems)), counts(np.full(problems, 16)), ("a", "b"))
     assert topic.sentences[0].startswith(verdict)
-    assert ("6 problems at least are wanted" in topic.sentences[0]) == (problems < 6)
+    few = "The direction of pass@k needs at least 6 problems."
+    assert (few in topic.missing) == (problems < 6)
 
 
 def test_other_problems_are_not_compared():
@@ -138,14 +143,14 @@ def test_other_problems_are_not_compared():
 
 def test_entropy_that_was_spent_is_called_so(tmp_path):
     topic = uncertainty(load_run(write_run(tmp_path / "run", every=5)))
-    assert topic.sentences[0].startswith("Entropy was partly spent: 0.1")
+    assert topic.sentences[0].startswith("Entropy changed by −")
     assert topic.numbers["law"]["first_points"] == 3
     plain = topic.sentences[-1]
-    assert plain.endswith("claimed of runs without entropy control.")
+    assert plain.endswith("published for runs without entropy control.")
     own = load_run(write_run(tmp_path / "clip_cov", method="clip_cov", every=5))
-    assert "has terms or a temperature beyond" in uncertainty(own).sentences[-1]
+    assert "has further loss terms" in uncertainty(own).sentences[-1]
     old = load_run(write_run(tmp_path / "old", every=5, loss_terms=[]))
-    assert "does not say that it has none" in uncertainty(old).sentences[-1]
+    assert "does not record whether" in uncertainty(old).sentences[-1]
     assert [chart["title"] for chart in topic.charts] == ["Token entropy", "Reward against entropy"]
 
 
@@ -163,16 +168,16 @@ def entropies(path, values, **others):
 @pytest.mark.parametrize(
     ("values", "word"),
     [
-        ([0.0] * 20, "kept"),
-        ([0.0] * 10 + [0.5] * 10, "grown"),
-        ([0.5, 0.49] + [0.495] * 16 + [0.49] * 2, "kept"),
-        ([0.5] * 10 + [0.2] * 10, "partly spent"),
+        ([0.0] * 20, "from 0"),
+        ([0.0] * 10 + [0.5] * 10, "from 0"),
+        ([0.5, 0.49] + [0.495] * 16 + [0.49] * 2, "by −1 %"),
+        ([0.5] * 10 + [0.2] * 10, "by −60 %"),
     ],
 )
 def test_the_share_of_a_drop_is_said_of_a_drop(tmp_path, values, word):
     topic = entropies(tmp_path / "run", values)
-    assert topic.sentences[0].startswith(f"Entropy was {word}: ")
-    assert ("first fifth" in topic.sentences[0]) == (word == "partly spent")
+    assert topic.sentences[0].startswith(f"Entropy changed {word}: ")
+    assert ("first fifth" in " ".join(topic.sentences)) == (word == "by −60 %")
     json.dumps(topic.numbers, allow_nan=False)
 
 
@@ -200,8 +205,10 @@ def test_the_stages_of_a_run_part_the_change_of_entropy(tmp_path):
     assert (found["plateau"]["incorrect"], found["plateau"]["correct"]) == pytest.approx((0, 0))
     # of steps 20, 21 and 39, 40: shares of .7375 and .2625, entropies .3 apart
     assert found["plateau"]["fractions"] == pytest.approx(-0.475 * 0.3)
-    (sentence,) = [s for s in topic.sentences if s.startswith("The training reward rose")]
-    assert "by +0.475 up to step 20 of 40" in sentence and "From there on entropy" in sentence
+    (place,) = (i for i, line in enumerate(topic.sentences) if line.startswith("The training"))
+    rise, until, after = topic.sentences[place : place + 3]
+    assert rise.startswith("The training reward changed by +0.475 until step 20 of 40, then")
+    assert until.startswith("Until then entropy") and after.startswith("After it entropy")
 
 
 def test_a_run_without_a_rise_or_with_few_steps_has_no_stages(tmp_path):
@@ -232,7 +239,7 @@ def test_groups_and_visits_are_counted(tmp_path):
     assert topic.numbers["last"] == {"all_incorrect": 0, "mixed": 0.5, "all_correct": 0.5}
     assert "(first and last 2 steps, n = 2 and 2 groups)" in topic.sentences[0]
     assert (
-        "1 did better at the last visit than at the first, 0 worse and 0 alike"
+        "1 have a higher mean outcome the last time than the first time, 0 a lower one"
         in (topic.sentences[1])
     )
     assert "back to their mean" not in topic.sentences[1]
@@ -317,9 +324,9 @@ def test_places_are_averaged_over_the_matrices_that_have_changed_entries(tmp_pat
     assert topic.numbers["matrices"]["principal_overlap"] == pytest.approx(
         np.mean([tensor["principal_overlap"] for tensor in tensors[:2]])
     )
-    assert "some did in 2 matrices" in topic.sentences[1]
+    assert "(in 2 matrices)" in topic.sentences[2]
     topic = parameters(tmp_path / "old", tmp_path / "none")
-    assert len(topic.sentences) == 1 and "changed as bfloat16" in topic.missing[0]
+    assert len(topic.sentences) == 2 and "changed in bfloat16" in topic.missing[0]
 
 
 def test_what_cannot_be_compared_does_not_hide_the_rest(tmp_path):
@@ -328,7 +335,7 @@ def test_what_cannot_be_compared_does_not_hide_the_rest(tmp_path):
     save_file({"lm_head.weight": np.eye(2)}, other / "policy" / "model.safetensors")
     (other / "held_out.jsonl").write_text(json.dumps(counts([1, 2], n=8)) + "\n")
     topics = names(diagnose_run(run, other))
-    (reached,), (weights,) = topics["Reach"].missing, topics["Weights"].missing
+    (reached,), (weights,) = topics["Solved problems"].missing, topics["Weights"].missing
     assert "must have sampled the same prompts 16 times, got 2 prompts 8 times" in reached
     assert "after must hold the tensors of" in weights
     assert topics["Entropy"].sentences and topics["Training prompts"].sentences
@@ -338,9 +345,15 @@ def test_a_run_without_counts_samples_and_weights_says_what_it_lacks(tmp_path):
     run = write_run(tmp_path / "run", model="gone")
     shutil.rmtree(run / "samples")
     topics = names(diagnose_run(run))
-    assert set(topics) == {"Reach", "Entropy", "Training prompts", "Kept responses", "Weights"}
+    assert set(topics) == {
+        "Solved problems",
+        "Entropy",
+        "Training prompts",
+        "Stored responses",
+        "Weights",
+    }
     assert "safetensors in gone and" in topics["Weights"].missing[0]
-    for title in ("Reach", "Training prompts", "Kept responses", "Weights"):
+    for title in ("Solved problems", "Training prompts", "Stored responses", "Weights"):
         assert not topics[title].sentences and topics[title].missing
     assert topics["Entropy"].sentences
 
@@ -358,8 +371,8 @@ def test_two_runs_are_compared_at_their_ends(tmp_path):
     run = write_counted(tmp_path / "this", np.full(PROBLEMS, 12))
     other = write_counted(tmp_path / "other", np.full(PROBLEMS, 8))
     topics = names(diagnose_run(run, other))
-    assert "this run less the other run" in topics["Reach"].sentences[0]
-    assert topics["Reach"].numbers["gaps"]["pass@1"]["value"] == pytest.approx(0.25)
+    assert "this run minus the other run" in topics["Solved problems"].sentences[1]
+    assert topics["Solved problems"].numbers["gaps"]["pass@1"]["value"] == pytest.approx(0.25)
     assert topics["Weights"].sentences[0].startswith("No matrix")
     folder = names(diagnose_run(run, tmp_path / "this_model", weights=False))
     assert "Weights" not in folder
@@ -389,7 +402,10 @@ def test_the_page_has_verdicts_first_and_hostile_text_stays_text(tmp_path):
     parsed = Page(write_page(tmp_path / "out" / "page.html", topics, hostile).read_text("utf-8"))
     assert parsed.elements.count("script") == 2 and "img" not in parsed.elements
     assert hostile in parsed.text
-    assert parsed.text.index("The boundary moved out") < parsed.text.index("Support with 8 samples")
+    cards = ["pass@1", "pass@8", "Entropy", "What changed", "Not decided"]
+    places = [parsed.text.index(card) for card in cards]
+    assert places == sorted(places) and places[-1] < parsed.text.index("Solved problems")
+    assert parsed.text.index("Solves more") < parsed.text.index("Problems solved with 8 samples")
 
 
 @pytest.mark.parametrize(
@@ -408,7 +424,12 @@ def test_the_legend_names_what_is_drawn(tmp_path, monkeypatch, against, legend, 
     (embedded,) = re.findall(r'id="data">(.*?)</script>', (tmp_path / "diagnosis.html").read_text())
     data = json.loads(embedded)
     assert [run["label"] for run in data["runs"]] == legend
-    (kept,) = (s["charts"][0] for s in data["sections"] if s["title"] == "Kept responses")
+    (kept,) = (
+        chart
+        for charts in data["charts"]
+        for chart in charts
+        if chart["title"] == "Entropy by position in the response"
+    )
     # the responses are those of this run, whatever stands for the start of the others
     assert [line["run"] for line in kept["series"]] == colours
     assert kept["variants"] == ([] if colours[0] == 0 else ["step 1", "step 60"])

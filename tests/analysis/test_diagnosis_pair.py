@@ -46,8 +46,8 @@ def test_a_policy_is_at_no_distance_of_itself():
     for direction in ("last_to_first", "first_to_last"):
         assert found["Same tokens"]["kl"][direction]["value"] == 0
     assert found["Same tokens"]["fork_overlap"] == 1
-    assert found["Answers"]["correct"]["difference"]["value"] == 0
-    assert found["Answers"]["correct"]["problems_wanted"] is None
+    assert found["Responses"]["correct"]["difference"]["value"] == 0
+    assert found["Responses"]["correct"]["problems_wanted"] is None
 
 
 def test_distances_are_the_mean_sums_of_log_ratios():
@@ -83,17 +83,19 @@ def test_a_difference_is_set_against_two_draws_of_the_first_policy():
     assert found["correct"]["floor"]["value"] == pytest.approx(
         again.outcome.mean() - before.outcome.mean()
     )
-    reach = numbers(diagnose_answers(before, after, again))["Reach"]
+    reach = numbers(diagnose_answers(before, after, again))["Solved problems"]
     assert reach["support"]["k"] == SAMPLES  # without the second draw it is half of that
-    assert numbers(diagnose_answers(before, after))["Reach"]["support"]["k"] == SAMPLES // 2
+    assert (
+        numbers(diagnose_answers(before, after))["Solved problems"]["support"]["k"] == SAMPLES // 2
+    )
 
 
 def test_two_draws_of_one_policy_are_not_told_apart_from_chance():
     first, second, third = answers(0), answers(1), answers(2)
     topics = diagnose_answers(first, second, third, NAMES)
-    reach, own = topics[0], numbers(topics)["Answers"]
-    assert "not to be told from" in " ".join(reach.sentences)
-    assert "more than the" not in " ".join(reach.sentences)
+    reach, own = topics[0], numbers(topics)["Responses"]
+    assert "not distinguishable from" in " ".join(reach.sentences)
+    assert "more than" not in " ".join(reach.sentences)
     gap = own["correct"]["difference"]
     assert gap["low"] <= 0 <= gap["high"]
     # the interval would have to shrink by this factor, so many more problems are wanted
@@ -109,16 +111,16 @@ def test_the_order_of_the_rows_says_nothing():
     mixed = {name: getattr(after, name)[order] for name in arrays}
     mixed["answer"] = [after.answer[row] for row in order]
     found = [numbers(diagnose_answers(before, each)) for each in (after, Answers(**mixed))]
-    for name, told in found[0]["Answers"].items():
+    for name, told in found[0]["Responses"].items():
         if name != "calibration":
-            assert found[1]["Answers"][name]["last"] == pytest.approx(told["last"], rel=RTOL)
-    assert found[0]["Reach"] == found[1]["Reach"]
+            assert found[1]["Responses"][name]["last"] == pytest.approx(told["last"], rel=RTOL)
+    assert found[0]["Solved problems"] == found[1]["Solved problems"]
 
 
 def test_problems_weigh_as_they_are_told():
     weights = np.where(np.arange(PROBLEMS) == 3, 1.0, 0.0)
     before, after = (answers(seed, weights=weights) for seed in (0, 1))
-    found = numbers(diagnose_answers(before, after))["Answers"]["correct"]
+    found = numbers(diagnose_answers(before, after))["Responses"]["correct"]
     assert found["last"] == after.outcome[after.problem == 3].mean()
 
 
@@ -126,9 +128,9 @@ def test_what_was_not_scored_or_named_is_missing():
     plain = {"other_logp": None, "other_entropy": None, "answer": None}
     topics = diagnose_answers(answers(0, **plain), answers(1, **plain))
     told = as_json(topics)
-    assert "needs logp, entropy, other_logp" in told["Same tokens"]["missing"][0]
-    assert "different_final_answers" not in told["Answers"]["numbers"]
-    assert any("8 more answers" in line for line in told["Answers"]["missing"])
+    assert "need logp, entropy, other_logp" in told["Same tokens"]["missing"][0]
+    assert "different_final_answers" not in told["Responses"]["numbers"]
+    assert any("8 more responses" in line for line in told["Responses"]["missing"])
 
 
 def test_answers_of_another_engine_need_no_log_probs(tmp_path):
@@ -136,13 +138,16 @@ def test_answers_of_another_engine_need_no_log_probs(tmp_path):
     before, after, again = (answers(seed, **unknown) for seed in range(3))
     topics = diagnose_answers(before, after, again)
     told = as_json(topics)
-    assert told["Reach"]["sentences"] and "correct" in told["Answers"]["numbers"]
-    assert "entropy_a_token" not in told["Answers"]["numbers"]
-    for sentence in ("Entropy needs that", "Calibration needs logp of the answers of the start."):
-        assert any(line.startswith(sentence) for line in told["Answers"]["missing"])
+    assert told["Solved problems"]["sentences"] and "correct" in told["Responses"]["numbers"]
+    assert "entropy_per_token" not in told["Responses"]["numbers"]
+    for sentence in (
+        "Entropy needs",
+        "Calibration needs the log-probs of the responses of the start.",
+    ):
+        assert any(line.startswith(sentence) for line in told["Responses"]["missing"])
     # what one draw does not know is not compared
     told = as_json(diagnose_answers(answers(0), answers(1), again))
-    assert "entropy_a_token" not in told["Answers"]["numbers"]
+    assert "entropy_per_token" not in told["Responses"]["numbers"]
     assert write_page(tmp_path / "page.html", topics, "pair").is_file()
 
 
@@ -151,7 +156,7 @@ def test_other_tokens_are_compared_by_verdicts_and_variety():
     after = answers(2, vocabulary_name="two")
     topics = diagnose_answers(before, after, again, NAMES)
     told = as_json(topics)
-    assert told["Answers"]["numbers"].keys() == {
+    assert told["Responses"]["numbers"].keys() == {
         *(
             "correct",
             "different_responses",
@@ -161,7 +166,7 @@ def test_other_tokens_are_compared_by_verdicts_and_variety():
     }
     assert not told["Same tokens"]["numbers"] and "of one and two." in topics[2].missing[0]
     alike = diagnose_answers(before, answers(2, vocabulary_name="one"), again, NAMES)
-    assert {"tokens_a_response", "entropy_a_token", "calibration"} <= alike[1].numbers.keys()
+    assert {"tokens_per_response", "entropy_per_token", "calibration"} <= alike[1].numbers.keys()
     assert alike[2].numbers["kl"]
 
 
@@ -169,17 +174,17 @@ def test_nobody_right_and_no_verdicts_are_no_error(tmp_path):
     before = answers(0, outcome=np.full(PROBLEMS * SAMPLES, np.nan))
     topics = diagnose_answers(before, answers(1, rate=0.0))
     missing = " ".join(line for topic in topics for line in topic.missing)
-    assert "20 answers with a verdict" in missing and "needs one of the start" in missing
+    assert "20 graded responses" in missing and "need one of the start" in missing
     assert write_page(tmp_path / "page.html", topics, "pair").is_file()
 
 
 def test_nothing_is_said_of_a_kind_that_does_not_occur():
     correct, incorrect = answers(0, rate=1.0), answers(1, rate=0.0)
     _, own, same = diagnose_answers(incorrect, correct, names=NAMES)
-    assert "Calibration needs correct and incorrect answers of first." in own.missing
+    assert "Calibration needs correct and incorrect responses of first." in own.missing
     assert "calibration" not in own.numbers and "AUROC" not in " ".join(own.sentences)
     assert same.numbers["entropy_right"][0] is None and same.numbers["entropy_wrong"][1] is None
-    assert any("Each on its own responses, none → 0." in sentence for sentence in same.sentences)
+    assert any("Each on its own responses: none → 0." in sentence for sentence in same.sentences)
 
 
 def test_the_overlap_of_forks_is_set_against_what_chance_gives():
@@ -223,7 +228,7 @@ def test_what_changed_token_by_token_is_worked_by_hand():
     assert branching["value"] == pytest.approx(-4 / 3)
     assert (branching["largest"], branching["at_largest"]) == (4, 6)
     assert (branching["first"], branching["last"]) == pytest.approx((8 / 3, 4 / 3))
-    assert "2.67 → 1.33 tokens in the mean over the n = 18 tokens of first" in topic.sentences[-1]
+    assert "2.67 → 1.33, mean over the n = 18 tokens of first" in topic.sentences[-1]
     classes = found["classes"]
     assert list(classes) == ["formal", "logical", "semantic"]  # no second thoughts, no row
     assert classes["formal"]["tokens"] == 6 and classes["formal"]["entropy"] == [
@@ -231,7 +236,7 @@ def test_what_changed_token_by_token_is_worked_by_hand():
         pytest.approx(0.2),
     ]
     assert classes["semantic"]["fraction_of_change"] == pytest.approx(0.1 / 0.405)
-    assert [row[-2] for row in topic.tables[0][2]] == ["33 %"] * 3
+    assert [row[-2] for row in topic.tables[0].rows] == ["33 %"] * 3
     # a third of the tokens is wrong: ⅓ · -.4, ⅔ · -.35
     parts = found["entropy_change_by_outcome"]
     assert parts["incorrect"] == pytest.approx(-0.4 / 3) and parts["fractions"] == 0
@@ -241,7 +246,7 @@ def test_what_changed_token_by_token_is_worked_by_hand():
 def test_branching_and_classes_say_what_they_need():
     missing = likelihood(two_tokens(), two_tokens(), NAMES).missing
     assert [line.split(" needs ")[0].split(" need ")[0] for line in missing] == [
-        "Among how many tokens the policies choose",
+        "The number of likely tokens",
         "Classes of tokens",
     ]
 

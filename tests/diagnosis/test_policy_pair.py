@@ -30,7 +30,7 @@ SIZES = dict(evaluation_prompts=6, evaluation_samples=2)
 
 @pytest.mark.parametrize(
     ("method", "verdict"),
-    [("grpo", "Sharpened at a price"), ("clip_cov", "The boundary moved out")],
+    [("grpo", "Sharpened at a price"), ("clip_cov", "Solves more")],
 )
 def test_the_answers_that_ship_say_what_each_method_did(method, verdict):
     reach, _, same = diagnose_answers(*load_answers(PAIR / method / "rollouts"))
@@ -58,7 +58,7 @@ def test_the_notebook_of_the_docs_is_run_as_it_stands(tmp_path, monkeypatch, cap
     monkeypatch.chdir(tmp_path)
     (block,) = re.findall(r"```python\n(.*?)```", (DOCS / "analysis.md").read_text(), re.DOTALL)
     exec(block, {})
-    assert "GRPO less base" in capsys.readouterr().out
+    assert "GRPO minus base" in capsys.readouterr().out
     assert "Sharpened at a price" in (tmp_path / "pair.html").read_text()
 
 
@@ -85,8 +85,11 @@ def test_the_command_draws_from_both_and_keeps_what_it_drew(tmp_path, capsys):
     arguments = [str(PAIR / "grpo"), "--against", START, *FEW]
     main([*arguments, "--json", "--keep", str(tmp_path / "kept")])
     told = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-    assert list(told) == ["Reach", "Answers", "Same tokens", "Weights"]
-    assert told["Reach"]["numbers"]["samples"] == 2 and told["Reach"]["numbers"]["problems"] == 6
+    assert list(told) == ["Solved problems", "Responses", "Same tokens", "Weights"]
+    assert (
+        told["Solved problems"]["numbers"]["samples"] == 2
+        and told["Solved problems"]["numbers"]["problems"] == 6
+    )
     assert told["Same tokens"]["numbers"]["kl"]["last_to_first"]["value"] > 0
     assert told["Weights"]["sentences"][0].startswith("The 14 matrices moved")
     sampled = {}
@@ -96,7 +99,9 @@ def test_the_command_draws_from_both_and_keeps_what_it_drew(tmp_path, capsys):
     assert not np.array_equal(sampled["before"].tokens, sampled["again"].tokens)
     main(["--answers", str(tmp_path / "kept"), "--json"])
     stored = json.loads(capsys.readouterr().out)
-    assert stored == {title: told[title] for title in ("Reach", "Answers", "Same tokens")}
+    assert stored == {
+        title: told[title] for title in ("Solved problems", "Responses", "Same tokens")
+    }
     main([*arguments, "--out", str(tmp_path / "page.html"), "--no-weights"])
     assert capsys.readouterr().out.splitlines()[-1] == str(tmp_path / "page.html")
     (embedded,) = re.findall(r'id="data">(.*?)</script>', (tmp_path / "page.html").read_text())
@@ -114,18 +119,20 @@ def test_policies_with_other_tokens_are_compared_by_their_verdicts(tmp_path, cap
     arguments = [str(PAIR / "grpo"), "--against", other, *FEW, "--keep", str(kept)]
     main([*arguments, "--json"])
     told = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-    assert told["Reach"]["numbers"]["problems"] == 6
-    assert {"correct", "different_responses"} <= told["Answers"]["numbers"].keys()
-    assert not {"tokens_a_response", "entropy_a_token", "calibration"} & (
-        told["Answers"]["numbers"].keys()
+    assert told["Solved problems"]["numbers"]["problems"] == 6
+    assert {"correct", "different_responses"} <= told["Responses"]["numbers"].keys()
+    assert not {"tokens_per_response", "entropy_per_token", "calibration"} & (
+        told["Responses"]["numbers"].keys()
     )
-    for topic in ("Answers", "Same tokens"):
+    for topic in ("Responses", "Same tokens"):
         (line,) = [line for line in told[topic]["missing"] if "one vocabulary" in line]
         assert f"those of {other} and {PAIR / 'grpo'}" in line
     assert not told["Same tokens"]["sentences"] and told["Weights"]["missing"]
     main(["--answers", str(kept), "--json"])
     stored = json.loads(capsys.readouterr().out)
-    assert stored == {title: told[title] for title in ("Reach", "Answers", "Same tokens")}
+    assert stored == {
+        title: told[title] for title in ("Solved problems", "Responses", "Same tokens")
+    }
     main([*arguments, "--out", str(tmp_path / "page.html")])
     (embedded,) = re.findall(r'id="data">(.*?)</script>', (tmp_path / "page.html").read_text())
     data = json.loads(embedded)
@@ -223,7 +230,7 @@ def test_a_start_in_a_file_has_weights_that_are_compared(start_in_a_file, tmp_pa
     assert "Weights: The 14 matrices moved" in capsys.readouterr().out
     main([str(PAIR / "grpo"), "--against", str(start_in_a_file), *FEW, *page])
     said = capsys.readouterr().out
-    assert "Weights: The 14 matrices moved" in said and "Reach:" in said
+    assert "Weights: The 14 matrices moved" in said and "Solved problems:" in said
     with pytest.raises(SystemExit, match="task must be given for the policy"):
         main([str(start_in_a_file)])
     start_in_a_file.unlink()

@@ -7,7 +7,7 @@ Per response, of rows o that a policy drew itself:
 
 Both are unbiased over whole responses. The second one sees forgotten responses, the first new
 ones. A correct response is out of reach of the other policy if one of its tokens there has
-a probability of less than 1 %: the bound is ours.
+a probability of less than 1 %. The bound is ours.
 """
 
 import numpy as np
@@ -28,15 +28,15 @@ def likelihood(before: Answers, after: Answers, names: tuple[str, str]) -> Topic
     topic = Topic("Same tokens")
     if before.vocabulary != after.vocabulary:
         topic.missing.append(
-            "What both policies say about the same tokens needs one vocabulary, got those of"
+            "Probabilities of the same tokens need one vocabulary, got those of"
             f" {before.vocabulary} and {after.vocabulary}."
         )
         return topic
     wanted = ("logp", "entropy", "other_logp", "other_entropy")
     if any(getattr(each, name) is None for each in (before, after) for name in wanted):
         topic.missing.append(
-            "What both policies say about the same tokens needs logp, entropy, other_logp and"
-            " other_entropy of the answers of both."
+            "Probabilities of the same tokens need logp, entropy, other_logp and other_entropy of"
+            " the responses of both."
         )
         return topic
     forward, backward = _distance(after), _distance(before)
@@ -45,8 +45,8 @@ def likelihood(before: Answers, after: Answers, names: tuple[str, str]) -> Topic
         for name, (response, token) in (("last_to_first", forward), ("first_to_last", backward))
     }
     topic.sentences.append(
-        f"KL({names[1]} ‖ {names[0]}) is {forward[0]} nats a response"
-        f" ({forward[1]:.3f} a token), KL({names[0]} ‖ {names[1]}) {backward[0]}"
+        f"KL divergence, nats per response (per token): KL({names[1]} ‖ {names[0]}) ="
+        f" {forward[0]} ({forward[1]:.3f}), KL({names[0]} ‖ {names[1]}) = {backward[0]}"
         f" ({backward[1]:.3f})."
     )
     _reachable(topic, before, after, names)
@@ -73,7 +73,7 @@ def _reachable(topic: Topic, before: Answers, after: Answers, names: tuple[str, 
         rare = (own.mask & (own.other_logp < np.log(_RARE))).any(axis=1)
         correct = own.correct[own.rows].sum(axis=1)
         if not (own.weights * correct).any():
-            topic.missing.append(f"What {other} gave up of correct responses needs one of {name}.")
+            topic.missing.append(f"Correct responses that {other} lost need one of {name}.")
             continue
         some = correct > 0
         fraction = (rare & own.correct)[own.rows].sum(axis=1)[some] / correct[some]
@@ -82,11 +82,10 @@ def _reachable(topic: Topic, before: Answers, after: Answers, names: tuple[str, 
             interval_numbers(found)
         )
         parts.append(
-            f"{found} of the correct responses of {name} hold a token that {other} gives less than"
-            f" {100 * _RARE:g} %"
+            f"Fraction of the correct responses of {name} with a token whose probability under"
+            f" {other} is less than {100 * _RARE:g} %: {found}."
         )
-    if parts:
-        topic.sentences.append(f"Out of reach: {'; '.join(parts)} (mean over problems with one).")
+    topic.sentences += parts
 
 
 def _entropy(topic: Topic, before: Answers, after: Answers, names: tuple[str, str]) -> None:
@@ -108,12 +107,15 @@ def _entropy(topic: Topic, before: Answers, after: Answers, names: tuple[str, st
         "fork_overlap_by_chance": chance,
     }
     topic.sentences.append(
-        f"On the tokens of {names[0]} entropy changed by {signed(change)} nats a token, by"
-        f" {signed_number(by_part[-1])} on the tenth that was least certain; {100 * overlap:.0f} %"
-        f" of the fifth with the highest entropy are in it still (chance: {100 * chance:.0f} %)."
+        f"On the tokens of {names[0]} entropy changed by {signed(change)} nats per token, and by"
+        f" {signed_number(by_part[-1])} on the tenth with the highest entropy."
+    )
+    topic.sentences.append(
+        f"Of the fifth of the tokens with the highest entropy, {100 * overlap:.0f} % are still in"
+        f" that fifth (chance: {100 * chance:.0f} %)."
     )
     middle = (np.arange(_PARTS) + 0.5) / _PARTS
-    lines = {f"{names[1]} less {names[0]}": np.stack([middle, by_part], axis=1)}
+    lines = {f"{names[1]} minus {names[0]}": np.stack([middle, by_part], axis=1)}
     note = f"on n = {before.mask.sum()} tokens of {names[0]}, in tenths by its entropy"
-    title, x = "Change of entropy by how uncertain a token was", "share of the tokens"
+    title, x = "Change of entropy by entropy of the token", "fraction of the tokens"
     topic.charts.append(curve(title, "nats", note, x, lines, zero=True))

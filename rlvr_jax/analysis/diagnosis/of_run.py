@@ -62,11 +62,11 @@ def _reach(run: Run, other: Run | None) -> Topic:
             "Held-out verdicts need two evaluations that were counted problem by problem"
             " (held_out.jsonl)."
         )
-        return Topic("Reach", missing=[missing])
+        return Topic("Solved problems", missing=[missing])
     try:
         return reach(first[0], run.held_out[-1], names)
     except ValueError as error:
-        return Topic("Reach", missing=[f"Held-out verdicts: {error}."])
+        return Topic("Solved problems", missing=[f"Held-out verdicts: {error}."])
 
 
 def _weights(run: Run, other: Run | None, against: str | Path | None) -> Topic:

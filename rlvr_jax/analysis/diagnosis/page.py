@@ -5,19 +5,27 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlvr_jax.analysis.diagnosis.topics import Topic
+from rlvr_jax.analysis.diagnosis.topics import Card, Topic
 from rlvr_jax.analysis.page import embedded_json, fill, table
 from rlvr_jax.analysis.samples import shown_samples
 
 _LEAD = (
-    "Square brackets hold 95 % bootstrap intervals over problems. They cover the choice of problems"
-    " and the sampling, not the seed: another seed of the same run may end elsewhere."
+    "pass@k is the probability that at least one of k responses to a held-out problem is correct."
+    " Square brackets are 95 % bootstrap intervals over problems. They cover the choice of problems"
+    " and the sampling, but not the seed: another seed of the same run can end elsewhere."
 )
+_PLACES = {
+    "first try": "pass@1",
+    "many tries": "pass@k",
+    "entropy": "Entropy",
+    "change": "What changed",
+}
+"""The first four cards, and their titles where a topic has no numbers for them."""
 _SHOWN_TOKENS = 30_000  # on the page, both policies together
 _COLUMN = "probability, second − first"
 _SAMPLES_INTRO = (
-    "Responses of both policies to the problems that changed most: a token's colour is the chosen"
-    " column, on one scale for the whole page. Values on hover."
+    "Responses of both policies to the problems that changed most. The colour of a token is the"
+    " value of the selected column, on one scale for the whole page. Point at a token to see it."
 )
 
 
@@ -44,32 +52,16 @@ def write_page(
 
     Args:
       policies: the two that are compared, for the legend.
-      rows: responses of either policy to show token by token, as a run stores them, with
-        `prob_delta` and `entropy_delta`, the second policy less the first, where both have the
-        same tokens. Empty: none.
+      rows: responses of either policy to show token by token, as a run stores them. Empty: none.
+        Where both have the same tokens, with `prob_delta` and `entropy_delta`, the second policy
+        minus the first.
     Returns:
       The path.
     """
-    sentences = [
-        f"<li><b>{html.escape(topic.title)}.</b> {html.escape(sentence)}</li>"
-        for topic in topics
-        for sentence in topic.sentences
-    ]
-    missing = [html.escape(line) for topic in topics for line in topic.missing]
-    lead = html.escape(_LEAD)
-    if missing:
-        lead += " Not said: " + " ".join(missing)
-    blocks = [
-        f"<section><h2>{html.escape(heading)}</h2>{table(head, rows)}</section>"
-        for topic in topics
-        for heading, head, rows in topic.tables
-    ]
-    sections = [
-        {"title": topic.title, "intro": "", "wide": True, "charts": topic.charts}
-        for topic in topics
-        if topic.charts
-    ]
-    data: dict[str, Any] = {"runs": [{"label": label} for label in policies], "sections": sections}
+    subjects = [topic for topic in topics if topic.sentences or topic.charts or topic.tables]
+    missing = [line for topic in topics for line in topic.missing]
+    data: dict[str, Any] = {"runs": [{"label": label} for label in policies]}
+    data["charts"] = [topic.charts for topic in subjects]
     if rows:
         stored = [(number, None, own) for number, own in enumerate(rows)]
         names = ("samples", "bounds", "start")
@@ -77,16 +69,53 @@ def write_page(
         if any("prob_delta" in row for own in rows for row in own):
             data["column"] = _COLUMN
     page = fill(
-        "comparison_page.html",
-        ["charts.js", "tokens.js", "comparison.js"],
+        "diagnosis_page.html",
+        ["charts.js", "tokens.js", "diagnosis.js"],
         title=html.escape(title),
-        lead=lead,
-        sentences="\n".join(sentences),
-        tables="\n".join(blocks),
+        lead=html.escape(_LEAD),
+        cards="".join(_card(*card) for card in _cards(topics, len(missing))),
+        topics="".join(_subject(number, topic) for number, topic in enumerate(subjects)),
         samples=fill("token_view.html", [], intro=_SAMPLES_INTRO),
+        missing=f'<section id="missing"><h2>Not decided</h2>{_items(missing)}</section>'
+        if missing
+        else "",
         data=embedded_json(data),
     )
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page, "utf-8")
     return path
+
+
+def _cards(topics: Sequence[Topic], missing: int) -> list[Card]:
+    """The five cards: those of the topics, and the number of missing conclusions."""
+    found = {place: card for topic in topics for place, card in topic.cards.items()}
+    absent = {place: Card(name, "–", "not measured") for place, name in _PLACES.items()}
+    open_ = Card("Not decided", str(missing), "conclusions without data, listed at the end")
+    return [*(absent | found).values(), open_]
+
+
+def _card(title: str, value: str, note: str) -> str:
+    title, value, note = map(html.escape, (title, value, note))
+    return (
+        f'<div class="card"><h3>{title}</h3><p class="value">{value}</p>'
+        f'<p class="note">{note}</p></div>'
+    )
+
+
+def _subject(number: int, topic: Topic) -> str:
+    """The section of a topic: its sentences, the place of its charts, and its tables."""
+    tables = "".join(
+        f'<h3>{html.escape(each.heading)}</h3><p class="note">{html.escape(each.note)}</p>'
+        f"{table(each.head, each.rows)}"
+        for each in topic.tables
+    )
+    return (
+        f'<section class="subject"><h2>{html.escape(topic.title)}</h2>{_items(topic.sentences)}'
+        f'<div class="charts wide" id="charts-{number}"></div>{tables}</section>'
+    )
+
+
+def _items(lines: Sequence[str]) -> str:
+    items = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
+    return f'<ul class="findings">{items}</ul>' if lines else ""

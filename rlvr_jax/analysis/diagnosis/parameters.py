@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rlvr_jax.analysis.diagnosis.topics import Topic, curve
+from rlvr_jax.analysis.diagnosis.topics import Table, Topic, curve
 from rlvr_jax.analysis.weights.checkpoints import (
     TensorChange,
     compare_folders,
@@ -42,12 +42,14 @@ def parameters(before: Path, after: Path) -> Topic:
     shift, norm = _figure(mean["spectral_shift"], ".2g"), mean["relative_norm"]
     size = "–" if norm is None else f"{100 * norm:.2g} %"
     topic.sentences.append(
-        f"The {len(moved)} matrices moved by {size} of their norm (mean;"
-        f" stored as {dtypes}); {100 * mean['unchanged']:.0f} % of the entries are equal as"
-        f" stored, {100 * mean['unchanged_bfloat16']:.0f} % as bfloat16. Spectra shifted by"
-        f" {shift}, the top subspaces turned by up to {mean['angle']:.1f}°;"
-        f" an update has effective rank {mean['effective_rank']:.0f} and"
-        f" {100 * mean['rank1_energy']:.0f} % of its energy in one direction."
+        f"The {len(moved)} matrices moved by {size} of their norm (mean). Unchanged entries:"
+        f" {100 * mean['unchanged']:.0f} % as stored ({dtypes}),"
+        f" {100 * mean['unchanged_bfloat16']:.0f} % as bfloat16."
+    )
+    topic.sentences.append(
+        f"Spectra shifted by {shift}, and the top subspaces turned by up to {mean['angle']:.1f}°."
+        f" An update has effective rank {mean['effective_rank']:.0f}, and"
+        f" {100 * mean['rank1_energy']:.0f} % of its energy is in one direction."
     )
     _places(topic, moved)
     topic.tables.append(_table(moved))
@@ -75,14 +77,14 @@ def _places(topic: Topic, moved: Sequence[TensorChange]) -> None:
     updates of the same size have."""
     some = [c for c in moved if None not in (c.principal_overlap, c.control_overlap)]
     if not some:
-        topic.missing.append("Where entries changed needs some that changed as bfloat16.")
+        topic.missing.append("The places of changed entries need some that changed in bfloat16.")
         return
     own, control = _mean(some, "principal_overlap"), _mean(some, "control_overlap")
     word = "as" if abs(own - control) < _ALIKE else "less than" if own < control else "more than"
     topic.sentences.append(
-        f"Entries that changed in bfloat16 (some did in {len(some)} matrices) lie on the principal"
-        f" fifth in {100 * own:.0f} % of the cases, {word} those of random updates of the same size"
-        f" ({100 * control:.0f} %; chance without storage 20 %)."
+        f"Of the entries that changed in bfloat16 (in {len(some)} matrices), {100 * own:.0f} % are"
+        f" among the principal fifth of the weights: {word} with random updates of the same size"
+        f" ({100 * control:.0f} %)."
     )
 
 
@@ -100,7 +102,7 @@ def _by_layer(topic: Topic, changes: Sequence[TensorChange]) -> None:
     if any(len(line) > 1 for line in lines.values()):
         note = f"norm of the update over that of the matrix, n = {len(changes)} matrices"
         title = "How far each layer moved"
-        topic.charts.append(curve(title, "share of the norm", note, "layer", lines, zero=True))
+        topic.charts.append(curve(title, "fraction of the norm", note, "layer", lines, zero=True))
 
 
 def _mean(changes: Sequence[TensorChange], name: str) -> float | None:
@@ -114,11 +116,17 @@ def _figure(value: float | None, form: str = ".3g") -> str:
     return "–" if value is None else f"{value:{form}}"
 
 
-def _table(changes: Sequence[TensorChange]) -> tuple[str, list[str], list[list]]:
+def _table(changes: Sequence[TensorChange]) -> Table:
     """Means by kind of matrix."""
     rows = []
     for kind in dict.fromkeys(change.kind for change in changes):
         own = [change for change in changes if change.kind == kind]
         rows.append([kind, len(own), *(_figure(_mean(own, name)) for name in _SHOWN)])
     head = ["matrix", "number", *(name.replace("_", " ") for name in _SHOWN)]
-    return "By kind of matrix (means; the angle in degrees)", head, rows
+    note = (
+        "Means. Relative norm: of the update. Unchanged: fraction of entries. Angle: of the top"
+        " subspaces, in degrees. Rank1 energy: fraction in the first singular direction. Overlaps:"
+        " fraction of the changed entries on the principal weights, the same for random updates"
+        " (control), and on the smallest weights (low)."
+    )
+    return Table("By kind of matrix", head, rows, note)

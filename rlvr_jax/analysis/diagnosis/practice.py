@@ -4,7 +4,7 @@ import numpy as np
 
 from rlvr_jax.analysis.boundary.paired_problems import sign_test
 from rlvr_jax.analysis.curves import thinned
-from rlvr_jax.analysis.diagnosis.topics import Topic, curve
+from rlvr_jax.analysis.diagnosis.topics import Topic, curve, p_value
 from rlvr_jax.analysis.prompt_order import read_histories
 from rlvr_jax.analysis.run_directory import Run, read_steps
 
@@ -18,7 +18,9 @@ def practice(run: Run) -> Topic:
     written = read_steps(run.path / "outcomes.jsonl")
     lines = [line for line in written if any(map(_judged, line["outcome"]))]
     if not lines:
-        topic.missing.append("Training prompts need an outcomes.jsonl, which this run has not.")
+        topic.missing.append(
+            "Training prompts need an outcomes.jsonl, which this run does not have."
+        )
         return topic
     kinds = np.array([_kinds(line) for line in lines])
     window = max(1, round(_FIFTH * len(kinds)))
@@ -33,10 +35,10 @@ def practice(run: Run) -> Topic:
         "last": dict(zip(names, last.tolist(), strict=True)),
     }
     topic.sentences.append(
-        f"Groups that teach (correct and incorrect among their answers): {100 * first[1]:.0f} % →"
-        f" {100 * last[1]:.0f} %; all incorrect {100 * first[0]:.0f} % → {100 * last[0]:.0f} %, all"
-        f" correct {100 * first[2]:.0f} % → {100 * last[2]:.0f} % (first and last {window} steps,"
-        f" n = {sizes[0]} and {sizes[1]} groups)."
+        f"Groups with correct and incorrect responses: {100 * first[1]:.0f} % →"
+        f" {100 * last[1]:.0f} %. All incorrect: {100 * first[0]:.0f} % → {100 * last[0]:.0f} %."
+        f" All correct: {100 * first[2]:.0f} % → {100 * last[2]:.0f} %"
+        f" (first and last {window} steps, n = {sizes[0]} and {sizes[1]} groups)."
     )
     _repeated_prompts(topic, run)
     steps = [line["step"] for line in lines]
@@ -55,21 +57,22 @@ def _repeated_prompts(topic: Topic, run: Run) -> None:
     except ValueError:  # no prompt was shown in its plain view
         histories = []
     if not histories:
-        topic.missing.append("What became of single prompts needs prompts that came twice.")
+        topic.missing.append("Changes of single prompts need prompts that were sampled twice.")
         return
     change = np.array([history[-1] - history[0] for history in histories])
     ups, downs = int(np.sum(change > 0)), int(np.sum(change < 0))
     p = sign_test(ups, downs)
     topic.numbers["visits"] = {"prompts": len(change), "up": ups, "down": downs, "p_value": p}
     sentence = (
-        f"Of {len(change)} prompts that came twice or more, {ups} did better at the last visit than"
-        f" at the first, {downs} worse and {len(change) - ups - downs} alike (sign test"
-        f" p = {p:.2g})."
+        f"Of {len(change)} prompts that were sampled in two or more steps, {ups} have a higher mean"
+        f" outcome the last time than the first time, {downs} a lower one and"
+        f" {len(change) - ups - downs} the same (sign test, {p_value(p)})."
     )
     terms = [str(term) for term in run.setting("loss_terms", ())]
     if not terms or any(term.startswith("experience:") for term in terms):
         sentence += (
-            " If prompts were chosen by how they did, chance alone brings them back to their mean."
+            " If prompts were selected by their outcomes, chance alone brings them back to their"
+            " mean."
         )
     topic.sentences.append(sentence)
 

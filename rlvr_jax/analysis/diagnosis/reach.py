@@ -1,8 +1,8 @@
-"""Held-out problems: did training widen the set of solvable problems, or sharpen the policy?
+"""Held-out problems: whether training widened the set of solvable problems or sharpened the policy.
 
 The input is two evaluations of the same problems with n samples each. Differences of pass@k have a
-bootstrap over problems. Found and lost problems are counted at k = n / 2, where the n samples also
-have the noise floor of two samplings of the first policy. At a larger k it needs 2k samples: with a
+bootstrap over problems. Found and lost problems are counted at k = n / 2: there the n samples also
+have the noise floor, two samplings of the first policy. At a larger k it needs 2k samples: with a
 second sampling of the first policy, problems are counted at k = n.
 """
 
@@ -30,12 +30,14 @@ from rlvr_jax.analysis.diagnosis.topics import (
     FEWEST_PROBLEMS,
     FIRST,
     LAST,
+    Card,
+    Table,
     Topic,
     curve,
     direction,
     interval_numbers,
+    p_value,
     signed,
-    signed_number,
 )
 from rlvr_jax.analysis.prompt_bootstrap import PromptInterval, bootstrap_mean
 
@@ -46,21 +48,18 @@ _BINS = 8
 _RESOLUTION = 0.01  # of pass@k, for the number of prompts that would tell it
 _LEVEL = 0.05
 _KINDS = {
-    (1, 1): "The boundary moved out: more is solved at the first try and with many tries",
-    (1, 0): "Sharpened: better at the first try, no change with many tries can be told",
-    (1, -1): "Sharpened at a price: better at the first try, worse with many",
-    (0, 1): "Wider: better with many tries, no change at the first can be told",
-    (0, 0): "No change of what is solved can be told",
-    (0, -1): "Narrower: worse with many tries, no change at the first can be told",
-    (-1, 1): "Wider and duller: better with many tries, worse at the first",
-    (-1, 0): "Worse at the first try, no change with many tries can be told",
-    (-1, -1): "Worse, at the first try and with many",
+    (1, 1): "Solves more",
+    (1, 0): "Sharpened",
+    (1, -1): "Sharpened at a price",
+    (0, 1): "Wider",
+    (0, 0): "No change detected",
+    (0, -1): "Narrower",
+    (-1, 1): "Wider, but less accurate",
+    (-1, 0): "Less accurate",
+    (-1, -1): "Solves less",
 }
-_FIRST_TRY = {
-    1: "Better at the first try",
-    0: "No change at the first try can be told",
-    -1: "Worse at the first try",
-}
+"""Names of the directions of pass@1 and of pass@k."""
+_DIRECTIONS = {1: "is higher", 0: "has no detected change", -1: "is lower"}
 
 
 class _Solved(NamedTuple):
@@ -90,14 +89,18 @@ def reach(
         )
     before, after = np.asarray(first["correct"]), np.asarray(last["correct"])
     weights = np.asarray(first.get("weights") or np.ones(len(before)))
-    topic = Topic("Reach")
+    topic = Topic("Solved problems")
     topic.numbers = {"samples": n, "problems": len(before)}
     half = n // 2
     gaps = {k: paired_gap(before, after, n, k, weights) for k in dict.fromkeys((1, half, n)) if k}
     topic.numbers["gaps"] = {f"pass@{k}": interval_numbers(gap) for k, gap in gaps.items()}
-    topic.sentences.append(_verdict(gaps, names, n, len(before)))
+    kind = _verdict(topic, gaps, names)
+    for place, k in (("first try", 1), ("many tries", half))[: 1 + (half > 1)]:
+        rates = [np.average(pass_at_k(n, each, k), weights=weights) for each in (before, after)]
+        value = " → ".join(f"{rate:.3f}" for rate in rates)
+        topic.cards[place] = Card(f"pass@{k}", value, f"change {signed(gaps[k])}")
     if half < 2:
-        topic.missing.append(f"What many tries reach needs 4 samples per problem; there are {n}.")
+        topic.missing.append(f"pass@k with k > 1 needs 4 samples per problem; there are {n}.")
     solved = _Solved(before, after, n, names)
     _crossing(topic, solved)
     second = None if again is None else np.asarray(again["correct"])
@@ -105,33 +108,36 @@ def reach(
         _support(topic, solved, n, before + second, 2 * n)
     elif half:
         _support(topic, solved, half, before, n)
-    _changed(topic, solved)
+    better, worse = _changed(topic, solved)
+    note = f"single problems: {better} better, {worse} worse"
+    topic.cards["change"] = Card("What changed", kind, note)
     _unsolved(topic, solved, second)
     _plots(topic, solved)
     return topic
 
 
-def _verdict(gaps: dict[int, PromptInterval], names: tuple[str, str], n: int, problems: int) -> str:
+def _verdict(topic: Topic, gaps: dict[int, PromptInterval], names: tuple[str, str]) -> str:
+    """Adds the directions of pass@1 and pass@k; returns their name."""
+    n, problems = topic.numbers["samples"], topic.numbers["problems"]
     wide = max(k for k in gaps if k <= max(1, n // 2))
-    one, many = gaps[1], gaps[wide]
-    changes = f"pass@1 {signed(one)}"
-    size = f"{names[1]} less {names[0]}, 95 % over {problems} problems, {n} samples each"
-    if wide > 1:
-        changes += f", pass@{wide} {signed(many)}"
-        verdict = _KINDS[direction(one), direction(many)]
-    else:
-        verdict = _FIRST_TRY[direction(one)]
-    verdict += f": {changes} ({size})."
+    shown = dict.fromkeys((1, wide))
+    parts = [f"pass@{k} {_DIRECTIONS[direction(gaps[k])]} ({signed(gaps[k])})" for k in shown]
+    kind = _KINDS[direction(gaps[1]), direction(gaps[wide])]
+    topic.sentences.append(f"{kind}: {', '.join(parts)}.")
+    topic.sentences.append(
+        f"Differences are {names[1]} minus {names[0]}, over {problems} problems with {n} samples"
+        " each."
+    )
+    many = gaps[wide]
     half_width = (many.high - many.low) / 2
     if problems < FEWEST_PROBLEMS:
-        verdict += f" For a verdict {FEWEST_PROBLEMS} problems at least are wanted."
+        topic.missing.append(f"The direction of pass@k needs at least {FEWEST_PROBLEMS} problems.")
     elif direction(many) == 0 and half_width > _RESOLUTION:
-        wanted = int(np.ceil(problems * (half_width / _RESOLUTION) ** 2))
-        verdict += (
-            f" To tell a difference of {_RESOLUTION:g} in pass@{wide}, about {wanted:,} problems"
-            " are wanted."
+        needed = int(np.ceil(problems * (half_width / _RESOLUTION) ** 2))
+        topic.missing.append(
+            f"A difference of {_RESOLUTION:g} in pass@{wide} needs about {needed:,} problems."
         )
-    return verdict
+    return kind
 
 
 def _crossing(topic: Topic, solved: _Solved) -> None:
@@ -143,20 +149,19 @@ def _crossing(topic: Topic, solved: _Solved) -> None:
         "high": found.high if np.isfinite(found.high) else None,
         "fraction_of_samples": found.fraction,
     }
-    fraction = f"{100 * found.fraction:.0f} % of the draws of problems"
+    fraction = f"{100 * found.fraction:.0f} % of the bootstrap samples"
     if found.k:
         sentence = (
-            f"The curve of {names[0]} reaches that of {names[1]} at k = {found.k}; it does in"
-            f" {fraction}, there between {found.low:.0f} and {found.high:.0f}"
-            " (unweighted problems)."
+            f"The pass@k curves cross at k = {found.k}: from there {names[0]} solves as much or"
+            f" more. They cross in {fraction}, between k = {found.low:.0f} and {found.high:.0f}."
         )
     elif after.mean() > before.mean():
         sentence = (
-            f"The curve of {names[0]} stays below that of {names[1]} up to k = {n}; it reaches it"
-            f" in {fraction}."
+            f"The pass@k curves do not cross up to k = {n}: {names[1]} stays above. They cross in"
+            f" {fraction}."
         )
     else:
-        sentence = f"The curves do not cross: {names[1]} does not lead at k = 1 (unweighted)."
+        sentence = f"The pass@k curves do not cross, because {names[1]} does not lead at k = 1."
     topic.sentences.append(sentence)
 
 
@@ -179,30 +184,37 @@ def _support(topic: Topic, solved: _Solved, k: int, sampled: np.ndarray, size: i
         "floor": _measures(floor),
         **{f"{name}_above_floor": interval_numbers(each) for name, each in excess.items()},
     }
-    words = {1: "more than", -1: "fewer than", 0: "not to be told from"}
-    parts = [
-        f"{value:.1f} {name}, {words[direction(excess[name])]} the {floor.expanded:.1f} of chance"
-        f" ({signed(excess[name])})"
+    words = {1: "more than", -1: "fewer than", 0: "not distinguishable from"}
+    new, old = (
+        f"{value:.3g}, {words[direction(excess[name])]} {floor.expanded:.3g} by chance (difference"
+        f" {signed(excess[name])})"
         for name, value in (("found", counts.expanded), ("lost", counts.shrunk))
-    ]
-    unseen = unseen_mass(k)
-    below = f" Solve rates below {unseen:.2g} are not seen." if unseen < 1 else ""
-    topic.sentences.append(
-        f"With {k} samples, of {problems} problems {counts.preserved:.1f} are solved by both,"
-        f" {parts[0]}, and {parts[1]}. Chance is what a second draw of {names[0]} would find and"
-        f" lose. Retention {counts.retention:.3f} (a second draw: {floor.retention:.3f}),"
-        f" discovery {counts.discovery:.3f} ({floor.discovery:.3f}), net change"
-        f" {signed_number(counts.net_change)}.{below}"
     )
+    topic.sentences += [
+        f"With {k} samples both policies solve {counts.preserved:.3g} of {problems} problems"
+        " (expected numbers).",
+        f"Solved by {names[1]} alone: {new}.",
+        f"Solved by {names[0]} alone: {old}. Chance is a second sampling of {names[0]}.",
+    ]
+    if (unseen := unseen_mass(k)) < 1:
+        topic.sentences.append(f"With {k} samples, solve rates below {unseen:.2g} are not seen.")
     topic.missing.append(
-        f"A floor at k = {size} needs {2 * size} samples per problem; there are {size}."
+        f"Chance at k = {size} needs {2 * size} samples per problem; there are {size}."
     )
     rows = []
     for name, each in ((f"{names[0]} → {names[1]}", counts), (f"{names[0]} again", floor)):
         ratios = (each.retention, each.discovery, each.score, each.net_change)
-        rows.append([name, *(f"{x:.1f}" for x in each), *(f"{x:.3f}" for x in ratios)])
-    head = ["", "kept", "found", "lost", "neither", "SRR", "NDR", "SDS", "NSCR"]
-    topic.tables.append((f"Support with {k} samples", head, rows))
+        rows.append([name, *(f"{x:.3g}" for x in each), *(f"{x:.3f}" for x in ratios)])
+    head = ["", "by both", "new", "lost", "by none", "retention", "discovery", "score"]
+    note = (
+        "Expected numbers of problems. Retention (SRR): fraction of the first policy's problems"
+        " that the second one also solves. Discovery (NDR): fraction of the second policy's"
+        " problems that the first one does not solve. Score (SDS): their harmonic mean. Net change"
+        " (NSCR): new minus lost, as a fraction of all solved problems."
+    )
+    topic.tables.append(
+        Table(f"Problems solved with {k} samples", [*head, "net change"], rows, note)
+    )
 
 
 def _measures(counts: Support) -> dict[str, float]:
@@ -210,15 +222,17 @@ def _measures(counts: Support) -> dict[str, float]:
     return counts._asdict() | {name: getattr(counts, name) for name in names}
 
 
-def _changed(topic: Topic, solved: _Solved) -> None:
+def _changed(topic: Topic, solved: _Solved) -> tuple[int, int]:
+    """Numbers of single problems that became better and worse."""
     before, after, n, _ = solved
     certain = holm(changed_problems(before, after, n, n)) < _LEVEL
     better, worse = int(np.sum(certain & (after > before))), int(np.sum(certain & (after < before)))
     topic.numbers["changed_problems"] = {"better": better, "worse": worse, "level": _LEVEL}
     topic.sentences.append(
-        f"One by one, {better} problems got better and {worse} worse for certain (Fisher's exact"
-        f" test, Holm-corrected over {len(before)} problems at {_LEVEL:g})."
+        f"Single problems: {better} better and {worse} worse for certain, of {len(before)}"
+        f" (Fisher's exact test with Holm's correction, level {_LEVEL:g})."
     )
+    return better, worse
 
 
 def _unsolved(topic: Topic, solved: _Solved, again: np.ndarray | None) -> None:
@@ -231,27 +245,27 @@ def _unsolved(topic: Topic, solved: _Solved, again: np.ndarray | None) -> None:
     topic.numbers["always_solved"] = {"first": int(np.sum(before == n)), "last": always}
     topic.numbers["solved_at_all"] = table._asdict()
     if number:
-        sentence = (
-            f"Of {number} problems that {names[0]} solved in none of {n} samples (each solve rate"
-            f" below {upper_bound(n):.3f} at 95 %), {names[1]} solves {reached} at least once"
-        )
+        sentence = f"Of these {names[1]} solves {reached} at least once"
         if again is None:
             topic.missing.append(
-                f"How many of the {number} unsolved problems {names[0]} solves when it is drawn"
-                f" again needs {n} more samples of it."
+                f"How many of the {number} unsolved problems a second sampling of {names[0]} solves"
+                f" needs {n} more samples of each."
             )
         else:
             floor = int(np.sum((before == 0) & (again > 0)))
             topic.numbers["unsolved"]["floor"] = floor
-            sentence += f", a second draw of {names[0]} {floor}"
-        topic.sentences.append(
-            f"{sentence}. Read their solutions: a verifier's errors look the same."
-        )
-    topic.sentences.append(
-        f"Problems that are never solved: {number} → {never}; always:"
-        f" {int(np.sum(before == n))} → {always}. Solved at all by {names[1]} alone {reached}, by"
-        f" {names[0]} alone {table.first_only} (exact sign test p = {table.p_value:.2g})."
-    )
+            sentence += f", a second sampling of {names[0]} {floor}"
+        topic.sentences += [
+            f"{names[0].capitalize()} solved {number} problems in none of {n} samples (solve rate"
+            f" below {upper_bound(n):.3f} at 95 %).",
+            f"{sentence}. Read these solutions: an error of the verifier looks the same.",
+        ]
+    topic.sentences += [
+        f"Never solved: {number} → {never} problems. Always solved: {int(np.sum(before == n))} →"
+        f" {always}.",
+        f"Solved at least once by {names[1]} alone: {reached}, by {names[0]} alone:"
+        f" {table.first_only} (exact sign test, {p_value(table.p_value)}).",
+    ]
 
 
 def _plots(topic: Topic, solved: _Solved) -> None:
@@ -264,8 +278,8 @@ def _plots(topic: Topic, solved: _Solved) -> None:
         name: np.stack([ks, values[ks - 1]], axis=1)
         for name, values in zip(names, curves, strict=True)
     }
-    reached = curve("pass@k against k", "share of problems", note, "", lines, (FIRST, LAST))
-    axes = {"x": {"label": "k, samples allowed", "log2": True}, "y": [0, 1]}
+    reached = curve("pass@k against k", "fraction of problems", note, "", lines, (FIRST, LAST))
+    axes = {"x": {"label": "k, number of samples", "log2": True}, "y": [0, 1]}
     topic.charts.append(reached | axes)
     bins = len(found.histogram_rl)
     middle = (np.arange(bins) + 0.5) / bins
@@ -275,5 +289,13 @@ def _plots(topic: Topic, solved: _Solved) -> None:
     }
     note = f"{bins} bins of equal width, n = {n} samples"
     topic.charts.append(
-        curve("Problems by solve rate", "problems", note, "rate", lines, (FIRST, LAST), zero=True)
+        curve(
+            "Problems by solve rate",
+            "problems",
+            note,
+            "solve rate",
+            lines,
+            (FIRST, LAST),
+            zero=True,
+        )
     )

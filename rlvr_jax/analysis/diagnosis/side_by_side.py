@@ -11,6 +11,8 @@ import numpy as np
 from rlvr_jax.analysis.diagnosis.answers import Answers
 from rlvr_jax.analysis.diagnosis.topics import (
     FEWEST_PROBLEMS,
+    Card,
+    Table,
     Topic,
     direction,
     interval_numbers,
@@ -34,7 +36,7 @@ def side_by_side(
     Args:
       again: a second, independent draw of the first policy; None: there is no floor.
     """
-    topic = Topic("Answers")
+    topic = Topic("Responses")
     gaps, rows = {}, []
     sampled = [before, after] if again is None else [before, after, again]
     for name, measure in _measures(sampled).items():
@@ -54,23 +56,31 @@ def side_by_side(
         }
         rows.append([name, *(f"{x:.3f}" for x in mean), signed(gap)])
         rows[-1] += ["–" if floor is None else signed(floor), _wanted_text(gap)]
-    head = ["mean over problems", *names, "difference", "two draws of the first"]
-    heading = f"Side by side, {before.samples} answers to each of {len(before.weights)} problems"
-    topic.tables.append((heading, [*head, "problems to tell it"], rows))
+        if name == "entropy per token":
+            value = " → ".join(f"{x:.3f}" for x in mean)
+            note = f"nats per token of a response; change {signed(gap)}"
+            topic.cards["entropy"] = Card("Entropy", value, note)
+    head = ["mean over problems", *names, "difference", "by chance", "problems needed"]
+    heading = f"{before.samples} responses to each of {len(before.weights)} problems"
+    note = (
+        "By chance: difference of two samplings of the first policy. Problems needed: to detect a"
+        " difference of this size."
+    )
+    topic.tables.append(Table(heading, head, rows, note))
     topic.sentences.append(_variety(gaps, names, before.samples))
     if not _one_vocabulary(sampled):
         topic.missing.append(
-            "Lengths, entropies and confidences are of tokens; they need one vocabulary, got those"
+            "Lengths, entropies and confidences of tokens need one vocabulary, got those"
             f" of {before.vocabulary} and {after.vocabulary}."
         )
     else:
-        if "entropy a token" not in gaps:
-            topic.missing.append("Entropy needs that of the tokens of every draw.")
+        if "entropy per token" not in gaps:
+            topic.missing.append("Entropy needs the entropies of all responses.")
         _calibration(topic, before, after, again, names)
     if again is None:
         topic.missing.append(
-            "A floor of these numbers needs a second draw of the first policy:"
-            f" {before.samples} more answers to each problem."
+            "Differences by chance need a second sampling of the first policy:"
+            f" {before.samples} more responses to each problem."
         )
     return topic
 
@@ -84,9 +94,9 @@ def _measures(sampled: Sequence[Answers]) -> Mapping[str, Callable[[Answers], np
     }
     alike = _one_vocabulary(sampled)
     if alike:
-        found["tokens a response"] = lambda a: a.mask.sum(axis=1)[a.rows].mean(axis=1)
+        found["tokens per response"] = lambda a: a.mask.sum(axis=1)[a.rows].mean(axis=1)
     if alike and all(each.entropy is not None for each in sampled):
-        found["entropy a token"] = lambda answers: answers.token_mean(answers.entropy)
+        found["entropy per token"] = lambda answers: answers.token_mean(answers.entropy)
     if all(each.answer is not None for each in sampled):
         found["different final answers"] = lambda answers: np.array(
             [
@@ -128,13 +138,13 @@ def _wanted_text(gap: PromptInterval) -> str:
 
 
 def _variety(gaps: Mapping[str, tuple], names: tuple[str, str], samples: int) -> str:
-    words = {1: "more", -1: "fewer", 0: "no other number of"}
+    words = {1: "more", -1: "fewer", 0: "no detected change in"}
     parts = []
     for name in ("different responses", "different correct responses"):
         gap, floor = gaps[name]
-        chance = "" if floor is None else f"; two draws of {names[0]} differ by {signed(floor)}"
+        chance = "" if floor is None else f"; by chance {signed(floor)}"
         parts.append(f"{words[direction(gap)]} {name} ({signed(gap)}{chance})")
-    return f"Among {samples} answers to a problem {names[1]} gives {parts[0]} and {parts[1]}."
+    return f"Of {samples} responses to a problem, {names[1]} has {parts[0]} and {parts[1]}."
 
 
 def _calibration(topic, before, after, again, names: tuple[str, str]) -> None:
@@ -145,17 +155,16 @@ def _calibration(topic, before, after, again, names: tuple[str, str]) -> None:
     found = {}
     for name, answers in sampled.items():
         if answers.logp is None:
-            topic.missing.append(f"Calibration needs logp of the answers of {name}.")
+            topic.missing.append(f"Calibration needs the log-probs of the responses of {name}.")
             return
         known = np.isfinite(answers.outcome)
         if known.sum() < _FEWEST_ROWS:
             topic.missing.append(
-                f"Calibration needs {_FEWEST_ROWS} answers with a verdict; {name} has"
-                f" {known.sum()}."
+                f"Calibration needs {_FEWEST_ROWS} graded responses; {name} has {known.sum()}."
             )
             return
         if len(np.unique(answers.correct[known])) < 2:
-            topic.missing.append(f"Calibration needs correct and incorrect answers of {name}.")
+            topic.missing.append(f"Calibration needs correct and incorrect responses of {name}.")
             return
         confidence = np.clip(token_confidence(answers.logp, answers.mask)[known], 0, 1)
         found[name] = calibration(confidence, answers.correct[known].astype(float), _BINS)
@@ -164,14 +173,20 @@ def _calibration(topic, before, after, again, names: tuple[str, str]) -> None:
         name: {field: getattr(each, field) for field in fields} for name, each in found.items()
     }
     rows = [[n, *(f"{getattr(each, f):.3f}" for f in fields)] for n, each in found.items()]
-    topic.tables.append(("Mean token probability as confidence", ["", *fields], rows))
+    note = (
+        "Confidence: mean token probability. AUROC: probability that it is higher for a correct"
+        " than for an incorrect response (chance: 0.5). ECE: calibration error. Brier: mean squared"
+        " error. Overconfidence: mean confidence minus the fraction of correct responses."
+    )
+    head = ["", "AUROC", "ECE", "Brier", "overconfidence"]
+    topic.tables.append(Table("Confidence", head, rows, note))
     old, new = found[names[0]], found[names[1]]
     chance = ""
     if again is not None:
-        chance = f"; a second draw of {names[0]}: {found[f'{names[0]} again'].auroc:.3f}"
-    topic.sentences.append(
-        f"Mean token probability ranks correct responses above incorrect ones with AUROC"
-        f" {old.auroc:.3f}"
-        f" → {new.auroc:.3f} (½: not at all{chance}); it exceeds the share of correct ones by"
-        f" {signed_number(old.overconfidence)} → {signed_number(new.overconfidence)}."
-    )
+        chance = f"; second sampling of {names[0]}: {found[f'{names[0]} again'].auroc:.3f}"
+    topic.sentences += [
+        "The mean token probability is higher for a correct than for an incorrect response with"
+        f" probability {old.auroc:.3f} → {new.auroc:.3f} (AUROC; without relation 0.5{chance}).",
+        "It exceeds the fraction of correct responses by"
+        f" {signed_number(old.overconfidence)} → {signed_number(new.overconfidence)}.",
+    ]

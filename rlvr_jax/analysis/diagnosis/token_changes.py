@@ -1,8 +1,8 @@
 """Which tokens changed between two policies: how many at all, where, and of which class.
 
 All on the first policy's own responses, seen by both. On a plateau of training more than 99 % of
-the tokens hardly change their probability (Deng et al. 2025, https://arxiv.org/abs/2508.07534);
-the threshold of "hardly", 0.01, is ours.
+the tokens hardly change their probability (Deng et al. 2025, https://arxiv.org/abs/2508.07534).
+The threshold of "hardly", 0.01, is ours.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,13 @@ import numpy as np
 
 from rlvr_jax.analysis.arrays import fraction_of, masked_mean
 from rlvr_jax.analysis.diagnosis.answers import Answers
-from rlvr_jax.analysis.diagnosis.topics import Topic, interval_numbers, signed, signed_number
+from rlvr_jax.analysis.diagnosis.topics import (
+    Table,
+    Topic,
+    interval_numbers,
+    signed,
+    signed_number,
+)
 from rlvr_jax.analysis.entropy.entropy_patterns import forks
 from rlvr_jax.analysis.entropy.stages import change_by_outcome, outcome_entropy
 from rlvr_jax.analysis.entropy.token_classes import mean_by_class
@@ -45,9 +51,12 @@ def _moved(topic: Topic, before: Answers, names: tuple[str, str]) -> None:
         "forks": size,
     }
     topic.sentences.append(
-        f"{still} of the tokens of {names[0]} (n = {before.mask.sum()}) have a probability that"
-        f" changed by less than {_HARDLY:g}; the {100 * size:.0f} % with the highest entropy hold"
-        f" {100 * on_forks:.0f} % of all change of probability."
+        f"Fraction of the tokens of {names[0]} whose probability changed by less than {_HARDLY:g}:"
+        f" {still} (n = {before.mask.sum()})."
+    )
+    topic.sentences.append(
+        f"The {100 * size:.0f} % of the tokens with the highest entropy have"
+        f" {100 * on_forks:.0f} % of the total change of probability."
     )
 
 
@@ -62,14 +71,15 @@ def _by_outcome(topic: Topic, before: Answers, after: Answers, names: tuple[str,
         "entropy_change_by_outcome": parts._asdict() | {"change": parts.change},
     }
     topic.sentences.append(
-        f"Each on its own responses, {_arrow(correct)} nats a token in correct ones and"
-        f" {_arrow(incorrect)}"
-        f" in incorrect ones. Over all {names[1]} has {signed_number(parts.change)}:"
-        f" {signed_number(parts.incorrect)} within incorrect responses,"
-        f" {signed_number(parts.correct)} within correct ones,"
-        f" {signed_number(parts.fractions)} as the share of tokens in incorrect ones went"
-        f" {100 * ends[0].incorrect_fraction:.0f} % → {100 * ends[1].incorrect_fraction:.0f} % (n ="
-        f" {before.mask.sum()} and {after.mask.sum()} tokens)."
+        f"Each on its own responses: {_arrow(correct)} nats per token in correct and"
+        f" {_arrow(incorrect)} in incorrect responses (n = {before.mask.sum()} and"
+        f" {after.mask.sum()} tokens)."
+    )
+    topic.sentences.append(
+        f"The total changed by {signed_number(parts.change)}: {signed_number(parts.incorrect)}"
+        f" within incorrect responses, {signed_number(parts.correct)} within correct responses,"
+        f" {signed_number(parts.fractions)} by their fractions (tokens in incorrect ones:"
+        f" {100 * ends[0].incorrect_fraction:.0f} % → {100 * ends[1].incorrect_fraction:.0f} %)."
     )
 
 
@@ -77,8 +87,8 @@ def _branching(topic: Topic, before: Answers, names: tuple[str, str]) -> None:
     """Among how many tokens the policies choose."""
     if before.branching is None or before.other_branching is None:
         topic.missing.append(
-            "Among how many tokens the policies choose needs branching and other_branching of the"
-            f" answers of {names[0]}."
+            "The number of likely tokens needs branching and other_branching of the responses of"
+            f" {names[0]}."
         )
         return
     change = bootstrap_mean(
@@ -97,9 +107,9 @@ def _branching(topic: Topic, before: Answers, names: tuple[str, str]) -> None:
         "at_largest": at_most,
     }
     topic.sentences.append(
-        f"Branching: 95 % of the mass lies on {old:.2f} → {new:.2f} tokens in the mean over the"
-        f" n = {before.mask.sum()} tokens of {names[0]} ({signed(change)}, mean over problems;"
-        f" {most:.0f} at most, on {at_most} of them)."
+        f"Number of tokens with 95 % of the probability: {old:.2f} → {new:.2f}, mean over the"
+        f" n = {before.mask.sum()} tokens of {names[0]} (change {signed(change)}, mean over"
+        f" problems). At most {most:.0f}, on {at_most} tokens."
     )
 
 
@@ -129,8 +139,8 @@ def _classes(topic: Topic, before: Answers, names: tuple[str, str]) -> None:
         rows.append([old.name, old.number, *cells, *fractions])
     topic.numbers["classes"] = numbers
     head = ["class", "tokens", *(f"entropy, {name}" for name in names)]
-    head += ["mean change of probability", "share of the tokens", "share of the change"]
-    topic.tables.append((f"Classes of the tokens of {names[0]}", head, rows))
+    head += ["mean change of probability", "fraction of the tokens", "fraction of the change"]
+    topic.tables.append(Table(f"Classes of the tokens of {names[0]}", head, rows))
 
 
 def _moves(before: Answers) -> np.ndarray:

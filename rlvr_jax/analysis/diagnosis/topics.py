@@ -1,16 +1,43 @@
-"""One subject of a diagnosis: sentences, their numbers, a table and plots."""
+"""One subject of a diagnosis: headline numbers, sentences, their numbers, tables and plots."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from rlvr_jax.analysis.page import rounded
 from rlvr_jax.analysis.prompt_bootstrap import PromptInterval
 
 FIRST, LAST = 0, 1  # the colours of the two policies on every plot
 FEWEST_PROBLEMS = 6
-"""From how many on a paired test can tell a difference at 5 %: 2 / 2⁶ is the first sign test below.
-A bootstrap over fewer claims too much, over a single one it has no width."""
+"""Fewest problems with which a paired test can detect a difference at 5 %: a sign test has 2 / 2⁶.
+A bootstrap over fewer problems claims too much, and over one it has no width."""
+
+
+class Card(NamedTuple):
+    """A headline number of the page.
+
+    Fields:
+      title, value, note: texts; the note has the interval or the unit.
+    """
+
+    title: str
+    value: str
+    note: str
+
+
+class Table(NamedTuple):
+    """A table of the page.
+
+    Fields:
+      heading: above the table.
+      head, rows: cells, shown as text.
+      note: below the heading; it explains the columns.
+    """
+
+    heading: str
+    head: list[str]
+    rows: list[list[Any]]
+    note: str = ""
 
 
 @dataclass
@@ -23,7 +50,7 @@ class Topic:
       numbers: the same as JSON values, by name.
       missing: missing conclusions, and the data that they require.
       charts: specifications as `charts.js` reads them.
-      tables: (heading, head, rows).
+      cards: headline numbers by their place: "first try", "many tries", "entropy", "change".
     """
 
     title: str
@@ -31,7 +58,8 @@ class Topic:
     numbers: dict[str, Any] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
     charts: list[dict[str, Any]] = field(default_factory=list)
-    tables: list[tuple[str, list[str], list[list[Any]]]] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    cards: dict[str, Card] = field(default_factory=dict)
 
 
 def curve(
@@ -67,14 +95,29 @@ def interval_numbers(found: PromptInterval) -> dict[str, float]:
 
 
 def signed(found: PromptInterval) -> str:
-    """ "+0.240 [+0.190, +0.290]"."""
-    value, low, high = (signed_number(x) for x in (found.mean, found.low, found.high))
+    """ "+0.240 [+0.190, +0.290]", with three digits of the value."""
+    digits = _digits(found.mean)
+    value, low, high = (_signed(x, digits) for x in (found.mean, found.low, found.high))
     return f"{value} [{low}, {high}]"
 
 
 def signed_number(value: float) -> str:
-    """ "+0.240", with a true minus."""
-    return f"{value:+.3f}".replace("-", "−")
+    """ "+0.240" or "+24.0": three digits, with a true minus."""
+    return _signed(value, _digits(value))
+
+
+def p_value(p: float) -> str:
+    """ "p = 0.02" or "p < 0.001"."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
+
+
+def _signed(value: float, digits: int) -> str:
+    return f"{value:+.{digits}f}".replace("-", "−")
+
+
+def _digits(value: float) -> int:
+    """Decimals of a number with three digits; three below 1."""
+    return max(0, 3 - len(str(int(abs(value))))) if abs(value) >= 1 else 3
 
 
 def direction(found: PromptInterval) -> int:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from rlvr_jax.analysis.curves import thinned
-from rlvr_jax.analysis.diagnosis.topics import LAST, Topic, curve, signed_number
+from rlvr_jax.analysis.diagnosis.topics import LAST, Card, Topic, curve, p_value, signed_number
 from rlvr_jax.analysis.entropy.law_prediction import (
     ENTROPY,
     FIRST_FRACTION,
@@ -21,7 +21,7 @@ from rlvr_jax.analysis.law_section import law_section
 from rlvr_jax.analysis.run_directory import Run
 
 _TENTH = 0.1
-_COLLAPSED, _UNSPENT = 0.2, 0.8  # of the first entropy that is left; the words for it are ours
+_UNSPENT = 0.8  # fraction of the first entropy from which on a drop is too small to divide
 _MOST_POINTS = 300
 _FEWEST_STEPS = 10
 
@@ -57,8 +57,6 @@ def _spent(topic: Topic, steps: np.ndarray, entropy: np.ndarray) -> None:
     first, last = entropy[:window], entropy[-window:]
     some = first.mean() > 0
     left = last.mean() / first.mean() if some else np.inf if last.mean() > 0 else 1.0
-    word = "kept" if left >= _UNSPENT else "mostly spent" if left <= _COLLAPSED else "partly spent"
-    word = "grown" if left > 1 / _UNSPENT else word
     drop = first.mean() - last.mean()
     early = entropy[: max(1, round(FIRST_FRACTION * len(steps)))][-window:].mean()
     # A fraction of a tiny drop can have any value.
@@ -70,11 +68,16 @@ def _spent(topic: Topic, steps: np.ndarray, entropy: np.ndarray) -> None:
         "left": float(left) if np.isfinite(left) else None,
         "fraction_of_drop_in_first_fifth": None if fraction is None else float(fraction),
     }
-    text = f"{_mean(first)} → {_mean(last)} nats a token (first and last {window} steps"
-    text += ", ± their standard deviation)." if window > 1 else ")."
+    change = f"by {100 * (left - 1):+.0f} %".replace("-", "−") if some else "from 0"
+    steps_of_each = f"first and last {window} steps" + (", ± std)" if window > 1 else ")")
+    text = f"Entropy changed {change}: {_mean(first)} → {_mean(last)} nats per token"
+    topic.sentences.append(f"{text} (means of the {steps_of_each}.")
     if fraction is not None:
-        text += f" {100 * fraction:.0f} % of the drop came in the first fifth."
-    topic.sentences.append(f"Entropy was {word}: {text}")
+        topic.sentences.append(
+            f"{100 * fraction:.0f} % of the drop happened in the first fifth of the run."
+        )
+    value = f"{first.mean():.3f} → {last.mean():.3f}"
+    topic.cards["entropy"] = Card("Entropy", value, f"nats per token, in training; {change}")
 
 
 def _mean(values: np.ndarray) -> str:
@@ -93,7 +96,7 @@ def _by_outcome(topic: Topic, run: Run, steps: np.ndarray) -> None:
         found.append(float(values[at >= begin].mean()))
     topic.numbers |= dict(zip(("correct", "incorrect"), found, strict=True))
     topic.sentences.append(
-        f"At the end correct responses have {found[0]:.3f} nats a token, incorrect ones"
+        f"At the end correct responses have {found[0]:.3f} nats per token, incorrect responses"
         f" {found[1]:.3f}."
     )
 
@@ -111,13 +114,13 @@ def _stages(topic: Topic, run: Run) -> None:
     topic.numbers["stages"] = found._asdict()
     if found.end is None:
         topic.sentences.append(
-            f"No rise of the training reward can be told (p = {found.p_value:.2g} by shuffled"
+            f"No rise of the training reward is detected ({p_value(found.p_value)} by shuffling"
             f" steps, n = {len(steps)} steps), so the run has no stages."
         )
         return
-    sentence = (
-        f"The training reward rose by {signed_number(found.rise)} up to step {found.end:.0f} of"
-        f" {steps[-1]} (a line, then level; p = {found.p_value:.2g} by shuffled steps)."
+    topic.sentences.append(
+        f"The training reward changed by {signed_number(found.rise)} until step {found.end:.0f} of"
+        f" {steps[-1]}, then stayed level (fitted; {p_value(found.p_value)} by shuffling steps)."
     )
     for name, first, last in (
         ("rising", steps[0], found.end),
@@ -127,21 +130,19 @@ def _stages(topic: Topic, run: Run) -> None:
         topic.numbers["stages"][name] = None if parts is None else parts[0]._asdict()
         if parts is None:
             topic.missing.append(
-                f"Whose entropy changed on the {name} stage needs entropy/correct and"
-                f" entropy/incorrect"
-                f" at both of its ends."
+                f"Entropy by outcome on the {name} stage needs entropy/correct and"
+                " entropy/incorrect at both of its ends."
             )
             continue
         change, number = parts
-        sentence += (
-            f" {'While it rose' if name == 'rising' else 'From there on'} entropy changed by"
-            f" {signed_number(change.change)} nats a token:"
+        topic.sentences.append(
+            f"{'Until then' if name == 'rising' else 'After it'} entropy changed by"
+            f" {signed_number(change.change)} nats per token:"
             f" {signed_number(change.incorrect)} within incorrect responses,"
-            f" {signed_number(change.correct)} within correct ones,"
-            f" {signed_number(change.fractions)} as their fractions moved"
-            f" (n = {number} steps at either end)."
+            f" {signed_number(change.correct)} within correct responses,"
+            f" {signed_number(change.fractions)} by their fractions"
+            f" (n = {number} steps at each end)."
         )
-    topic.sentences.append(sentence)
 
 
 def _parts(run: Run, first: float, last: float) -> tuple[OutcomeParts, int] | None:
@@ -175,21 +176,21 @@ def _law(topic: Topic, run: Run) -> None:
     }
     if found.law is None:
         topic.missing.append(
-            "The entropy law's forecast is undefined: it needs two evaluations with different"
-            f" {ENTROPY} and with {SCORE} in the first fifth of the run, got {found.num_first} of"
-            f" {found.num_points}."
+            "The entropy law needs two evaluations in the first fifth of the run, with"
+            f" {SCORE} and different {ENTROPY}; there are {found.num_first} of {found.num_points}."
         )
         return
-    caveat = " The law is claimed of runs without entropy control."
+    topic.sentences += [
+        f"Entropy law R = −a·eᴴ + b, fitted to the first {found.num_first} of {found.num_points}"
+        f" evaluations: a = {found.law.a:.3g}, b = {found.law.b:.3g}.",
+        f"Its error for the last pass@1 is {signed_number(found.score_error)} at that entropy."
+        f" Its ceiling b − a differs from the last pass@1 by {signed_number(found.ceiling_error)}.",
+    ]
+    caveat = "The law was published for runs without entropy control."
     if controlled:
         caveat += (
-            " What this one wrote of its terms and temperature does not say that it has none."
+            " This run does not record whether it has entropy control."
             if not run.setting("loss_terms", ())
-            else " This one has terms or a temperature beyond the plain ones."
+            else " This run has further loss terms or another temperature."
         )
-    topic.sentences.append(
-        f"Entropy law R = −a·eᴴ + b from the first {found.num_first} of {found.num_points}"
-        f" evaluations: a = {found.law.a:.3f}, b = {found.law.b:.3f}; it misses the last pass@1,"
-        f" given its entropy, by {signed_number(found.score_error)}, and its ceiling b − a lies"
-        f" {signed_number(found.ceiling_error)} from it.{caveat}"
-    )
+    topic.sentences.append(caveat)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlvr_jax.analysis.diagnosis.topics import FIRST, LAST, Topic, curve
+from rlvr_jax.analysis.diagnosis.topics import FIRST, LAST, Table, Topic, curve
 from rlvr_jax.analysis.entropy.entropy_patterns import forks, position_profile, word_entropies
 from rlvr_jax.analysis.entropy.token_classes import mean_by_class
 from rlvr_jax.analysis.run_directory import Run
@@ -43,7 +43,7 @@ def writing(run: Run, against_start: bool = True) -> Topic:
       against_start: the first colour of the page is that of the run's start; else both steps have
         the run's own, and differ by their strokes.
     """
-    topic = Topic("Kept responses")
+    topic = Topic("Stored responses")
     steps = run.sample_steps()
     stored = [_rows(step, run.samples(step)) for step in dict.fromkeys(steps[:1] + steps[-1:])]
     stored = [rows for rows in stored if rows is not None]
@@ -60,7 +60,7 @@ def writing(run: Run, against_start: bool = True) -> Topic:
         measured.append(own)
     topic.sentences.append(_sentence(stored, measured))
     topic.sentences += _confidence(stored[-1], measured[-1])
-    title, x = "Entropy by place in the response", "share of the response"
+    title, x = "Entropy by position in the response", "fraction of the response"
     sizes = " and ".join(str(each["tokens"]) for each in measured)
     note = f"means over n = {sizes} tokens, in eighths of the length"
     topic.charts.append(curve(title, "nats", note, x, profiles, policies, zero=True))
@@ -71,13 +71,13 @@ def writing(run: Run, against_start: bool = True) -> Topic:
     )
     if words:
         shown = [[repr(w.word), w.number, f"{w.entropy:.3f}"] for w in words[:_WORDS]]
-        heading = f"Words of highest entropy, step {stored[-1].step} ({_FEWEST} times or more)"
-        topic.tables.append((heading, ["word", "times", "mean entropy, nats"], shown))
+        heading = f"Words of highest entropy at step {stored[-1].step} ({_FEWEST} times or more)"
+        topic.tables.append(Table(heading, ["word", "times", "mean entropy, nats"], shown))
     topic.tables.append(_classes(stored, topic.numbers))
     return topic
 
 
-def _classes(stored: Sequence[_Rows], numbers: dict[str, Any]) -> tuple[str, list[str], list[list]]:
+def _classes(stored: Sequence[_Rows], numbers: dict[str, Any]) -> Table:
     """Entropy by class of token, each step's own."""
     found = []
     for rows in stored:
@@ -91,7 +91,7 @@ def _classes(stored: Sequence[_Rows], numbers: dict[str, Any]) -> tuple[str, lis
             cells = [[own.number, f"{own.mean:.3f}" if own.number else "–"] for own in each]
             lines.append([each[0].name, *(cell for pair in cells for cell in pair)])
     head = [f"{what}, step {rows.step}" for rows in stored for what in ("tokens", "mean entropy")]
-    return "Entropy by class of token, nats", ["class", *head], lines
+    return Table("Entropy by class of token, nats", ["class", *head], lines)
 
 
 def _rows(step: int, samples: Sequence[Mapping[str, Any]]) -> _Rows | None:
@@ -160,9 +160,9 @@ def _sentence(stored: Sequence[_Rows], measured: Sequence[Mapping[str, Any]]) ->
     steps = " and ".join(str(rows.step) for rows in stored)
     sizes = " and ".join(str(each["responses"]) for each in measured)
     return (
-        f"In the kept responses of step {steps} (n = {sizes}), the fifth of the tokens with the"
-        f" highest entropy holds {both('entropy_in_forks', '{:.0%}')} of all of it (threshold"
-        f" {both('fork_threshold', '{:.3f}')} nats); different bigrams among the first"
+        f"Stored responses of step {steps} (n = {sizes}): the 20 % of the tokens with the highest"
+        f" entropy have {both('entropy_in_forks', '{:.0%}')} of the total entropy (threshold"
+        f" {both('fork_threshold', '{:.3f}')} nats). Fraction of different bigrams in the first"
         f" {measured[0]['distinct_2_tokens']} tokens: {both('distinct_2', '{:.3f}')}."
     )
 
@@ -180,7 +180,7 @@ def _confidence(rows: _Rows, numbers: dict[str, Any]) -> list[str]:
         name: getattr(found, name) for name in ("ece", "auroc", "brier", "overconfidence")
     }
     return [
-        f"Mean token probability ranks correct responses above incorrect ones with AUROC"
-        f" {found.auroc:.2f} (½: not at all), calibration error {found.ece:.2f}"
-        f" ({int(known.sum())} responses, {_BINS} bins)."
+        "Confidence is the mean token probability. It is higher for a correct than for an incorrect"
+        f" response with probability {found.auroc:.2f} (AUROC; chance: 0.5). Its calibration error"
+        f" is {found.ece:.2f} ({int(known.sum())} responses, {_BINS} bins)."
     ]

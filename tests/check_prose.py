@@ -121,6 +121,8 @@ def _docstring(file: str, node) -> Iterator[tuple[str, int, str]]:
     if text is None:
         return
     line = node.body[0].lineno
+    # Examples are code; their lines stay, so that others keep their numbers.
+    text = re.sub(r"(?m)^ *>>> (?:.+\n?)+", lambda found: "\n" * found[0].count("\n"), text)
     text = re.sub(r"^(?:Args|Returns|Raises|Metrics|Source|Example)s?:$", "", text, flags=re.M)
     # Arguments are indented by two or four; deeper lines within them belong to them.
     text = re.sub(r"(?m)^ {2,4}(\w+(?: \([^)]*\))?): ", r"\n\1: ", text)

@@ -102,6 +102,10 @@ class Run:
 def load_run(path: str | Path) -> Run:
     """Reads a run directory, also one that is still being written.
 
+    Examples:
+      >>> from rlvr_jax.analysis.run_directory import load_run
+      >>> steps, entropy = load_run("runs/quickstart/grpo").series("entropy")  # doctest: +SKIP
+
     Raises:
       ValueError: no such directory; no config.json in it; a complete line that is not JSON; or a
         run of an earlier version with other names of metrics.

@@ -45,6 +45,13 @@ def score_texts(
     """Scores texts as they are, without a chat template; with the special tokens that the tokenizer
     puts around any text. Nothing is rewarded, grouped or sampled.
 
+    Examples:
+      >>> from rlvr_jax import policy, tasks
+      >>> path = tasks.load("brackets").base_model
+      >>> (scored,) = policy.score_texts(*policy.load(path), policy.tokenizer(path), ["1 + 2 = 3"])
+      >>> scored.logp.shape, scored.entropy.shape
+      ((5,), (5,))
+
     Args:
       model, params: of `policy.load`; in bfloat16 where they were loaded so.
       texts: of two tokens at least, and within the model's positions.

@@ -16,6 +16,12 @@ os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
 def tokenizer(path: str | Path) -> Any:
     """Loads the tokenizer of a folder in Hugging Face's layout or of a GGUF file, offline.
 
+    Examples:
+      >>> from rlvr_jax import policy, tasks
+      >>> tokenizer = policy.tokenizer(tasks.load("brackets").base_model)
+      >>> tokenizer.decode(tokenizer("1 + 2").input_ids)
+      '1 + 2'
+
     A tokenizer may have fewer ids than the model has embeddings: many models pad those. It may also
     have special tokens that the model does not embed, as Gemma's for images; no prompt may contain
     one.

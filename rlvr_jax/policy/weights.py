@@ -44,6 +44,12 @@ def load(
 ) -> tuple[Model, Params]:
     """Loads a policy from a folder in Hugging Face's layout or from a GGUF file.
 
+    Examples:
+      >>> from rlvr_jax import policy, tasks
+      >>> model, params = policy.load(tasks.load("brackets").base_model)
+      >>> type(model).__name__, sorted(params)
+      ('Model', ['embedding', 'final_norm', 'layers'])
+
     All names, shapes and dtypes are checked before anything is allocated. Then one parameter after
     the other is read, each device's part of it only, and put where it belongs.
 

@@ -74,6 +74,14 @@ def save_rollouts(
 def load_rollouts(path: str | Path) -> tuple[Rollouts, TokenStats, dict[str, list[str]]]:
     """Reads a file of `save_rollouts`; nothing in the file is executed.
 
+    Examples:
+      >>> from importlib import resources
+      >>> from rlvr_jax.rollout import load_rollouts
+      >>> path = resources.files("rlvr_jax") / "rollout/examples/brackets_rollouts.npz"
+      >>> rollouts, stats, texts = load_rollouts(path)
+      >>> rollouts.tokens.shape, stats.logp.shape, sorted(texts)
+      ((512, 24), (512, 24), ['kind', 'prompt', 'response'])
+
     Returns:
       Rollouts and statistics as numpy arrays, and the texts by name ({} if none were written).
     Raises:

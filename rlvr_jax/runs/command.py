@@ -63,6 +63,11 @@ def train(
 ) -> dict[str, Any]:
     """Runs one configuration to its end.
 
+    Examples:
+      >>> from rlvr_jax.runs import preset, train
+      >>> config = preset("brackets", "clip_cov").replace(run_dir="runs/mine", steps=100)
+      >>> summary = train(config)  # doctest: +SKIP
+
     Each of several processes calls it. The first one writes, into a directory that all can read.
 
     Args:

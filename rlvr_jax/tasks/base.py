@@ -20,6 +20,11 @@ _OPTIONAL = ("messages", "solution", "hints", "meta")
 class Prompt:
     """One question.
 
+    Examples:
+      >>> from rlvr_jax.tasks import Prompt
+      >>> Prompt("1 + 1 =", answer="2", gold="2").text
+      '1 + 1 ='
+
     Fields:
       text: the prompt as the policy reads it; with a chat template, the user's message.
       answer: the verifier's reference; any JSON value, never shown to the policy.
@@ -130,6 +135,13 @@ Show = Callable[[Prompt, str], str]
 @dataclass(frozen=True)
 class Task:
     """Prompts and the function that grades responses to them.
+
+    Examples:
+      >>> from rlvr_jax.tasks import Prompt, Task, graded_one_by_one
+      >>> verify = graded_one_by_one(lambda prompt, response: float(response.text == prompt.answer))
+      >>> task = Task("twice", [Prompt("2 · 1 =", "2")], [Prompt("2 · 2 =", "4")], verify, 4)
+      >>> len(task.train), len(task.test)
+      (1, 1)
 
     Fields:
       name: the name for `--task`.

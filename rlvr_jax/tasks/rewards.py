@@ -80,6 +80,14 @@ def from_trl(
 ) -> Verify:
     """Wraps a reward function of TRL's GRPOTrainer, or several.
 
+    Examples:
+      >>> from rlvr_jax.tasks import Prompt, Response, from_trl
+      >>> def exact(completions, answer, **columns):
+      ...     return [float(c == a) for c, a in zip(completions, answer)]
+      >>> verify = from_trl(exact)
+      >>> [grade.reward for grade in verify([Prompt("1 + 1 =", "2")], [Response("2", False)])]
+      [1.0]
+
     Each function gets `prompts`, `completions` and the columns of the data by their names (lists of
     one value per response), as far as it takes them. `answer` is the prompt's answer unless a
     column has that name. With several functions the reward is the weighted sum. Each function's
@@ -189,6 +197,14 @@ def _different(names: Sequence[str]) -> list[str]:
 
 def from_verl(compute_score: Callable[..., float | Mapping[str, Any]]) -> Verify:
     """Wraps a `compute_score` of verl, also a coroutine; it is called per response with keywords.
+
+    Examples:
+      >>> from rlvr_jax.tasks import Prompt, Response, from_verl
+      >>> def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+      ...     return float(solution_str == ground_truth)
+      >>> verify = from_verl(compute_score)
+      >>> [grade.reward for grade in verify([Prompt("1 + 1 =", "2")], [Response("2", False)])]
+      [1.0]
 
     `data_source` and `extra_info` are from the prompt's meta (default "" and {}). If it returns a
     dictionary, "score" is the reward, "acc" (optional) the outcome and "pred" the answer. Further

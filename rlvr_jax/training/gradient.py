@@ -73,6 +73,19 @@ def exact_gradient(
 ) -> Gradient:
     """Computes loss and gradient of an objective over all rows of an update, for any model.
 
+    Examples:
+      >>> import jax
+      >>> import jax.numpy as jnp
+      >>> from rlvr_jax import Rollouts, Spec, TokenStats, exact_gradient, methods
+      >>> objective = methods.recipe("reinforce").objective
+      >>> tokens, mask = jnp.array([[0], [1]]), jnp.ones((2, 1), bool)
+      >>> rows = Rollouts.of_responses(tokens, mask, jnp.array([1.0, 0.0]), jnp.array([0, 0]))
+      >>> score = lambda params, rows: TokenStats(logp=jax.nn.log_softmax(params)[rows.tokens])
+      >>> state = objective.init(Spec(1, 2, 1))
+      >>> found = exact_gradient(score, objective, jnp.zeros(2), rows, state, jax.random.key(0))
+      >>> found.grads.shape
+      (2,)
+
     The gradient is that of the whole batch for any number of micro-batches: groups, quantiles and
     counts of tokens see all rows. The average of the losses of micro-batches is a different value.
 

@@ -153,6 +153,18 @@ def part(
 ) -> Any:
     """Decorates a function (a maker) so that it returns parts.
 
+    Examples:
+      >>> from rlvr_jax.objectives import Transform, part
+      >>> from rlvr_jax.types import replace
+      >>> from rlvr_jax.types.hyperparameters import Positive
+      >>> @part
+      ... def scaled(by: Positive = 2.0) -> Transform:
+      ...     def apply(signals, context, state):
+      ...         return replace(signals, weight=by * signals.weight), state, {}
+      ...     return apply
+      >>> scaled(3.0)
+      scaled(by=3)
+
     The function's return annotation names the kind of part. It returns the first field of that kind
     (`apply`, for most), or an object of the kind where other fields depend on the arguments.
     Arguments are checked against the annotations of the parameters, see `rlvr_jax.arguments` and

@@ -154,6 +154,12 @@ def derive(stats: "TokenStats", needs: Collection[str], mask: Bool[Array, "B T"]
 class TokenStats(Recorded):
     """Statistics of each token under the current policy.
 
+    Examples:
+      >>> import jax.numpy as jnp
+      >>> from rlvr_jax import TokenStats
+      >>> TokenStats(logp=jnp.zeros((2, 3)), entropy=jnp.ones((2, 3))).entropy.shape
+      (2, 3)
+
     They have the shape of the targets ([N] from the kernel, [B, T] in objectives).
 
     Fields:

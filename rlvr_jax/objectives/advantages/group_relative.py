@@ -29,6 +29,13 @@ Statistic = Callable[..., Array]
 def group_normalized(epsilon: Positive = 1e-6) -> Transform:
     """A_i = (R_i - mean) / (std + ε) over the rollouts of a prompt; std divides by n - 1.
 
+    Examples:
+      >>> from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+      >>> clip = ppo_clip(0.2, 0.2)
+      >>> loss = objective(group_normalized(), surrogate=clip, aggregation=token_mean())
+      >>> loss.labels
+      ('ppo_clip(low=0.2, high=0.2)', 'group_normalized()', 'token_mean()')
+
     Source: Shao et al. 2024, https://arxiv.org/abs/2402.03300.
     """
 

@@ -15,7 +15,13 @@ Records = tuple[tuple[str, int | tuple[float, ...]], ...]
 
 @dataclass(frozen=True)
 class Spec:
-    """Sizes on which the state of a transform may depend: prompts of the task, rows and tokens."""
+    """Sizes on which the state of a transform may depend: prompts of the task, rows and tokens.
+
+    Examples:
+      >>> from rlvr_jax import Spec, methods
+      >>> methods.recipe("grpo").objective.init(Spec(8, 64, 128))
+      {}
+    """
 
     prompts: int
     B: int

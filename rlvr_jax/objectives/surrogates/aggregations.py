@@ -28,7 +28,14 @@ from rlvr_jax.types.parts import part
 
 @part
 def token_mean() -> Aggregation:
-    """Mean over all tokens of the batch: Σ l / Σ n_i."""
+    """Mean over all tokens of the batch: Σ l / Σ n_i.
+
+    Examples:
+      >>> from rlvr_jax import methods
+      >>> from rlvr_jax.objectives import token_mean
+      >>> methods.recipe("grpo", aggregation=token_mean()).objective.labels[-1]
+      'token_mean()'
+    """
 
     def weights(mask, dtype):
         return jnp.full(mask.shape, 1, dtype) / at_least_one(masked_count(mask), dtype)

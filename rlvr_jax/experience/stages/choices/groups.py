@@ -17,7 +17,14 @@ def pass_rates(outcomes: np.ndarray) -> np.ndarray:
 
 
 def all_incorrect(outcomes: np.ndarray) -> np.ndarray:
-    """Groups with graded responses, none of which is above 0."""
+    """Groups with graded responses, none of which is above 0.
+
+    Examples:
+      >>> import numpy as np
+      >>> from rlvr_jax.experience import all_incorrect
+      >>> all_incorrect(np.array([[0.0, 0.0], [0.0, 1.0], [np.nan, np.nan]])).tolist()
+      [True, False, False]
+    """
     known = ~np.isnan(outcomes)
     return known.any(axis=1) & ~(np.nan_to_num(outcomes) > 0).any(axis=1)
 

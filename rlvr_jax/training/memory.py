@@ -14,6 +14,7 @@ from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.training.critic import critic_shapes
 from rlvr_jax.training.layout import state_shardings, trained_shapes
 
+_UNITS = ((30, "GiB"), (20, "MiB"), (10, "KiB"))
 _MEMINFO = Path("/proc/meminfo")
 _CGROUPS = Path("/sys/fs/cgroup")
 # File with the limit, file with the used bytes, and the name there of bytes that stay in use.
@@ -67,7 +68,7 @@ def describe_memory(parts: dict[str, int]) -> str:
     Args:
       parts: bytes on a device, by name.
     """
-    listed = ", ".join(f"{name} {gibibytes(size)}" for name, size in parts.items())
+    listed = ", ".join(f"{name} {size_text(size)}" for name, size in parts.items())
     return f"memory of a device: {listed}; activations and logits come on top"
 
 
@@ -89,11 +90,11 @@ def check_memory(path: str, least: dict[str, int], devices: Sequence[Any]) -> No
         least = {name: size * len(devices) for name, size in least.items()}
     wanted = sum(least.values())
     if free is not None and wanted > free:
-        parts = ", ".join(f"{name} {gibibytes(size)}" for name, size in least.items())
+        parts = ", ".join(f"{name} {size_text(size)}" for name, size in least.items())
         place = "this host" if shared else devices[0].device_kind
         raise ValueError(
-            f"model {path} needs at least {gibibytes(wanted)} of memory ({parts}), found"
-            f" {gibibytes(free)} free on {place}; --lora-rank, or a --mesh of more"
+            f"model {path} needs at least {size_text(wanted)} of memory ({parts}), found"
+            f" {size_text(free)} free on {place}; --lora-rank, or a --mesh of more"
             f" {'hosts' if shared else 'devices'}, takes less"
         )
 
@@ -117,9 +118,10 @@ def free_bytes(device: Any) -> int | None:
     return min(free)
 
 
-def gibibytes(size: int) -> str:
-    """A number of bytes as a text in GiB."""
-    return f"{size / 2**30:.3g} GiB"
+def size_text(size: int) -> str:
+    """A number of bytes as a text of three digits: "1.5 GiB", "411 KiB"."""
+    power, unit = next(one for one in _UNITS if size >= 0.1 * 2 ** one[0] or one is _UNITS[-1])
+    return f"{size / 2**power:.3g} {unit}"
 
 
 def _numbers(path: Path) -> dict[str, int]:

@@ -77,7 +77,7 @@ def test_the_cache_has_each_prompt_once_and_each_answer(model, tmp_path):
     devices = run.start.sampler.model.mesh.size
     assert run.memory["sampler's cache"] == rows * each // devices
     assert re.match(
-        r"memory of a device: weights \S+ GiB, gradient .*sampler's cache \S+ GiB; activations",
+        r"memory of a device: weights \S+ KiB, gradient .*sampler's cache \S+ KiB; activations",
         describe_memory(run.memory),
     )
 
@@ -98,8 +98,8 @@ def test_what_does_not_fit_is_refused_with_both_numbers_and_nothing_is_read(
     monkeypatch.setattr(weights, "place", read)
     monkeypatch.setattr(memory, "free_bytes", lambda device: 1024)
     config = training_runs.settings(model, tmp_path)
-    wanted = r"needs at least .* GiB of memory \(weights .*, gradient .*, optimizer .*\), found"
-    with pytest.raises(ValueError, match=wanted + r" 9\.54e-07 GiB free on this host"):
+    wanted = r"needs at least .* [KMG]iB of memory \(weights .*, gradient .*, optimizer .*\), found"
+    with pytest.raises(ValueError, match=wanted + r" 1 KiB free on this host"):
         training_runs.prepared(config)
 
 

@@ -9,7 +9,7 @@ import jax
 from rlvr_jax.experience.sampling import Sampler
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.run import Run
-from rlvr_jax.training.memory import free_bytes, gibibytes, lacks_memory
+from rlvr_jax.training.memory import free_bytes, lacks_memory, size_text
 from rlvr_jax.training.plan import BatchPlan
 
 NEAR = 0.8
@@ -48,10 +48,10 @@ def check_forecast(run: Run) -> str:
     wanted = beside + max(parts["gradient"], parts[_CACHE])
     if wanted <= NEAR * room:
         return ""
-    listed = ", ".join(f"{name} {gibibytes(size)}" for name, size in parts.items())
+    listed = ", ".join(f"{name} {size_text(size)}" for name, size in parts.items())
     place = "this host" if shared else device.device_kind
     message = (
-        f"the run needs {gibibytes(wanted)} of memory ({listed}), got {gibibytes(room)} on {place}"
+        f"the run needs {size_text(wanted)} of memory ({listed}), got {size_text(room)} on {place}"
     )
     if wanted <= room:
         return f"{message}; activations and logits need more: {_smaller(run, sampling, 0)}"

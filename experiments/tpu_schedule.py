@@ -29,7 +29,7 @@ TOPOLOGIES = {
 SECOND_ORDER = ("logp", "logsumexp", "entropy", "p_squared", "p_squared_logp")
 # A predicated region shorter than this starts or awaits a copy, which every step does.
 _SHORT = 100
-_MATRIX_UNIT = "MATMUL"
+_MATRIX_UNIT = {"MATMUL", "MXU"}  # its name differs by the version of libtpu
 
 
 class Schedule(NamedTuple):
@@ -49,7 +49,8 @@ def read_schedule(folder: Path, kernel: str) -> Schedule:
     pattern = f"*{kernel}*final_hlo-static-per-bundle-utilization.txt"
     table = max(folder.glob(pattern), key=lambda path: path.stat().st_size)
     lines = table.read_text().splitlines()
-    column = [title.strip() for title in lines[1].split(",")].index(_MATRIX_UNIT)
+    titles = [title.strip() for title in lines[1].split(",")]
+    (column,) = (i for i, title in enumerate(titles) if title in _MATRIX_UNIT)
     capacity = int(lines[2].split()[column])
     start = next(i for i, line in enumerate(lines) if line.startswith("== UTIL")) + 1
     used = [int(line.split()[column]) for line in lines[start:]]

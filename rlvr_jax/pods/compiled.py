@@ -1,7 +1,7 @@
 """A run compiled from shapes: whether it fits a topology, and the cost of a step there."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import metadata
 from typing import Any
@@ -102,7 +102,17 @@ def compile_run(
         "hbm_bytes": topology.hbm_bytes,
         "versions": {name: _version(name) for name in ("jax", "jaxlib", "libtpu")},
     }
-    programs = {"sample": _sampling(run, target, say)}
+    # Of the settings as given: those of the run have one batch in place of 0.
+    sizes = (
+        [config.sampling_batch()]
+        if config.sampling.sampling_batches
+        else sampling_batches(
+            config.sampling.prompts_per_step,
+            config.sampling.samples_per_prompt,
+            row_shards(config.devices.sample_mesh or config.devices.mesh),
+        )
+    )
+    programs = {"sample": _sampling(run, target, sizes, say)}
     report["sampling_batches"] = programs["sample"]["sampling_batches"]
     parts = mesh_sizes(config.devices.mesh)["tensor"]
     shared = dict(
@@ -202,10 +212,14 @@ def _version(package: str) -> str | None:
 def _sampling(
     run: AbstractRun,
     target: Target,
+    sizes: Sequence[tuple[int, int]],
     say: Callable[[str], None],
 ) -> dict[str, Any]:
-    """The sampler with the requested sampling batches, else the largest that fit; the smallest
-    tried ones if none fits."""
+    """The sampler of the largest sampling batch that fits; of the smallest tried one if none does.
+
+    Args:
+      sizes: prompts and samples of a sampling batch, the largest first.
+    """
     config, shape = run.config, run.model.config
     mesh = config.devices.sample_mesh or config.devices.mesh
     shards, parts = row_shards(mesh), mesh_sizes(mesh)["tensor"]
@@ -219,12 +233,7 @@ def _sampling(
     free = 0.93 * target.topology.hbm_bytes - weights - sum(rest.values())
     slots = config.slots()
     choices = []
-    every = sampling_batches(
-        config.sampling.prompts_per_step, config.sampling.samples_per_prompt, shards
-    )
-    for prompts, samples in (
-        [config.sampling_batch()] if config.sampling.sampling_batches else every
-    ):
+    for prompts, samples in sizes:
         rows = prompts * samples / shards
         own = prompts / shards if prompts % shards == 0 else prompts
         # Rows in turn are cached while they are computed, each with a copy of its prompt.

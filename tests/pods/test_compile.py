@@ -4,6 +4,7 @@ With PyPI's `libtpu` in the version that `jax[tpu]` asks for, the slow ones comp
 """
 
 import dataclasses
+import itertools
 import json
 import math
 from pathlib import Path
@@ -221,6 +222,21 @@ def test_what_lies_below_adapters_is_counted_once(method, minibatches, scored, m
     for size, given, _ in asked:
         # Beside what lies there all the time, a program is given some rows.
         assert 0 <= size - sum(given.values()) < base / 2
+
+
+def test_sampling_batches_that_are_not_given_are_halved_until_one_fits(monkeypatch):
+    fits = itertools.chain([False, False], itertools.repeat(True))
+
+    def measured(*_, **__):
+        parts = {"temporaries": 0, "output": 0}
+        seconds = dict(compiler_seconds=1.0, roofline_seconds=1.0)
+        return {"fits": next(fits), "bytes": 0, "parts": parts, **seconds}
+
+    monkeypatch.setattr(compiled, "measured", measured)
+    sizes = dict(prompts_per_step=4, samples_per_prompt=8, prompt_tokens=8, response_tokens=16)
+    config = TrainConfig.of(method="dr_grpo", mesh="data=1", **sizes)
+    report = compile_run(config, named_config("tiny", vocab_size=64), describe("cpu:1"))
+    assert report["sampling_batches"] == 4
 
 
 @pytest.mark.thorough

@@ -270,6 +270,13 @@ class Draw(Part):
 class Stage(Part):
     """A transform of the sampled batch.
 
+    Examples:
+      >>> from rlvr_jax.experience import all_incorrect, redraw
+      >>> from rlvr_jax.experience.views import hint
+      >>> stage = redraw(all_incorrect, hint(0.5))
+      >>> type(stage).__name__, stage.label
+      ('Stage', 'redraw(when=all_incorrect, view=hint(fraction=0.5))')
+
     Fields:
       apply: (batch, actor, state, turn) -> (batch, state, metrics).
       init, observe, reads, views: as in `Curriculum`.

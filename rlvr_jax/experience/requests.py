@@ -67,6 +67,12 @@ PLAIN = View(plain)
 class SampleRequest:
     """A request for responses to one prompt, which form a group.
 
+    Examples:
+      >>> from rlvr_jax.experience.requests import SampleRequest
+      >>> from rlvr_jax.tasks import Prompt
+      >>> SampleRequest(Prompt("1 + 1 =", "2"), number=0, samples=8).samples
+      8
+
     A response is sampled with a random key of (seed, part, step, round, number, sample). It does
     not depend on other requests.
 

@@ -36,6 +36,16 @@ def score(
 ) -> TokenStats:
     """Statistics of every response token, [B, T], at its sampling temperature.
 
+    Examples:
+      >>> from importlib import resources
+      >>> from rlvr_jax import policy, tasks
+      >>> from rlvr_jax.rollout import load_rollouts
+      >>> model, params = policy.load(tasks.load("brackets").base_model)
+      >>> path = resources.files("rlvr_jax") / "rollout/examples/brackets_rollouts.npz"
+      >>> rollouts, _, _ = load_rollouts(path)
+      >>> policy.score(model, params, rollouts, needs=["logp", "entropy"]).entropy.shape
+      (512, 24)
+
     No array over tokens and vocabulary is made. Differentiable in `params`; 0 off the mask, but
     for the tokens of supervised rows.
 

@@ -104,6 +104,11 @@ def is_prefill(message: Mapping[str, Any]) -> bool:
 class Response:
     """One sampled response as text and how it ended; training uses the tokens, not the text.
 
+    Examples:
+      >>> from rlvr_jax.tasks import Response
+      >>> Response("( 3 + 9 = 12 ) - 4 = 8", truncated=False).text[-1]
+      '8'
+
     Fields:
       text: the decoded response without the stop token.
       truncated: whether the token budget ended it, not the stop token.

@@ -65,6 +65,11 @@ def least_bytes(
 def describe_memory(parts: dict[str, int]) -> str:
     """One line with the memory that is known before the first step.
 
+    Examples:
+      >>> from rlvr_jax.training.memory import describe_memory
+      >>> describe_memory({"weights": 2**30, "gradient": 2**20})
+      'memory of a device: weights 1 GiB, gradient 1 MiB; activations and logits come on top'
+
     Args:
       parts: bytes on a device, by name.
     """

@@ -12,6 +12,13 @@ from typing import Any, Literal
 class Recipe:
     """A published method: its changes to a step. None means: as in the plain algorithm.
 
+    Examples:
+      >>> from rlvr_jax import methods
+      >>> from rlvr_jax.types import Recipe, replace
+      >>> loss = methods.recipe("clip_cov").objective
+      >>> replace(methods.recipe("grpo"), objective=loss) == Recipe(objective=loss)
+      True
+
     Recipes are equal if their parts are: of one method, with equal hyperparameters.
 
     Fields:

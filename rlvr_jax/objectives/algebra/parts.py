@@ -77,6 +77,12 @@ def at_one_update(text: str) -> Callable[[UpdatePlan], str | None]:
 class Transform(Part):
     """A part that decides something: an advantage, a token transform or a regularizer.
 
+    Examples:
+      >>> from rlvr_jax.objectives import keep_top_entropy
+      >>> part = keep_top_entropy(0.2)
+      >>> type(part).__name__, sorted(part.reads)
+      ('Transform', ['batch_statistics', 'entropy'])
+
     Fields:
       apply: (signals, context, state) -> (signals, state, metrics).
       init: (spec) -> state, a pytree whose shapes and dtypes never change; () if there is none.

@@ -62,7 +62,7 @@ def test_who_trains_what_is_said_in_six_lines(finished, model):
     assert lines[0] == f"clip_cov on training_runs:sums, seed 0, 3 steps → {run_dir}"
     heads = [line.split()[0] for line in lines[:6]]
     assert heads == ["clip_cov", "policy", "data", "step", "loss", "method"]
-    assert str(model) in lines[1] and "all weights" in lines[1] and "GiB" in lines[1]
+    assert str(model) in lines[1] and "all weights" in lines[1] and "KiB" in lines[1]
     assert "15 prompts, 4 of 5 held out × 4 samples" in lines[2]
     assert "known answers earn 1.00" in lines[2] and "none earn 0.00" in lines[2]
     assert re.search(r"first prompt, 4 tokens: \d│ \+│ \d│ =", lines[2])

@@ -1,4 +1,4 @@
-"""What subpackages hand out, and that it is what the docs name."""
+"""The names that subpackages export are those that the docs use."""
 
 import ast
 import importlib

@@ -14,7 +14,7 @@ import rlvr_jax
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "rlvr_jax"
 
-# From the bottom to the top; each subpackage may import itself and what stands behind it.
+# From the bottom to the top; each subpackage may import itself and those after it in its entry.
 TABLE = {
     "keys": set(),
     "public": set(),
@@ -43,7 +43,7 @@ TABLE["runs"] = set(TABLE)
 # What is done with runs; none imports another.
 TABLE |= {subpackage: set(TABLE) for subpackage in ("boards", "diagnosis", "pods")}
 EXPERIMENTS = set(TABLE)
-# They are a subpackage of the package, too, so that the wheel has them.
+# They are also a subpackage of the package, so that the wheel has them.
 TABLE["experiments"] = EXPERIMENTS
 TABLE["__main__"] = {"methods", "pipes", "tasks"}
 # Documented names of commands that stand elsewhere; nothing imports them.

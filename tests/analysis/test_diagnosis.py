@@ -90,7 +90,7 @@ def test_unsolved_problems_that_are_reached_are_set_against_a_second_draw():
         "Of these b solves 4 at least once, a second sampling of a 3. Read these solutions: an"
         " error of the verifier looks the same."
     )
-    assert told.sentences[place - 1].startswith("A solved 9 problems in none of 16 samples")
+    assert told.sentences[place - 1].startswith("Solved by a in none of 16 samples: 9 problems")
     # 4 of b alone, 1 of a alone: 2 · (1 + 5) / 2⁵
     assert told.numbers["solved_at_all"]["p_value"] == pytest.approx(0.375)
     alone = reach(counts(before), counts(after), ("a", "b"))

@@ -256,8 +256,8 @@ def _unsolved(topic: Topic, solved: _Solved, again: np.ndarray | None) -> None:
             topic.numbers["unsolved"]["floor"] = floor
             sentence += f", a second sampling of {names[0]} {floor}"
         topic.sentences += [
-            f"{names[0].capitalize()} solved {number} problems in none of {n} samples (solve rate"
-            f" below {upper_bound(n):.3f} at 95 %).",
+            f"Solved by {names[0]} in none of {n} samples: {number} problems (solve rate below"
+            f" {upper_bound(n):.3f} at 95 %).",
             f"{sentence}. Read these solutions: an error of the verifier looks the same.",
         ]
     topic.sentences += [

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from rlvr_jax.analysis.compared import Comparison, View
 from rlvr_jax.analysis.curves import held_out_ks, thinned
-from rlvr_jax.analysis.page import embedded_json, fill, markdown_table, rounded, table
+from rlvr_jax.analysis.page import markdown_table, rounded, table, whole_page
 from rlvr_jax.analysis.seed_statistics import Interval, mean_interval, value_at
 
 _COLOURS = ("#0556df", "#c76c02", "#009f82", "#8a1b95", "#c8aa04", "#6abbec", "#5d5c54", "#680742")
@@ -286,12 +286,12 @@ def _html(comparison: Comparison, charts: Sequence[dict[str, Any]]) -> str:
     }
     title = f"Comparison: {', '.join(comparison.runs)}"
     items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in comparison.sentences)
-    return fill(
+    return whole_page(
         "comparison_page.html",
         ["charts.js", "comparison.js"],
-        title=html.escape(title),
+        title,
+        data,
         lead=html.escape(_CAVEAT),
         sentences=items,
         tables="\n".join(blocks),
-        data=embedded_json(data),
     )

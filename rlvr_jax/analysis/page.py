@@ -12,20 +12,38 @@ import numpy as np
 _HERE = Path(__file__).parent
 
 
-def fill(template: str, scripts: Sequence[str], **values: str) -> str:
-    """Puts styles, scripts and values into a template of this folder.
+def fill(template: str, **values: str) -> str:
+    """Puts values into a template of this folder.
 
     Args:
       template: file name; `{{name}}` is replaced by the value of that name.
-      scripts: names of files, which replace `{{script}}` in this order; the style is `{{css}}`.
       **values: HTML, already escaped. They are not searched for further `{{name}}`.
     """
-    values["css"] = (_HERE / "page.css").read_text("utf-8")
-    values["script"] = "\n".join((_HERE / name).read_text("utf-8") for name in scripts)
     text = (_HERE / template).read_text("utf-8")
-    filled = re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], text)
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], text)
+
+
+def whole_page(template: str, scripts: Sequence[str], title: str, data: Any, **values: str) -> str:
+    """A page with style, scripts and data, whose body is a template.
+
+    Args:
+      template: as for `fill`, also with the title.
+      scripts: names of files, in the order in which they run.
+      title: text, not yet escaped.
+      data: what the scripts draw, as JSON values.
+      **values: as for `fill`.
+    """
+    heading = html.escape(title)
+    page = fill(
+        "page.html",
+        title=heading,
+        css=(_HERE / "page.css").read_text("utf-8"),
+        body=fill(template, title=heading, **values),
+        data=embedded_json(data),
+        script="\n".join((_HERE / name).read_text("utf-8") for name in scripts),
+    )
     # a lone surrogate of a torn byte-level token cannot be written as UTF-8
-    return filled.encode("utf-8", "replace").decode("utf-8")
+    return page.encode("utf-8", "replace").decode("utf-8")
 
 
 def replace_file(path: Path, content: bytes) -> None:

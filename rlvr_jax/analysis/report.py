@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rlvr_jax.analysis.curves import held_out_ks, held_out_note, sections
-from rlvr_jax.analysis.page import embedded_json, fill, replace_file, rounded, table
+from rlvr_jax.analysis.page import fill, replace_file, rounded, table, whole_page
 from rlvr_jax.analysis.run_directory import Run, flatten, load_run
 from rlvr_jax.analysis.samples import number_or, shown_samples, stored_samples
 
@@ -121,16 +121,16 @@ def _page(
         "reload_seconds": _RELOAD_SECONDS if live else None,
     }
     settings, intro = _settings(runs, labels)
-    return fill(
+    return whole_page(
         "report_page.html",
         ["charts.js", "tokens.js", "report.js"],
-        title=html.escape(heading),
+        heading,
+        data,
         lead=html.escape(_lead(runs, labels, live)),
         settings=settings,
         settings_intro=intro,
         timings=_timings(runs, labels),
-        samples=fill("token_view.html", [], intro=_SAMPLES_INTRO),
-        data=embedded_json(data),
+        samples=fill("token_view.html", intro=_SAMPLES_INTRO),
     )
 
 

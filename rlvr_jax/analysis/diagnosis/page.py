@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_jax.analysis.diagnosis.topics import Card, Topic
-from rlvr_jax.analysis.page import embedded_json, fill, table
+from rlvr_jax.analysis.page import fill, table, whole_page
 from rlvr_jax.analysis.samples import shown_samples
 
 _LEAD = (
@@ -68,18 +68,18 @@ def write_page(
         data |= dict(zip(names, shown_samples(stored, _SHOWN_TOKENS), strict=True))
         if any("prob_delta" in row for own in rows for row in own):
             data["column"] = _COLUMN
-    page = fill(
+    page = whole_page(
         "diagnosis_page.html",
         ["charts.js", "tokens.js", "diagnosis.js"],
-        title=html.escape(title),
+        title,
+        data,
         lead=html.escape(_LEAD),
         cards="".join(_card(*card) for card in _cards(topics, len(missing))),
         topics="".join(_subject(number, topic) for number, topic in enumerate(subjects)),
-        samples=fill("token_view.html", [], intro=_SAMPLES_INTRO),
+        samples=fill("token_view.html", intro=_SAMPLES_INTRO),
         missing=f'<section id="missing"><h2>Not decided</h2>{_items(missing)}</section>'
         if missing
         else "",
-        data=embedded_json(data),
     )
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

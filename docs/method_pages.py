@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from rlvr_jax import methods
 from rlvr_jax.arguments import described
-from rlvr_jax.methods.__main__ import MUST, defaults, needs
+from rlvr_jax.methods.__main__ import MUST, defaults, needs, shown_command
 from rlvr_jax.objectives import UpdatePlan
 from rlvr_jax.runs.presets import preset
 
@@ -109,6 +109,14 @@ def _arguments(name: str) -> Mapping[str, str]:
 
 
 def _commands(name: str) -> list[str]:
+    shown = methods.method(name).shown
+    if shown is not None:
+        lines = [f"In this setting the mechanism acts: the metric `{shown.acts}` is above 0."]
+        lines += ["", f"    {shown_command(name)}"]
+        if shown.without is not None:
+            lines += ["", "Without the mechanism, to compare:", ""]
+            lines += [f"    {shown_command(name, acts=False)}"]
+        return lines
     return [
         f"    python -m experiments.train --method {name} --task {_TASK} --run-dir runs/{name}",
         f"    python -m experiments.compare --methods grpo {name} --seeds 5 --task {_TASK}",

@@ -107,7 +107,7 @@ def test_a_notebook_runs_and_prints_what_it_shows(name, monkeypatch, capsys):
     assert_shows(shown_text(name), capsys.readouterr().out)
 
 
-@pytest.mark.slow  # a minute
+@pytest.mark.thorough
 def test_the_notebook_about_collapse_shows_it(tmp_path):
     fewer = ("STEPS = 60", "STEPS = 20"), ("STEPS // 3", "STEPS")
     lines = printed_by("entropy_collapse", tmp_path / "own.py", *fewer)

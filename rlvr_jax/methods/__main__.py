@@ -12,6 +12,7 @@ python -m rlvr_jax.methods --markdown > docs/methods.md
 import argparse
 import difflib
 import inspect
+import shlex
 import shutil
 import sys
 import textwrap
@@ -154,8 +155,16 @@ def card(name: str) -> str:
     if conditions:
         lines += ["", "with one update per batch", *(f"  {sentence}" for sentence in conditions)]
     lines += ["", f"needs {needs(name)}"]
+    if about.shown is not None:
+        lines += ["", f"shown by {about.shown.acts} above 0 in", f"  {shown_command(name)}"]
     lines += _paragraph("reports", about.reports) + _paragraph("traps", about.traps)
     return "\n".join(lines)
+
+
+def shown_command(name: str, *, acts: bool = True) -> str:
+    """The command of a method's shown setting, or of the run without its mechanism."""
+    words = method(name).shown.command(name, acts=acts)
+    return shlex.join(["python", "-m", "rlvr_jax", *words, "--run-dir", f"runs/{name}"])
 
 
 def _paragraph(label: str, text: str) -> list[str]:

@@ -55,7 +55,7 @@ REPLY_LOG = "replies.jsonl"
 """File of a run directory with the replies of environments since the last checkpoint."""
 
 
-Watch = Callable[[str, int, int], Callable[..., None]]
+Watch = Callable[[str, int, int, str], Callable[..., None]]
 
 
 def train(
@@ -72,8 +72,9 @@ def train(
 
     Args:
       console: where settings, warnings and progress are printed.
-      watch: (label, steps, first step) -> on_step(step, metrics, timings), called at each finished
-        step instead of a progress line on the console.
+      watch: (label, steps, first step, acts) -> on_step(step, metrics, timings), called at each
+        finished step instead of a progress line on the console. `acts` is the metric that is above
+        0 if the mechanism of the method acts, or "".
     Returns:
       The content of the run's `summary.json`.
     Raises:
@@ -237,7 +238,7 @@ def _train(
     ):
         if watch is None:
             watch = partial(RunProgress, console, shown.enter_context(progress_bar(console)))
-        on_step = watch(label, run.config.steps, first_step)
+        on_step = watch(label, run.config.steps, first_step, _counter(run.config))
         try:
             outputs = Outputs(writer, checkpoints, on_step)
             state = train_steps(run, state, first_step, outputs, asked)
@@ -263,6 +264,15 @@ def _train(
         (directory / "policy/README.md").write_text(policy_card(card, summary, paper))
         write_json(directory / "summary.json", summary)
     return parallel.gather(summary)[0]
+
+
+def _counter(config: TrainConfig) -> str:
+    """The metric that is above 0 if the mechanism of the method acts; "" if none is known."""
+    shown = methods.method(config.method).shown
+    # `--experience` gives the run the batches of another method.
+    if shown is None or (config.experience and shown.acts.startswith("experience/")):
+        return ""
+    return shown.acts
 
 
 def _summarize(directory: Path, seconds: float) -> dict[str, Any]:

@@ -54,7 +54,20 @@ class RunProgress:
     a minute.
     """
 
-    def __init__(self, console: Console, bar: Progress, label: str, steps: int, first_step: int):
+    def __init__(
+        self,
+        console: Console,
+        bar: Progress,
+        label: str,
+        steps: int,
+        first_step: int,
+        acts: str = "",
+    ):
+        """Adds the line.
+
+        Args:
+          acts: metric that is above 0 if the mechanism of the method acts; "": not watched.
+        """
         self._console = console
         self._bar = bar
         self._label = label
@@ -65,6 +78,8 @@ class RunProgress:
         self._first_step = first_step
         self._warned: set[str] = set()
         self._still: int | None = 0
+        self._acts = acts
+        self._idle_steps = max(math.ceil(steps / 10), _STEPS_WITHOUT_GRADIENT)
         self._task = bar.add_task(label, total=steps, completed=first_step, numbers="")
 
     def __call__(
@@ -74,6 +89,7 @@ class RunProgress:
         self._warn_truncation(metrics)
         self._warn_unjudged(metrics)
         self._warn_still(metrics)
+        self._warn_idle(step, metrics)
         evaluated = "held_out/pass@1" in metrics
         if evaluated:
             self._held_out = f"{metrics['held_out/pass@1']:.3f} (n={metrics['held_out/n']:.0f})"
@@ -146,6 +162,20 @@ class RunProgress:
                 f"{_STEPS_WITHOUT_GRADIENT} steps in a row had no gradient"
                 f" (mean reward {_digits(metrics['reward'], 3)}); the usual cause is equal"
                 " rewards of all responses to a prompt"
+            )
+
+    def _warn_idle(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Warns once that the mechanism of the method did not act in the first tenth of the steps.
+
+        After a resume: in as many steps after it.
+        """
+        if metrics.get(self._acts, 0.0) > 0:
+            self._acts = ""
+        elif self._acts and step == self._first_step + self._idle_steps:
+            method = self._label.partition(" ")[0]
+            self._warn(
+                f"the mechanism of {method} has not acted: {self._acts} was 0 in {self._idle_steps}"
+                f" steps. `python -m rlvr_jax.methods {method}` prints a setting in which it acts"
             )
 
     def _warn(self, text: str) -> None:

@@ -58,6 +58,62 @@ class Recipe:
         return decay
 
 
+@dataclass(frozen=True)
+class Shown:
+    """A setting in which the mechanism of a method acts, with a task and a model that ship.
+
+    Examples:
+      >>> from rlvr_jax.types import Shown
+      >>> shown = Shown("brackets", acts="kept_fraction", hyperparameters={"fraction": 0.1})
+      >>> print(*shown.command("forking_tokens"))
+      train --method forking_tokens --task brackets --steps 160 --hyperparameters fraction=0.1
+
+    Fields:
+      task: task with its options, as `--task` takes it.
+      acts: metric of a training step that is above 0 only if the mechanism acted.
+      without: the run that lacks the mechanism: the name of another method, or hyperparameters that
+        switch it off. None: a plain algorithm, which lacks nothing.
+      hyperparameters: values that differ from the published ones.
+      settings: further settings of the run by name, such as {"samples_per_prompt": 32}.
+      steps: steps of a whole run.
+      within: steps after which the mechanism has acted for the first time.
+    """
+
+    task: str
+    acts: str
+    without: str | Mapping[str, Any] | None = "grpo"
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    steps: int = 160
+    within: int = 3
+
+    def command(self, name: str, *, acts: bool = True) -> list[str]:
+        """Words of the command `python -m rlvr_jax` that trains in this setting.
+
+        Args:
+          name: name of the method.
+          acts: False: the run without the mechanism.
+        Raises:
+          ValueError: the run without the mechanism of a plain algorithm.
+        """
+        given = self.hyperparameters
+        if not acts and self.without is None:
+            raise ValueError(f"{name}: a plain algorithm has no run without its mechanism")
+        if not acts and isinstance(self.without, str):
+            name, given = self.without, {}
+        elif not acts:
+            given = {**given, **self.without}
+        words = ["train", "--method", name, "--task", self.task, "--steps", str(self.steps)]
+        for setting, value in self.settings.items():
+            flag = setting.replace("_", "-")
+            if isinstance(value, bool):
+                words.append(f"--{flag}" if value else f"--no-{flag}")
+            else:
+                words += [f"--{flag}", str(value)]
+        pairs = [f"{key}={value}" for key, value in given.items()]
+        return [*words, "--hyperparameters", *pairs] if pairs else words
+
+
 _SECTION = re.compile(r"^(Left out|Reports|Traps): ", re.MULTILINE)
 
 
@@ -93,6 +149,7 @@ class Method:
       rewards: "any", or "binary" if it reads 0 and 1 only.
       random: its choice depends on the random key.
       small: hyperparameters under which the method acts on a batch of some 60 tokens.
+      shown: the setting in which the method is shown to act; None if there is none yet.
     """
 
     recipe: Callable[..., Recipe]
@@ -110,6 +167,7 @@ class Method:
     rewards: Literal["any", "binary"] = "any"
     random: bool = False
     small: Mapping[str, Any] = field(default_factory=dict)
+    shown: Shown | None = None
 
     def __post_init__(self) -> None:
         head, *sections = _SECTION.split(self._docstring())

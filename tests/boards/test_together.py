@@ -32,7 +32,7 @@ def console():
 def counts(config, console, watch):
     """Stands for `train`: shows a line and its steps, and tells how it was started."""
     console.print(f"settings of {config.run_dir.name}")
-    on_step = watch(config.run_dir.name, config.steps, 0)
+    on_step = watch(config.run_dir.name, config.steps, 0, "")
     for step in range(config.steps + 1):
         metrics = {"held_out/pass@1": 0.25, "held_out/n": 4, "reward": 0.5, "entropy": 0.1}
         metrics["truncated_fraction"] = 0.1

@@ -346,6 +346,21 @@ def test_first_steps_without_a_gradient_are_said(norms, told):
     assert shown.getvalue().count(said) == told
 
 
+@pytest.mark.parametrize("counts, shown", [((0, 0, 0, 0), 1), ((0, 0.1, 0, 0), 0), ((), 1)])
+def test_a_mechanism_that_has_not_acted_is_reported_once(counts, shown):
+    page = io.StringIO()
+    console = Console(file=page, width=300)
+    with progress_bar(console) as bar:
+        line = RunProgress(console, bar, "scope seed 0", 40, 0, "experience/salvaged_rows")
+        for step in range(6):
+            known = {"reward": 0.5, "entropy": 0.25, "truncated_fraction": 0.0}
+            if step < len(counts):
+                known["experience/salvaged_rows"] = counts[step]
+            line(step, known, {"tokens_per_s": 12345.0})
+    text = "the mechanism of scope has not acted: experience/salvaged_rows was 0 in 4 steps"
+    assert page.getvalue().count(text) == shown
+
+
 def test_the_quickstart_begins_with_six_lines_and_ends_with_three_commands(tmp_path):
     config = quickstart.Config(run_dir=tmp_path, steps=600)
     runs = {method: preset("brackets", method) for method in quickstart.METHODS}

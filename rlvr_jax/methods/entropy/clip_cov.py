@@ -21,7 +21,7 @@ A ratio clip of 0.2 makes it another method.
 from typing import Any
 
 from rlvr_jax.objectives import clipped_objective, drop_high_covariance
-from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of
 from rlvr_jax.types.hyperparameters import Share
 
 
@@ -35,5 +35,9 @@ def clip_cov(
 
 
 METHOD = Method(
-    clip_cov, changes="weight", random=True, small={"fraction": 0.05, "covariance_low": 0.1}
+    clip_cov,
+    changes="weight",
+    random=True,
+    small={"fraction": 0.05, "covariance_low": 0.1},
+    shown=Shown("brackets", "chosen_fraction", steps=300),
 )

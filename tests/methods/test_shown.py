@@ -1,0 +1,58 @@
+"""Each shown setting: the mechanism of the method acts in it, and not in the run without it."""
+
+import pytest
+import training_runs
+from everyday import everyday
+
+from rlvr_jax import methods
+from rlvr_jax.methods.__main__ import card
+from rlvr_jax.runs import parse_config
+from rlvr_jax.types import Shown, replace
+
+SHOWN = [name for name in methods.names() if methods.method(name).shown]
+# The first of each theme.
+EVERY_CHECK = {methods.themes()[name]: name for name in reversed(SHOWN)}.values()
+
+
+def counted(name, folder, *, acts):
+    """The sum of the counter over the first steps; the counter of another method is 0."""
+    shown = methods.method(name).shown
+    few = {"steps": shown.within, "evaluate_every": shown.within, "samples_stored": 0}
+    few |= {"evaluation_prompts": 4, "evaluation_samples": 2}
+    config = parse_config(shown.command(name, acts=acts)[1:]).replace(run_dir=folder, **few)
+    training_runs.quietly(config)
+    steps = training_runs.metrics(folder)[1:]
+    assert len(steps) == shown.within
+    return sum(step.get(shown.acts, 0.0) for step in steps)
+
+
+@pytest.mark.parametrize("name", everyday(SHOWN, *EVERY_CHECK, first=()))
+def test_the_mechanism_acts_in_its_shown_setting_only(tmp_path, name):
+    assert counted(name, tmp_path / "with", acts=True) > 0
+    if methods.method(name).shown.without is not None:
+        assert counted(name, tmp_path / "without", acts=False) == 0
+
+
+def test_a_command_has_all_settings_and_the_run_without_lacks_the_mechanism():
+    shown = Shown(
+        "sums",
+        "kept",
+        without={"fraction": 1},
+        hyperparameters={"fraction": 0.1, "epsilon": 0.3},
+        settings={"samples_per_prompt": 4, "mask_truncated": False},
+        steps=9,
+    )
+    settings = "--task sums --steps 9 --samples-per-prompt 4 --no-mask-truncated --hyperparameters"
+    own = shown.command("mine")
+    assert own == ["train", "--method", "mine", *settings.split(), "fraction=0.1", "epsilon=0.3"]
+    without = shown.command("mine", acts=False)
+    assert without == ["train", "--method", "mine", *settings.split(), "fraction=1", "epsilon=0.3"]
+    other = replace(shown, without="grpo").command("mine", acts=False)
+    assert other == ["train", "--method", "grpo", *settings.split()[:-1]]
+    with pytest.raises(ValueError, match=r"mine: a plain algorithm has no run without"):
+        replace(shown, without=None).command("mine", acts=False)
+
+
+def test_the_command_of_a_method_is_printed():
+    command = "python -m rlvr_jax train --method clip_cov --task brackets --steps 300"
+    assert f"  {command} --run-dir runs/clip_cov" in card("clip_cov").splitlines()

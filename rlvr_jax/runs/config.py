@@ -173,6 +173,9 @@ class UpdateSettings:
     or on a CPU as many as fit the activations into its caches."""
     critic_epochs: Count = 1
     """Passes of the critic over the rollouts of a step, in the same minibatches."""
+    compared_with: str = ""
+    """Method whose loss is compared with that of the run in every update, with its preset; the
+    metric slope_distance is 0 where both have one gradient. Empty: no comparison."""
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,17 @@ import rlvr_jax
 from rlvr_jax import methods, tasks
 from rlvr_jax.experience import experience
 from rlvr_jax.methods.arguments import parse_hyperparameters
+from rlvr_jax.objectives import Objective, measured_against
 from rlvr_jax.rollout import Sampling
 from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.config_checks import check_config
 from rlvr_jax.runs.hyperparameters import method_arguments, plain
 from rlvr_jax.runs.judging import asked_by_files
+from rlvr_jax.runs.presets import preset
 from rlvr_jax.runs.task import Load, load_task
 from rlvr_jax.tasks import Task
-from rlvr_jax.types import Recipe
+from rlvr_jax.types import Recipe, replace
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,17 @@ def resolve(
     if recipe is None:
         recipe = methods.recipe(own.method, **hyperparameters)
     recipe = compose(own, task, recipe, hyperparameters)
+    if own.update.compared_with:
+        objective = measured_against(recipe.objective, _compared_objective(own))
+        recipe = replace(recipe, objective=objective)
     return ResolvedRun(config, *settle(own, recipe), task, hyperparameters, recipe)
+
+
+def _compared_objective(config: TrainConfig) -> Objective:
+    """The loss that the run's loss is compared with, that of the preset of its task and method."""
+    name = config.update.compared_with
+    given = parse_hyperparameters(name, preset(config.data.task, name).hyperparameters)
+    return methods.recipe(name, **method_arguments(config, given, name)).objective
 
 
 def with_task(config: TrainConfig, task: Task) -> TrainConfig:

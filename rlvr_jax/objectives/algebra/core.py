@@ -12,7 +12,7 @@ Values off the mask are never read: each, NaN included, is replaced by 0 first.
 
 import functools
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -246,8 +246,8 @@ def objective(
         token_loss=token_loss,
         reads=reads,
         once_reads=once_reads,
-        options=_merged({one.label: one.options for one in readers}),
-        records=_merged({one.label: one.records for one in parts.values()}),
+        options=merged({one.label: one.options for one in readers}),
+        records=merged({one.label: one.records for one in parts.values()}),
         labels=tuple(labels),
         remarks=remarks,
     )
@@ -290,15 +290,15 @@ def _decided_once(decisions, advantage):
     return chosen
 
 
-def _merged(parts):
-    """The options or records of all parts as one dict, from their labels; they must agree."""
-    merged, owner = {}, {}
+def merged(parts: Mapping[str, Iterable[tuple[str, Any]]]) -> tuple[tuple[str, Any], ...]:
+    """The options or records of all parts together, from their labels; they must agree."""
+    found, owner = {}, {}
     for label, pairs in parts.items():
         for name, value in pairs:
-            if merged.setdefault(name, value) != value:
+            if found.setdefault(name, value) != value:
                 raise ValueError(
-                    f"objective: {name} must be one value for all parts, got {merged[name]} from"
+                    f"objective: {name} must be one value for all parts, got {found[name]} from"
                     f" {owner[name]} and {value} from {label}"
                 )
             owner.setdefault(name, label)
-    return tuple(sorted(merged.items()))
+    return tuple(sorted(found.items()))

@@ -114,6 +114,12 @@ class Shown:
         return [*words, "--hyperparameters", *pairs] if pairs else words
 
 
+LOSS_ON_BRACKETS = Shown(
+    "brackets", "slope_distance", settings={"compared_with": "grpo"}, steps=300
+)
+"""The shown setting of methods that change the loss only: its slopes are not those of GRPO's."""
+
+
 _SECTION = re.compile(r"^(Left out|Reports|Traps): ", re.MULTILINE)
 
 

@@ -14,7 +14,7 @@ Traps: The divisor must be constant. The width of a batch depends on the longest
 """
 
 from rlvr_jax.objectives import clipped_objective, fixed_length_mean, group_centered
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, MaxLength
 
 
@@ -34,4 +34,5 @@ METHOD = Method(
     "https://arxiv.org/abs/2503.20783",
     changes="advantage, aggregation",
     denominator="rows",
+    shown=LOSS_ON_BRACKETS,
 )

@@ -30,7 +30,7 @@ from jaxtyping import Array, Float, Int
 from rlvr_jax.objectives import Transform, batch_std, group_has_tokens, group_z_score
 from rlvr_jax.objectives.advantages.group_relative import group_of_one_remark, rollout_advantage
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe, Rows, part, replace
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe, Rows, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 
 
@@ -101,4 +101,4 @@ def gdpo(
     return Recipe(objective=clipped_objective(clip_low, clip_high, advantage=advantage))
 
 
-METHOD = Method(gdpo, changes="advantage", baseline="signal")
+METHOD = Method(gdpo, changes="advantage", baseline="signal", shown=LOSS_ON_BRACKETS)

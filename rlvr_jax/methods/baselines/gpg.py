@@ -21,7 +21,7 @@ determine the whole step.
 from rlvr_jax.objectives import Transform, masked_mean, objective, part, reinforce, relative_to
 from rlvr_jax.objectives.statistics.groups import group_all_equal, group_mean, has_tokens
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import Epsilon, Positive
 
 
@@ -58,4 +58,4 @@ def gpg(normalizer: Positive = 1.0, epsilon: Epsilon = 1e-5) -> Recipe:
     )
 
 
-METHOD = Method(gpg, changes="advantage, surrogate")
+METHOD = Method(gpg, changes="advantage, surrogate", shown=LOSS_ON_BRACKETS)

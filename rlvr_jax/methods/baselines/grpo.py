@@ -19,7 +19,7 @@ single odd response. The mean over each rollout favours short correct and long i
 
 from rlvr_jax.objectives import Aggregation, clamped_token_ratio, clipped_objective, token_ratio
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, Shown
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, KLCoefficient
 
 
@@ -46,4 +46,8 @@ def grpo(
     return Recipe(objective)
 
 
-METHOD = Method(grpo, changes="advantage, surrogate, regularizer")
+METHOD = Method(
+    grpo,
+    changes="advantage, surrogate, regularizer",
+    shown=Shown("brackets", "gradient_norm", without=None, steps=300),
+)

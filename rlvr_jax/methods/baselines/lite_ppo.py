@@ -18,7 +18,7 @@ Traps: The deviation is over all sampled rewards, not those of a minibatch. TRL 
 """
 
 from rlvr_jax.objectives import batch_std, clipped_objective, group_mean, relative_to
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 
 
@@ -28,4 +28,4 @@ def lite_ppo(clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2, epsilon: Epsilo
     return Recipe(clipped_objective(clip_low, clip_high, advantage=advantage))
 
 
-METHOD = Method(lite_ppo, changes="advantage, aggregation")
+METHOD = Method(lite_ppo, changes="advantage, aggregation", shown=LOSS_ON_BRACKETS)

@@ -23,7 +23,7 @@ from rlvr_jax.objectives.advantages.group_relative import relative_to
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.types import Method, Recipe, part, replace
+from rlvr_jax.types import Method, Recipe, Shown, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, NonNegativeInt
 
 
@@ -65,4 +65,9 @@ def ngrpo(
     return Recipe(objective)
 
 
-METHOD = Method(ngrpo, changes="advantage, surrogate, mask", baseline="other")
+METHOD = Method(
+    ngrpo,
+    changes="advantage, surrogate, mask",
+    baseline="other",
+    shown=Shown("brackets", "perfect_fraction", steps=300),
+)

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 
 from rlvr_jax.objectives import Transform, clipped_objective, has_tokens, part, rollout_advantage
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, NonNegative
 
 
@@ -82,4 +82,6 @@ def nsr(
     return Recipe(objective)
 
 
-METHOD = Method(nsr, changes="advantage, mask", baseline="other", rewards="binary")
+METHOD = Method(
+    nsr, changes="advantage, mask", baseline="other", rewards="binary", shown=LOSS_ON_BRACKETS
+)

@@ -20,7 +20,7 @@ equal length, the advantage is that of Dr. GRPO.
 from rlvr_jax.objectives import Transform, group_deviation, masked_count, objective, part, reinforce
 from rlvr_jax.objectives.advantages.group_relative import group_of_one_remark, rollout_advantage
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe
 
 
 @part
@@ -40,4 +40,4 @@ def opo() -> Recipe:
     return Recipe(objective(advantage=advantage, surrogate=reinforce(), aggregation=token_mean()))
 
 
-METHOD = Method(opo, changes="advantage, surrogate")
+METHOD = Method(opo, changes="advantage, surrogate", shown=LOSS_ON_BRACKETS)

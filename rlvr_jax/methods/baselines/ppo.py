@@ -22,7 +22,7 @@ Traps: Whitening amplifies the noise of a batch of equal rewards.
 from typing import Any
 
 from rlvr_jax.objectives import clamped_token_ratio, clipped_with_critic, generalized_advantage
-from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe, arguments_of
 from rlvr_jax.types.hyperparameters import Discount, TraceDecay
 
 
@@ -33,4 +33,4 @@ def ppo(discount: Discount = 1.0, trace_decay: TraceDecay = 1.0, **clips: Any) -
     return Recipe(**clipped_with_critic(estimator, ratio=clamped_token_ratio, **clips))
 
 
-METHOD = Method(ppo, changes="advantage, surrogate", baseline="other")
+METHOD = Method(ppo, changes="advantage, surrogate", baseline="other", shown=LOSS_ON_BRACKETS)

@@ -17,7 +17,7 @@ discount below 1 almost removes the early tokens of long responses.
 
 from rlvr_jax.objectives import batch_mean, objective, reward_to_go, surrogates
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe
 from rlvr_jax.types.hyperparameters import Discount
 
 
@@ -36,4 +36,5 @@ METHOD = Method(
     "https://doi.org/10.1007/BF00992696",
     changes="advantage, surrogate, aggregation",
     baseline="batch",
+    shown=LOSS_ON_BRACKETS,
 )

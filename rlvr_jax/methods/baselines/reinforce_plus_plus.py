@@ -20,7 +20,7 @@ from typing import Any
 
 from rlvr_jax.objectives import clipped_objective, group_mean, kl_penalty, reward_to_go, whitened
 from rlvr_jax.objectives.statistics.divergences import k2
-from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe, arguments_of
 from rlvr_jax.types.hyperparameters import Discount, KLCoefficient
 
 
@@ -49,4 +49,6 @@ def reinforce_plus_plus(
     return Recipe(clipped_objective(advantage=whitened(estimator), regularizers=terms, **clip))
 
 
-METHOD = Method(reinforce_plus_plus, changes="advantage, reward", baseline="other")
+METHOD = Method(
+    reinforce_plus_plus, changes="advantage, reward", baseline="other", shown=LOSS_ON_BRACKETS
+)

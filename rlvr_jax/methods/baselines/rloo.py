@@ -18,7 +18,7 @@ a factor, the advantage is that of Dr. GRPO.
 from rlvr_jax.objectives import Transform, objective, part, reinforce, rollout_mean_token_sum
 from rlvr_jax.objectives.advantages.group_relative import advantage_of_rewards
 from rlvr_jax.objectives.statistics.groups import group_others_mean
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe
 
 
 @part
@@ -40,4 +40,5 @@ METHOD = Method(
     "Back to Basics: Revisiting REINFORCE Style Optimization",
     "https://arxiv.org/abs/2402.14740",
     changes="advantage, surrogate, aggregation",
+    shown=LOSS_ON_BRACKETS,
 )

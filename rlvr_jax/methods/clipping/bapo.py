@@ -28,7 +28,7 @@ import jax
 import jax.numpy as jnp
 
 from rlvr_jax.objectives import Transform, clamped_token_ratio, clipped_objective, masked_sum, part
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import AtLeastOne, DualClip, Epsilon, NonNegative, Unit
 
 NO_PUSH_DOWN = 1e9  # in place of the infinite balance of a batch without negative advantages
@@ -158,4 +158,4 @@ def bapo(
     return Recipe(objective)
 
 
-METHOD = Method(bapo, changes="surrogate")
+METHOD = Method(bapo, changes="surrogate", shown=LOSS_ON_BRACKETS)

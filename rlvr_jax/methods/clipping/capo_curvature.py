@@ -30,7 +30,7 @@ from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives import Aggregation, Transform, clipped_objective, part, row_mean_token_mean
 from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Shown, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
@@ -128,4 +128,10 @@ def capo_curvature(
     return Recipe(objective)
 
 
-METHOD = Method(capo_curvature, changes="mask", denominator="rows", small={"top_k": 3})
+METHOD = Method(
+    capo_curvature,
+    changes="mask",
+    denominator="rows",
+    small={"top_k": 3},
+    shown=Shown("brackets", "rejected_fraction", steps=300),
+)

@@ -17,7 +17,7 @@ meaning.
 """
 
 from rlvr_jax.objectives import group_normalized, objective, token_mean, weighted_reinforce
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 
 
@@ -34,4 +34,5 @@ METHOD = Method(
     "https://arxiv.org/abs/2506.13585",
     changes="surrogate, aggregation",
     gradient="stopped",
+    shown=LOSS_ON_BRACKETS,
 )

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 from rlvr_jax.objectives import Transform, group_others_mean, has_tokens, objective, part, reinforce
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import Positive
 
 
@@ -70,4 +70,5 @@ METHOD = Method(
     baseline="signal",
     gradient="stopped",
     evidence="reconstruction",
+    shown=LOSS_ON_BRACKETS,
 )

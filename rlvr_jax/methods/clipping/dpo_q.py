@@ -17,7 +17,7 @@ during training, as expected. Log-ratios are rewards, not advantages.
 """
 
 from rlvr_jax.objectives import implicit_reward_loss, objective_of_terms
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe
 from rlvr_jax.types.hyperparameters import Positive
 
 
@@ -30,4 +30,4 @@ def dpo_q(scale: Positive = 0.1) -> Recipe:
     return Recipe(objective=objective_of_terms([implicit_reward_loss(scale)]))
 
 
-METHOD = Method(dpo_q, changes="surrogate", evidence="reconstruction")
+METHOD = Method(dpo_q, changes="surrogate", evidence="reconstruction", shown=LOSS_ON_BRACKETS)

@@ -20,7 +20,7 @@ A rare outcome has a large advantage in a group of little spread, so the factors
 import jax.numpy as jnp
 
 from rlvr_jax.objectives import Transform, clipped_objective, group_mean, masked_mean, part
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import Epsilon, HalfWidth, NonNegative
 
 WIDEST_LOW = 0.99  # a half-width of 1 or more would clip nothing from below
@@ -62,4 +62,4 @@ def etr(
     return Recipe(objective=clipped_objective(clip, clip, epsilon=epsilon, transforms=transforms))
 
 
-METHOD = Method(etr, changes="surrogate", evidence="reconstruction")
+METHOD = Method(etr, changes="surrogate", evidence="reconstruction", shown=LOSS_ON_BRACKETS)

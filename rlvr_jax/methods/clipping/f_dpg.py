@@ -31,7 +31,18 @@ from rlvr_jax.objectives import Transform, guarded_exp, objective, part, rollout
 from rlvr_jax.objectives.statistics.groups import group_max, group_mean, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_sum
 from rlvr_jax.objectives.surrogates.policy_gradient import weighted_reinforce
-from rlvr_jax.types import Ids, Mask, Method, Recipe, RowMask, Rows, Values, arguments_of, replace
+from rlvr_jax.types import (
+    LOSS_ON_BRACKETS,
+    Ids,
+    Mask,
+    Method,
+    Recipe,
+    RowMask,
+    Rows,
+    Values,
+    arguments_of,
+    replace,
+)
 from rlvr_jax.types.hyperparameters import Count, Positive
 
 Divergence = Callable[[Array], Array]  # log t -> the pseudo-reward -f'(t)
@@ -166,4 +177,5 @@ METHOD = Method(
     changes="advantage, surrogate, regularizer",
     baseline="other",
     gradient="stopped",
+    shown=LOSS_ON_BRACKETS,
 )

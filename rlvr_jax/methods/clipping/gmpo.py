@@ -21,7 +21,7 @@ from jaxtyping import Array, Float
 from rlvr_jax.objectives import Surrogate, group_normalized, masked_mean, objective, token_ratio
 from rlvr_jax.objectives.surrogates.aggregations import row_mean_token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import never_holds_back
-from rlvr_jax.types import Method, Recipe, Signals, part, replace
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe, Signals, part, replace
 from rlvr_jax.types.hyperparameters import Bound, Epsilon
 
 
@@ -71,4 +71,4 @@ def gmpo(log_clip: Bound = 0.4, epsilon: Epsilon = 1e-6) -> Recipe:
     )
 
 
-METHOD = Method(gmpo, changes="surrogate", denominator="rows")
+METHOD = Method(gmpo, changes="surrogate", denominator="rows", shown=LOSS_ON_BRACKETS)

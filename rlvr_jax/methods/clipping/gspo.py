@@ -18,7 +18,7 @@ large as the half-widths.
 """
 
 from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean, sequence_ratio
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 
 
@@ -34,4 +34,4 @@ def gspo(clip_low: ClipLow = 3e-4, clip_high: ClipHigh = 4e-4, epsilon: Epsilon 
     return Recipe(objective)
 
 
-METHOD = Method(gspo, changes="surrogate")
+METHOD = Method(gspo, changes="surrogate", shown=LOSS_ON_BRACKETS)

@@ -24,7 +24,7 @@ from jaxtyping import Array, Int
 
 from rlvr_jax.objectives import Transform, group_normalized, masked_mean, objective, token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import importance_weighted
-from rlvr_jax.types import Method, Recipe, part, replace
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import Epsilon, StepUpdates, TotalSteps
 
 
@@ -88,4 +88,6 @@ def mdpo(
     )
 
 
-METHOD = Method(mdpo, changes="surrogate, regularizer", evidence="reconstruction")
+METHOD = Method(
+    mdpo, changes="surrogate, regularizer", evidence="reconstruction", shown=LOSS_ON_BRACKETS
+)

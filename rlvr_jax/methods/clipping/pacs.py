@@ -27,7 +27,17 @@ import jax.numpy as jnp
 from rlvr_jax.objectives import Surrogate, Transform, masked_mean, masked_sum, objective, with_ratio
 from rlvr_jax.objectives.statistics.groups import group_count, group_sum, has_tokens
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
-from rlvr_jax.types import Ids, Method, Recipe, RowMask, Rows, is_correct, part, replace
+from rlvr_jax.types import (
+    LOSS_ON_BRACKETS,
+    Ids,
+    Method,
+    Recipe,
+    RowMask,
+    Rows,
+    is_correct,
+    part,
+    replace,
+)
 from rlvr_jax.types.hyperparameters import Positive
 
 
@@ -121,4 +131,6 @@ def pacs(scale: Positive = 1.0, balanced: bool = True) -> Recipe:
     )
 
 
-METHOD = Method(pacs, changes="advantage, weight, surrogate", baseline="other")
+METHOD = Method(
+    pacs, changes="advantage, weight, surrogate", baseline="other", shown=LOSS_ON_BRACKETS
+)

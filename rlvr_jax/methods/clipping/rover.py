@@ -24,7 +24,7 @@ from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives import group_centered, objective, part, token_mean, with_ratio
 from rlvr_jax.objectives.algebra.parts import Surrogate, at_one_update
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe
 from rlvr_jax.types.hyperparameters import NonNegative, Positive
 
 
@@ -64,4 +64,4 @@ def rover(scale: Positive = 1.0, next_scale: NonNegative = 1.0) -> Recipe:
     return Recipe(objective(advantage=advantage, surrogate=surrogate, aggregation=token_mean()))
 
 
-METHOD = Method(rover, changes="advantage, surrogate")
+METHOD = Method(rover, changes="advantage, surrogate", shown=LOSS_ON_BRACKETS)

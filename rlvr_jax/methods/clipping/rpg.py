@@ -29,7 +29,7 @@ from jaxtyping import Array
 
 from rlvr_jax.objectives import group_centered, objective, part, token_mean, token_ratio, with_ratio
 from rlvr_jax.objectives.algebra.parts import Surrogate, at_one_update
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe
 from rlvr_jax.types.hyperparameters import AtLeastOne, ClipHigh, ClipLow, DualClip, KLCoefficient
 
 Push = Callable[[Array], Array]  # log ratio d -> C / (β w), the term that a divergence adds to R
@@ -116,4 +116,5 @@ METHOD = Method(
     changes="advantage, surrogate, regularizer",
     gradient="stopped",
     evidence="reconstruction",
+    shown=LOSS_ON_BRACKETS,
 )

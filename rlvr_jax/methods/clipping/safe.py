@@ -36,7 +36,7 @@ from rlvr_jax.objectives import Scorer, Transform, entropy_bonus, is_last_token,
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import batch_mean, batch_std, group_has_tokens
-from rlvr_jax.types import Method, Recipe, Rows, replace
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe, Rows, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -290,4 +290,4 @@ def safe(
     return Recipe(objective, critic=pessimistic_scorer(temperature, value_clip, huber_width))
 
 
-METHOD = Method(safe, changes="advantage, regularizer", baseline="other")
+METHOD = Method(safe, changes="advantage, regularizer", baseline="other", shown=LOSS_ON_BRACKETS)

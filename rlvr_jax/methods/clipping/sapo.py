@@ -22,7 +22,7 @@ from jaxtyping import Array, Float
 from rlvr_jax.objectives import Surrogate, clamped_token_ratio, group_normalized, objective, part
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import never_holds_back, with_ratio
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe
 from rlvr_jax.types.hyperparameters import Epsilon, Positive
 
 
@@ -61,4 +61,4 @@ def sapo(
     )
 
 
-METHOD = Method(sapo, changes="surrogate")
+METHOD = Method(sapo, changes="surrogate", shown=LOSS_ON_BRACKETS)

@@ -28,7 +28,7 @@ from jaxtyping import Array, Bool, Float
 from rlvr_jax.objectives import Context, Transform, clipped_objective, kl_penalty, masked_count
 from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group_sum
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
-from rlvr_jax.types import Ids, Method, Recipe, Rows, Signals, part, replace
+from rlvr_jax.types import LOSS_ON_BRACKETS, Ids, Method, Recipe, Rows, Signals, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient, Range
 
 LengthBase = Annotated[
@@ -110,4 +110,4 @@ def apo(
     return Recipe(objective)
 
 
-METHOD = Method(apo, changes="advantage, regularizer")
+METHOD = Method(apo, changes="advantage, regularizer", shown=LOSS_ON_BRACKETS)

@@ -25,7 +25,7 @@ from jaxtyping import Array, Float
 from rlvr_jax.objectives import ImplicitLoss, ImplicitRewards, first_of_pairs, implicit_reward_loss
 from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe
 from rlvr_jax.types.hyperparameters import Positive
 
 
@@ -69,4 +69,4 @@ def implicit_prm(scale: Positive = 0.05, loss: ImplicitLoss = cross_entropy) -> 
     return Recipe(objective=objective_of_terms([implicit_reward_loss(scale, loss)]))
 
 
-METHOD = Method(implicit_prm, changes="surrogate")
+METHOD = Method(implicit_prm, changes="surrogate", shown=LOSS_ON_BRACKETS)

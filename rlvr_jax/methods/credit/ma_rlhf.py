@@ -32,7 +32,7 @@ from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_rank
 from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, step_sum
-from rlvr_jax.types import Function, Method, Recipe, part, replace
+from rlvr_jax.types import LOSS_ON_BRACKETS, Function, Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
@@ -200,4 +200,4 @@ def ma_rlhf(
     return Recipe(objective, critic=critic_of(estimator, value_clip, value))
 
 
-METHOD = Method(ma_rlhf, changes="advantage, reward", baseline="other")
+METHOD = Method(ma_rlhf, changes="advantage, reward", baseline="other", shown=LOSS_ON_BRACKETS)

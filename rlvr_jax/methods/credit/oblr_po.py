@@ -26,7 +26,7 @@ from rlvr_jax.objectives import Context, Transform, group_of_one_remark, masked_
 from rlvr_jax.objectives.statistics.groups import group_mean, group_sum
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
 from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
-from rlvr_jax.types import Ids, Method, Recipe, Rows, replace
+from rlvr_jax.types import LOSS_ON_BRACKETS, Ids, Method, Recipe, Rows, replace
 from rlvr_jax.types.hyperparameters import NonNegative
 
 
@@ -95,4 +95,5 @@ METHOD = Method(
     changes="advantage, surrogate",
     gradient="stopped",
     evidence="reconstruction",
+    shown=LOSS_ON_BRACKETS,
 )

@@ -33,7 +33,7 @@ from rlvr_jax.keys import plain_key
 from rlvr_jax.objectives import Scorer, clipped_objective, group_z_score, masked_mean, masked_top_k
 from rlvr_jax.objectives.advantages.process_credit import ProcessReward, process_to_go
 from rlvr_jax.objectives.statistics.scopes import min_max, scoped_count, within_response
-from rlvr_jax.types import Function, Method, Recipe, is_correct, part
+from rlvr_jax.types import LOSS_ON_BRACKETS, Function, Method, Recipe, is_correct, part
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -185,4 +185,4 @@ def rlfr(
     return Recipe(objective, critic=flow_scorer(time, blocks))
 
 
-METHOD = Method(rlfr, changes="reward, advantage", baseline="other")
+METHOD = Method(rlfr, changes="reward, advantage", baseline="other", shown=LOSS_ON_BRACKETS)

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from rlvr_jax.objectives import Transform, clipped_objective, masked_mean, masked_sum, part
-from rlvr_jax.types import Method, Recipe, arguments_of, replace
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe, arguments_of, replace
 from rlvr_jax.types.hyperparameters import NonNegative
 
 
@@ -67,4 +67,6 @@ def ace(
     return Recipe(clipped_objective(transforms=transforms, **clip))
 
 
-METHOD = Method(ace, changes="advantage", gradient="stopped", evidence="reconstruction")
+METHOD = Method(
+    ace, changes="advantage", gradient="stopped", evidence="reconstruction", shown=LOSS_ON_BRACKETS
+)

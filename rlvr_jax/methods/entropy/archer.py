@@ -25,7 +25,7 @@ import jax.numpy as jnp
 
 from rlvr_jax.objectives import Divergence, Transform, clipped_objective, k3_clamped, masked_mean
 from rlvr_jax.objectives.statistics.scopes import above_quantile, within_response
-from rlvr_jax.types import Method, Recipe, part, replace
+from rlvr_jax.types import Method, Recipe, Shown, part, replace
 from rlvr_jax.types.hyperparameters import (
     DualClip,
     Epsilon,
@@ -118,4 +118,8 @@ def archer(
     return Recipe(objective)
 
 
-METHOD = Method(archer, changes="surrogate, regularizer")
+METHOD = Method(
+    archer,
+    changes="surrogate, regularizer",
+    shown=Shown("brackets", "high_entropy_fraction", steps=300),
+)

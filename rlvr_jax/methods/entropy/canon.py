@@ -32,7 +32,18 @@ from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.group_order import group_rank
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
-from rlvr_jax.types import Ids, Method, Recipe, Rollouts, RowMask, Rows, arguments_of, part, replace
+from rlvr_jax.types import (
+    LOSS_ON_BRACKETS,
+    Ids,
+    Method,
+    Recipe,
+    Rollouts,
+    RowMask,
+    Rows,
+    arguments_of,
+    part,
+    replace,
+)
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite, MaxLength, Positive
 
 Property = Callable[[Rollouts], Array]
@@ -178,4 +189,4 @@ def canon(
     return Recipe(objective)
 
 
-METHOD = Method(canon, changes="advantage, aggregation")
+METHOD = Method(canon, changes="advantage, aggregation", shown=LOSS_ON_BRACKETS)

@@ -27,7 +27,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.objectives import Transform, clipped_objective, group_has_tokens, masked_mean, part
-from rlvr_jax.types import Method, Recipe, RowMask, replace
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe, RowMask, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, Finite, HalfWidth, Positive
 
 
@@ -117,4 +117,4 @@ def dcpo(
     return Recipe(clipped_objective(clip_low, clip_high, transforms=[pull], dual_clip=dual_clip))
 
 
-METHOD = Method(dcpo, changes="advantage, surrogate", baseline="other")
+METHOD = Method(dcpo, changes="advantage, surrogate", baseline="other", shown=LOSS_ON_BRACKETS)

@@ -20,7 +20,7 @@ token. The task must provide the rewards for Verilog.
 from typing import Any
 
 from rlvr_jax.objectives import clipped_objective, keep_top_entropy, within_response
-from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of
 from rlvr_jax.types.hyperparameters import Share
 
 
@@ -35,4 +35,9 @@ def earl(fraction: Share = 0.2, **clip: Any) -> Recipe:
     return Recipe(clipped_objective(transforms=transforms, **clip))
 
 
-METHOD = Method(earl, changes="weight, regularizer", evidence="reconstruction")
+METHOD = Method(
+    earl,
+    changes="weight, regularizer",
+    evidence="reconstruction",
+    shown=Shown("brackets", "chosen_fraction", steps=300),
+)

@@ -29,7 +29,7 @@ from jaxtyping import Array, ArrayLike, Float, Int
 
 from rlvr_jax.objectives import Transform, clipped_objective, masked_mean, part, scale_weight
 from rlvr_jax.objectives.regularizers.token_penalties import entropy_bonus as constant_bonus
-from rlvr_jax.types import Method, Recipe, arguments_of, replace
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe, arguments_of, replace
 from rlvr_jax.types.hyperparameters import EntropyCoefficient, Finite, NonNegativeInt, Positive
 
 
@@ -159,4 +159,4 @@ def entropy_bonus(
     return Recipe(objective)
 
 
-METHOD = Method(entropy_bonus, changes="regularizer")
+METHOD = Method(entropy_bonus, changes="regularizer", shown=LOSS_ON_BRACKETS)

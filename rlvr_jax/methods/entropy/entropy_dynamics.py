@@ -25,7 +25,7 @@ import jax.numpy as jnp
 
 from rlvr_jax.objectives import Transform, clipped_objective, masked_top_k, part
 from rlvr_jax.objectives.statistics.masked import fraction_of, masked_count, masked_mean, masked_std
-from rlvr_jax.types import Method, Recipe, Values, replace
+from rlvr_jax.types import Method, Recipe, Shown, Values, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, NonNegative, Share
 
 ENTROPY_READS = {"logp", "sampled_entropy", "batch_statistics"}
@@ -127,4 +127,5 @@ METHOD = Method(
     entropy_dynamics,
     changes="mask",
     small={"batch_deviations": None, "vocabulary_deviations": 0.25, "max_fraction": 0.05},
+    shown=Shown("brackets", "dropped_tokens_fraction", steps=300),
 )

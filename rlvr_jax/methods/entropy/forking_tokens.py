@@ -17,7 +17,7 @@ Division by the selected tokens makes the gradient five times larger.
 """
 
 from rlvr_jax.objectives import clipped_objective, keep_top_entropy
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, Shown
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Share
 
 
@@ -32,4 +32,6 @@ def forking_tokens(
     return Recipe(clipped_objective(clip_low, clip_high, transforms=[keep_top_entropy(fraction)]))
 
 
-METHOD = Method(forking_tokens, changes="weight")
+METHOD = Method(
+    forking_tokens, changes="weight", shown=Shown("brackets", "chosen_fraction", steps=300)
+)

@@ -30,7 +30,7 @@ from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, mas
 from rlvr_jax.objectives.statistics.ratios import on_policy_ratio
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import importance_weighted
-from rlvr_jax.types import Mask, Method, Recipe, Rollouts, Values, replace
+from rlvr_jax.types import Mask, Method, Recipe, Rollouts, Shown, Values, replace
 from rlvr_jax.types.hyperparameters import Bound, Finite, NonNegative
 
 LN_2 = math.log(2)
@@ -165,4 +165,10 @@ def gtpo(
     )
 
 
-METHOD = Method(gtpo, changes="advantage, weight, surrogate", baseline="other", gradient="stopped")
+METHOD = Method(
+    gtpo,
+    changes="advantage, weight, surrogate",
+    baseline="other",
+    gradient="stopped",
+    shown=Shown("brackets", "conflict_fraction", steps=300),
+)

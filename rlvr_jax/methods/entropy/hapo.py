@@ -38,7 +38,7 @@ from rlvr_jax.objectives.statistics.scopes import (
     within_batch,
     within_group,
 )
-from rlvr_jax.types import Mask, Method, Recipe, Rollouts, Values, replace
+from rlvr_jax.types import LOSS_ON_BRACKETS, Mask, Method, Recipe, Rollouts, Values, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
@@ -200,4 +200,4 @@ def hapo(
     return Recipe(objective)
 
 
-METHOD = Method(hapo, changes="advantage, surrogate")
+METHOD = Method(hapo, changes="advantage, surrogate", shown=LOSS_ON_BRACKETS)

@@ -26,7 +26,7 @@ from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.covariance import token_covariance
 from rlvr_jax.objectives.statistics.masked import fraction_of, masked_count, masked_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import importance_weighted
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Shown, replace
 from rlvr_jax.types.hyperparameters import NonNegative, Share
 
 
@@ -73,4 +73,9 @@ def kl_cov(fraction: Share = 2e-3, penalty_coefficient: NonNegative = 1.0) -> Re
     )
 
 
-METHOD = Method(kl_cov, changes="surrogate, regularizer", small={"fraction": 0.05})
+METHOD = Method(
+    kl_cov,
+    changes="surrogate, regularizer",
+    small={"fraction": 0.05},
+    shown=Shown("brackets", "chosen_fraction", steps=300),
+)

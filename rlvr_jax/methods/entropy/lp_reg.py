@@ -30,7 +30,7 @@ from jaxtyping import Array, Float
 
 from rlvr_jax.objectives import Transform, clipped_objective, k3_clamped, masked_top_k, part
 from rlvr_jax.objectives.statistics.masked import fraction_of, masked_count, masked_mean
-from rlvr_jax.types import Ids, Mask, Method, Recipe, Values, arguments_of, replace
+from rlvr_jax.types import Ids, Mask, Method, Recipe, Shown, Values, arguments_of, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative, Share
 
 
@@ -124,4 +124,6 @@ def lp_reg(
     return Recipe(clipped_objective(clip_low, clip_high, epsilon=epsilon, transforms=transforms))
 
 
-METHOD = Method(lp_reg, changes="surrogate, regularizer")
+METHOD = Method(
+    lp_reg, changes="surrogate, regularizer", shown=Shown("brackets", "chosen_fraction", steps=300)
+)

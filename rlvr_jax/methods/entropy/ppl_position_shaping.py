@@ -24,7 +24,17 @@ from jax.typing import DTypeLike
 
 from rlvr_jax.objectives import Transform, clipped_objective, has_tokens, masked_count, masked_mean
 from rlvr_jax.objectives.statistics.scopes import Scope, within_batch, z_score
-from rlvr_jax.types import Mask, Method, Recipe, Rollouts, Rows, Values, part, replace
+from rlvr_jax.types import (
+    LOSS_ON_BRACKETS,
+    Mask,
+    Method,
+    Recipe,
+    Rollouts,
+    Rows,
+    Values,
+    part,
+    replace,
+)
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite
 
 
@@ -105,4 +115,6 @@ def ppl_position_shaping(
     return Recipe(objective=clipped_objective(clip_low, clip_high, transforms=shaping))
 
 
-METHOD = Method(ppl_position_shaping, changes="advantage", evidence="reconstruction")
+METHOD = Method(
+    ppl_position_shaping, changes="advantage", evidence="reconstruction", shown=LOSS_ON_BRACKETS
+)

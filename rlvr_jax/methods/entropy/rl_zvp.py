@@ -24,7 +24,7 @@ import jax.numpy as jnp
 from rlvr_jax.objectives import Transform, clipped_objective, group_all_equal, has_tokens, part
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.scopes import scoped_max, within_response
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Shown, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, NonNegative
 
 
@@ -73,4 +73,5 @@ METHOD = Method(
     changes="advantage",
     baseline="other",
     evidence="reconstruction",
+    shown=Shown("brackets", "unanimous_groups_fraction", steps=300),
 )

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 
 from rlvr_jax.objectives import Context, Transform, clipped_objective, masked_mean, masked_sum, part
 from rlvr_jax.objectives.statistics.scopes import above_quantile, within_response
-from rlvr_jax.types import Mask, Method, Recipe, replace
+from rlvr_jax.types import Mask, Method, Recipe, Shown, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, NonNegative, Unit
 
 
@@ -106,4 +106,9 @@ def simko(
     return Recipe(objective=clipped_objective(clip_low, clip_high, transforms=transforms))
 
 
-METHOD = Method(simko, changes="advantage, surrogate", gradient="stopped")
+METHOD = Method(
+    simko,
+    changes="advantage, surrogate",
+    gradient="stopped",
+    shown=Shown("brackets", "boosted_fraction", steps=300),
+)

@@ -29,7 +29,7 @@ from rlvr_jax.objectives import Transform, clipped_objective, group_centered, ha
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.scopes import above_quantile, within_response
 from rlvr_jax.objectives.surrogates.aggregations import fixed_length_mean
-from rlvr_jax.types import Method, Recipe, Rollouts, arguments_of, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, Shown, arguments_of, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -153,4 +153,9 @@ def siren(
     return Recipe(objective)
 
 
-METHOD = Method(siren, changes="regularizer", denominator="rows")
+METHOD = Method(
+    siren,
+    changes="regularizer",
+    denominator="rows",
+    shown=Shown("brackets", "peak_fraction", steps=300),
+)

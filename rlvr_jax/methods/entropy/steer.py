@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 
 from rlvr_jax.objectives import Transform, clipped_objective, masked_max, masked_min, part
-from rlvr_jax.types import Method, Recipe, Values, replace
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe, Values, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, NonNegative
 
 
@@ -89,4 +89,4 @@ def steer(
     return Recipe(objective)
 
 
-METHOD = Method(steer, changes="weight, surrogate", gradient="stopped")
+METHOD = Method(steer, changes="weight, surrogate", gradient="stopped", shown=LOSS_ON_BRACKETS)

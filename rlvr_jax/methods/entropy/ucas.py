@@ -25,7 +25,7 @@ import jax.numpy as jnp
 from rlvr_jax.objectives import Transform, clipped_objective, has_tokens, part, self_certainty
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.statistics.scopes import min_max, within_batch, within_group, z_score
-from rlvr_jax.types import Mask, Method, Recipe, Rollouts, Rows, replace
+from rlvr_jax.types import LOSS_ON_BRACKETS, Mask, Method, Recipe, Rollouts, Rows, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite
 
 EPSILON = 1e-6
@@ -110,4 +110,4 @@ def ucas(
     return Recipe(objective=clipped_objective(clip_low, clip_high, transforms=transforms))
 
 
-METHOD = Method(ucas, changes="advantage", baseline="other")
+METHOD = Method(ucas, changes="advantage", baseline="other", shown=LOSS_ON_BRACKETS)

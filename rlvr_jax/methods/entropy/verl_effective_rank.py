@@ -28,7 +28,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives import Transform, clipped_objective, has_tokens, masked_count, masked_mean
-from rlvr_jax.types import Mask, Method, Recipe, arguments_of, part, replace
+from rlvr_jax.types import LOSS_ON_BRACKETS, Mask, Method, Recipe, arguments_of, part, replace
 from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Count, NonNegative, Share
 
 
@@ -182,4 +182,4 @@ def verl_effective_rank(clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2, **ra
     return Recipe(objective=clipped_objective(clip_low, clip_high, transforms=transforms))
 
 
-METHOD = Method(verl_effective_rank, changes="advantage")
+METHOD = Method(verl_effective_rank, changes="advantage", shown=LOSS_ON_BRACKETS)

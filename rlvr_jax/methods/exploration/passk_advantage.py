@@ -26,7 +26,7 @@ from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives import Transform, clipped_objective, rollout_advantage
 from rlvr_jax.objectives.statistics.groups import group_count, group_max, group_std, group_sum
-from rlvr_jax.types import Method, Recipe, part
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Positive
 
 
@@ -180,4 +180,5 @@ METHOD = Method(
     changes="advantage",
     rewards="binary",
     small={"advantage": subset_normalized(k=2)},
+    shown=LOSS_ON_BRACKETS,
 )

@@ -26,7 +26,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives import Transform, clipped_objective, group_max, has_tokens, masked_top_k
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
-from rlvr_jax.types import Mask, Method, Recipe, Rollouts, Values, part, replace
+from rlvr_jax.types import LOSS_ON_BRACKETS, Mask, Method, Recipe, Rollouts, Values, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite, Share
 from rlvr_jax.types.passing import arguments_of
 
@@ -124,4 +124,10 @@ def progrpo(
     )
 
 
-METHOD = Method(progrpo, changes="advantage", baseline="other", evidence="reconstruction")
+METHOD = Method(
+    progrpo,
+    changes="advantage",
+    baseline="other",
+    evidence="reconstruction",
+    shown=LOSS_ON_BRACKETS,
+)

@@ -32,7 +32,7 @@ from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.group_order import group_index, group_quantile, group_rank
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_quantile
-from rlvr_jax.types import Method, Recipe, Rollouts, part, replace
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe, Rollouts, part, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
@@ -229,4 +229,4 @@ def riskpo(
     return Recipe(objective=clipped_objective(clip_low, clip_high, advantage=advantage))
 
 
-METHOD = Method(riskpo, changes="advantage")
+METHOD = Method(riskpo, changes="advantage", shown=LOSS_ON_BRACKETS)

@@ -27,7 +27,7 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.objectives import Transform, clipped_objective, group_centered, masked_mean
 from rlvr_jax.objectives.statistics.groups import group_count, has_tokens
 from rlvr_jax.objectives.statistics.semantic_entropy import semantic_entropy
-from rlvr_jax.types import Method, Recipe, part, replace
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite
 
 Rows = Float[Array, "B"]
@@ -113,4 +113,4 @@ def seed_grpo(
     )
 
 
-METHOD = Method(seed_grpo, changes="advantage", evidence="reconstruction")
+METHOD = Method(seed_grpo, changes="advantage", evidence="reconstruction", shown=LOSS_ON_BRACKETS)

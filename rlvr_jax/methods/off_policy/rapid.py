@@ -26,7 +26,7 @@ from rlvr_jax.objectives import Transform, at_one_update, group_mean, objective,
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum, token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
-from rlvr_jax.types import Mask, Method, Recipe, Rows, Values, replace
+from rlvr_jax.types import LOSS_ON_BRACKETS, Mask, Method, Recipe, Rows, Values, replace
 from rlvr_jax.types.hyperparameters import AtLeastOne
 
 
@@ -116,4 +116,5 @@ METHOD = Method(
     baseline="other",
     gradient="stopped",
     evidence="reconstruction",
+    shown=LOSS_ON_BRACKETS,
 )

@@ -37,7 +37,7 @@ from rlvr_jax.objectives.transforms.corrections import (
     sampler_divergence,
     truncate_importance,
 )
-from rlvr_jax.types import Method, Recipe, arguments_of, part, replace
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe, arguments_of, part, replace
 from rlvr_jax.types.hyperparameters import Bound, Finite, HalfWidth
 
 
@@ -130,4 +130,5 @@ METHOD = Method(
     "verl: rollout correction for the mismatch of sampler and trainer",
     "https://github.com/volcengine/verl",
     changes="weight, mask",
+    shown=LOSS_ON_BRACKETS,
 )

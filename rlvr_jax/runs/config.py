@@ -174,8 +174,8 @@ class UpdateSettings:
     critic_epochs: Count = 1
     """Passes of the critic over the rollouts of a step, in the same minibatches."""
     compared_with: str = ""
-    """Method whose loss is compared with that of the run in every update, with its preset; the
-    metric slope_distance is 0 where both have one gradient. Empty: no comparison."""
+    """Method whose loss, with its preset, is compared with that of the run in every update. The
+    metric slope_distance is 0 if both have one gradient. Empty: no comparison."""
 
 
 @dataclass(frozen=True)

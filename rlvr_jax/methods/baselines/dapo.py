@@ -21,7 +21,7 @@ from typing import Any
 
 from rlvr_jax.experience import experience, overlong_shaping, refill, shape, signed_outcome, uniform
 from rlvr_jax.objectives import clipped_objective
-from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of
 from rlvr_jax.types.hyperparameters import CacheLength, MaxLength, MaxRounds, OverlongFactor
 
 
@@ -39,4 +39,8 @@ def dapo(
     return Recipe(clipped_objective(**clip), experience(stages=stages))
 
 
-METHOD = Method(dapo, changes="surrogate, aggregation, reward, selection")
+METHOD = Method(
+    dapo,
+    changes="surrogate, aggregation, reward, selection",
+    shown=Shown("brackets", "experience/refill/rounds", steps=300),
+)

@@ -21,7 +21,7 @@ from typing import Any
 from rlvr_jax.experience import experience, mask_truncated, overlong_excess, shape, total
 from rlvr_jax.experience.rewards.outcomes import plain_outcome
 from rlvr_jax.objectives import clipped_objective
-from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of
 from rlvr_jax.types.hyperparameters import CacheLength, MaxLength, OverlongFactor
 
 
@@ -40,4 +40,8 @@ def overlong_shaping(
     return Recipe(clipped_objective(**clip), experience(stages=stages))
 
 
-METHOD = Method(overlong_shaping, changes="reward")
+METHOD = Method(
+    overlong_shaping,
+    changes="reward",
+    shown=Shown("brackets", "experience/shaped_fraction"),
+)

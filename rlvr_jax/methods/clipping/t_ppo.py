@@ -35,7 +35,7 @@ from rlvr_jax.objectives.advantages.returns import (
     is_last_token,
     token_rewards,
 )
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Shown, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Discount, TraceDecay, Unit
 
 
@@ -203,4 +203,10 @@ def t_ppo(
     )
 
 
-METHOD = Method(t_ppo, changes="advantage, sampling", baseline="other", evidence="reconstruction")
+METHOD = Method(
+    t_ppo,
+    changes="advantage, sampling",
+    baseline="other",
+    evidence="reconstruction",
+    shown=Shown("brackets", "experience/carried_rows", hyperparameters={"window": 8}),
+)

@@ -35,7 +35,7 @@ from rlvr_jax.objectives import (
 from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.types import Method, Recipe, Rollouts, is_correct, part, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, Shown, is_correct, part, replace
 from rlvr_jax.types.hyperparameters import Bound, Count, Finite, Positive
 
 Calibration = Callable[[Rollouts], Array]
@@ -126,4 +126,9 @@ def vpo(
     )
 
 
-METHOD = Method(vpo, changes="surrogate, regularizer", evidence="reconstruction")
+METHOD = Method(
+    vpo,
+    changes="surrogate, regularizer",
+    evidence="reconstruction",
+    shown=Shown("brackets", "experience/rehearsed"),
+)

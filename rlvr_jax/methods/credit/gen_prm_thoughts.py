@@ -33,7 +33,7 @@ from rlvr_jax.objectives.advantages.process_credit import (
     spread,
 )
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe, Rollouts, is_correct, part
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe, Rollouts, is_correct, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, NonNegative
 
 
@@ -113,4 +113,5 @@ METHOD = Method(
     changes="reward, advantage",
     baseline="other",
     evidence="reconstruction",
+    shown=LOSS_ON_BRACKETS,
 )

@@ -24,7 +24,7 @@ from typing import Annotated
 
 from rlvr_jax.experience import Reward, experience, plain_outcome, shape
 from rlvr_jax.objectives import clipped_objective, plain_reward, rollout_mean_token_mean
-from rlvr_jax.types import Function, Method, Recipe, part
+from rlvr_jax.types import Function, Method, Recipe, Shown, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Range
 
 MissRate = Annotated[
@@ -64,4 +64,5 @@ METHOD = Method(
     changes="advantage, reward",
     baseline="other",
     evidence="reconstruction",
+    shown=Shown("brackets", "experience/shaped_fraction"),
 )

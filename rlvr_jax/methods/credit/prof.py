@@ -30,7 +30,7 @@ import numpy as np
 
 from rlvr_jax.experience import Stage, experience, score_steps, select_rows
 from rlvr_jax.objectives import clipped_objective, part
-from rlvr_jax.types import Method, Recipe, Rollouts, arguments_of, is_correct
+from rlvr_jax.types import Method, Recipe, Rollouts, Shown, arguments_of, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegative
 
 
@@ -128,4 +128,9 @@ def prof(
     )
 
 
-METHOD = Method(prof, changes="selection, sampling", evidence="reconstruction")
+METHOD = Method(
+    prof,
+    changes="selection, sampling",
+    evidence="reconstruction",
+    shown=Shown("brackets", "experience/selected_rows"),
+)

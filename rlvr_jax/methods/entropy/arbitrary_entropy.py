@@ -34,7 +34,7 @@ from rlvr_jax.experience import Stage, experience, plain
 from rlvr_jax.objectives import Transform, clipped_objective, masked_top_k, part, rollout_advantage
 from rlvr_jax.objectives.statistics.groups import group_z_score, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_max, masked_mean
-from rlvr_jax.types import Method, Recipe, Rollouts, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, Shown, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -243,4 +243,8 @@ def arbitrary_entropy(
     )
 
 
-METHOD = Method(arbitrary_entropy, changes="sampling, advantage, mask")
+METHOD = Method(
+    arbitrary_entropy,
+    changes="sampling, advantage, mask",
+    shown=Shown("brackets", "experience/controllers"),
+)

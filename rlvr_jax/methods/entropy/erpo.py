@@ -30,7 +30,7 @@ from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.stages.choices.groups import ALIKE
 from rlvr_jax.objectives import clipped_objective, group_normalized, relative_to
 from rlvr_jax.objectives.statistics.groups import mean_with_virtual, std_with_virtual
-from rlvr_jax.types import Method, Recipe, part
+from rlvr_jax.types import Method, Recipe, Shown, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative, Positive
 
 
@@ -129,4 +129,9 @@ def erpo(
     )
 
 
-METHOD = Method(erpo, changes="curriculum, sampling", evidence="reconstruction")
+METHOD = Method(
+    erpo,
+    changes="curriculum, sampling",
+    evidence="reconstruction",
+    shown=Shown("brackets:train=64", "experience/heated_fraction"),
+)

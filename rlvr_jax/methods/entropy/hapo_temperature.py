@@ -28,7 +28,7 @@ from jaxtyping import Bool, Float
 from rlvr_jax.experience import Draw, experience, plain
 from rlvr_jax.objectives import clipped_objective, part, truncate_importance
 from rlvr_jax.rollout.temperatures import heated_by_entropy
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, Shown
 from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Epsilon, Range, Unit
 
 Strength = Annotated[float, Range(0, 1, open_high=True)]
@@ -137,4 +137,5 @@ METHOD = Method(
     "From Uniform to Heterogeneous: Tailoring Policy Optimization to Every Token's Nature",
     "https://github.com/starriver030515/HAPO",
     changes="sampling",
+    shown=Shown("brackets", "experience/entropy_scale/spread"),
 )

@@ -41,7 +41,7 @@ from rlvr_jax.objectives import Divergence, Transform, clipped_objective, rollou
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_std
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.transforms.weights import drop_off_policy
-from rlvr_jax.types import Function, Method, Recipe, part, replace
+from rlvr_jax.types import Function, Method, Recipe, Shown, part, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
@@ -214,4 +214,8 @@ def dph_rl(
     )
 
 
-METHOD = Method(dph_rl, changes="mask, regularizer, curriculum, guidance")
+METHOD = Method(
+    dph_rl,
+    changes="mask, regularizer, curriculum, guidance",
+    shown=Shown("brackets", "experience/rehearsed"),
+)

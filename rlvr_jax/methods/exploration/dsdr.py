@@ -38,6 +38,7 @@ from rlvr_jax.types import (
     Method,
     Recipe,
     Rollouts,
+    Shown,
     arguments_of,
     declare,
     is_correct,
@@ -218,4 +219,9 @@ def dsdr(
     )
 
 
-METHOD = Method(dsdr, changes="reward, regularizer", evidence="reconstruction")
+METHOD = Method(
+    dsdr,
+    changes="reward, regularizer",
+    evidence="reconstruction",
+    shown=Shown("brackets", "experience/shaped_fraction"),
+)

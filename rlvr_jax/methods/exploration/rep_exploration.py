@@ -26,7 +26,7 @@ from jaxtyping import Array, Float, Int
 
 from rlvr_jax.experience import Shaping, embed, experience, judged_mean, judged_rows, shape
 from rlvr_jax.objectives import clipped_objective, group_count, group_sum
-from rlvr_jax.types import Method, Recipe, is_correct, part
+from rlvr_jax.types import Method, Recipe, Shown, is_correct, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative, Positive
 from rlvr_jax.types.passing import arguments_of
 
@@ -108,4 +108,9 @@ def rep_exploration(
     )
 
 
-METHOD = Method(rep_exploration, changes="reward", small={"coefficient": 1.0, "ridge": 10.0})
+METHOD = Method(
+    rep_exploration,
+    changes="reward",
+    small={"coefficient": 1.0, "ridge": 10.0},
+    shown=Shown("brackets", "experience/shaped_fraction"),
+)

@@ -38,7 +38,7 @@ from rlvr_jax.experience.store import (
 )
 from rlvr_jax.objectives import Context, Transform, clipped_objective, group_normalized
 from rlvr_jax.objectives.algebra.inputs import measured, on_mask
-from rlvr_jax.types import Method, Recipe, Rollouts, Signals, TokenStats, is_correct, part
+from rlvr_jax.types import Method, Recipe, Rollouts, Shown, Signals, TokenStats, is_correct, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Share
 
 
@@ -150,4 +150,10 @@ def rorecomp(
     )
 
 
-METHOD = Method(rorecomp, changes="selection", baseline="other", evidence="reconstruction")
+METHOD = Method(
+    rorecomp,
+    changes="selection",
+    baseline="other",
+    evidence="reconstruction",
+    shown=Shown("brackets", "experience/compensation_rows"),
+)

@@ -40,7 +40,7 @@ from rlvr_jax.objectives.algebra.core import Objective, objective
 from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group_sum, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
-from rlvr_jax.types import Method, Recipe, Rollouts, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, Shown, replace
 from rlvr_jax.types.hyperparameters import Bound, NonNegative, NonNegativeInt, Positive
 
 Judges = Sequence[NonNegativeInt]
@@ -231,4 +231,5 @@ METHOD = Method(
     baseline="other",
     gradient="stopped",
     evidence="reconstruction",
+    shown=Shown("brackets", "feasible_fraction"),
 )

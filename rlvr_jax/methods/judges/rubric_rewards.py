@@ -37,7 +37,7 @@ from rlvr_jax.experience.rewards.rubrics import (
     weighted_fraction,
 )
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Criterion, Function, Method, Recipe, arguments_of, part
+from rlvr_jax.types import Criterion, Function, Method, Recipe, Shown, arguments_of, part
 from rlvr_jax.types.hyperparameters import NonNegativeInt, Positive, Range, Unit
 
 Synergy = Annotated[float, Range(-1, open_low=True)]
@@ -102,4 +102,9 @@ def rubric_rewards(
     )
 
 
-METHOD = Method(rubric_rewards, changes="reward", evidence="reconstruction")
+METHOD = Method(
+    rubric_rewards,
+    changes="reward",
+    evidence="reconstruction",
+    shown=Shown("brackets", "experience/shaped_fraction", hyperparameters={"weights": "2,1"}),
+)

@@ -26,7 +26,7 @@ from rlvr_jax.experience import compare_by, experience, tournament
 from rlvr_jax.experience.rewards.tournaments import Rounds, Scores, scored_matches
 from rlvr_jax.experience.stages.rewards.tournament import Compare
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Function, Method, Recipe, part
+from rlvr_jax.types import Function, Method, Recipe, Shown, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient
 
 
@@ -81,4 +81,9 @@ def think_rm(
     )
 
 
-METHOD = Method(think_rm, changes="advantage, reward", baseline="other")
+METHOD = Method(
+    think_rm,
+    changes="advantage, reward",
+    baseline="other",
+    shown=Shown("brackets", "experience/compared_pairs"),
+)

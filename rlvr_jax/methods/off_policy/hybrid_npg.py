@@ -30,7 +30,7 @@ from rlvr_jax.objectives.advantages.returns import (
     generalized_advantages,
     token_rewards,
 )
-from rlvr_jax.types import Mask, Method, Recipe, Values, part
+from rlvr_jax.types import Mask, Method, Recipe, Shown, Values, part
 from rlvr_jax.types.hyperparameters import Discount, TraceDecay
 
 
@@ -82,4 +82,9 @@ def hybrid_npg(discount: Discount = 1.0, trace_decay: TraceDecay = 0.97) -> Reci
     )
 
 
-METHOD = Method(hybrid_npg, changes="advantage, mask, surrogate, guidance", baseline="other")
+METHOD = Method(
+    hybrid_npg,
+    changes="advantage, mask, surrogate, guidance",
+    baseline="other",
+    shown=Shown("hinted_brackets:train=512", "experience/traces"),
+)

@@ -26,7 +26,7 @@ from rlvr_jax.experience import Stage, experience
 from rlvr_jax.experience.stages.rounds.another_view import GIVES
 from rlvr_jax.objectives import group_centered, objective, part, ppo_clip, scale_weight, token_mean
 from rlvr_jax.objectives.algebra.parts import Surrogate, Transform
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip
 
 
@@ -105,4 +105,9 @@ def prerl(
     )
 
 
-METHOD = Method(prerl, changes="advantage, mask, surrogate", ratio="other")
+METHOD = Method(
+    prerl,
+    changes="advantage, mask, surrogate",
+    ratio="other",
+    shown=LOSS_ON_BRACKETS,
+)

@@ -27,7 +27,7 @@ from typing import Any
 
 from rlvr_jax.experience import agreement, experience, shape
 from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean
-from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of
 from rlvr_jax.types.hyperparameters import Finite, Unit
 
 
@@ -38,4 +38,8 @@ def empo(least: Unit = 0.0, missing: Finite | None = None, **clip: Any) -> Recip
     return Recipe(objective, experience(stages=[shape(agreement(least, missing=missing))]))
 
 
-METHOD = Method(empo, changes="reward")
+METHOD = Method(
+    empo,
+    changes="reward",
+    shown=Shown("brackets", "experience/shaped_fraction"),
+)

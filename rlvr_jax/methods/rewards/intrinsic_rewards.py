@@ -42,7 +42,15 @@ from rlvr_jax.objectives.statistics.groups import (
     has_tokens,
 )
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
-from rlvr_jax.types import Method, Recipe, Rollouts, arguments_of, is_correct, replace
+from rlvr_jax.types import (
+    LOSS_ON_BRACKETS,
+    Method,
+    Recipe,
+    Rollouts,
+    arguments_of,
+    is_correct,
+    replace,
+)
 from rlvr_jax.types.hyperparameters import Epsilon
 
 
@@ -166,4 +174,9 @@ def intrinsic_rewards(
     )
 
 
-METHOD = Method(intrinsic_rewards, changes="reward, advantage", baseline="signal")
+METHOD = Method(
+    intrinsic_rewards,
+    changes="reward, advantage",
+    baseline="signal",
+    shown=LOSS_ON_BRACKETS,
+)

@@ -29,7 +29,7 @@ import jax.numpy as jnp
 from rlvr_jax.experience import experience, overlong_excess, plain_outcome, shape, total
 from rlvr_jax.experience.rewards.parts import Shaping, shaping
 from rlvr_jax.objectives import clipped_objective, group_max, group_spread
-from rlvr_jax.types import Function, Method, Recipe, arguments_of, is_correct, part
+from rlvr_jax.types import Function, Method, Recipe, Shown, arguments_of, is_correct, part
 from rlvr_jax.types.hyperparameters import Count, MaxLength, NonNegative
 
 CORRECT, INCORRECT = (1.0, 0.5), (-1.0, -0.5)  # (a, b) of the cosine
@@ -124,4 +124,5 @@ METHOD = Method(
     "https://arxiv.org/abs/2503.16219",
     changes="reward",
     small={"max_length": 8},
+    shown=Shown("brackets", "experience/shaped_fraction"),
 )

@@ -30,7 +30,7 @@ import numpy as np
 from rlvr_jax.experience import Actor, Batch, Stage, experience
 from rlvr_jax.objectives import clipped_objective, group_std, masked_mean, part
 from rlvr_jax.tasks.base import Prompt, Response
-from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegative, Unit
 
 
@@ -265,4 +265,15 @@ def rlpr(
     )
 
 
-METHOD = Method(rlpr, changes="reward, selection")
+METHOD = Method(
+    rlpr,
+    changes="reward, selection",
+    shown=Shown(
+        "hinted_brackets:train=512",
+        "experience/reward/likelihood",
+        hyperparameters={
+            "splice": "rlvr_jax.methods.rewards.rlpr:at_last_word",
+            "form_fraction": 0,
+        },
+    ),
+)

@@ -34,7 +34,7 @@ from rlvr_jax.objectives import (
     token_mean,
 )
 from rlvr_jax.objectives.statistics.group_order import group_rank
-from rlvr_jax.types import Method, Recipe, Rollouts
+from rlvr_jax.types import Method, Recipe, Rollouts, Shown
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Unit
 
 
@@ -89,4 +89,8 @@ def spurious_rewards(
     )
 
 
-METHOD = Method(spurious_rewards, changes="reward")
+METHOD = Method(
+    spurious_rewards,
+    changes="reward",
+    shown=Shown("brackets", "experience/shaped_fraction"),
+)

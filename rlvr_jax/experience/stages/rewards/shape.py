@@ -20,8 +20,8 @@ def shape(reward: Reward | Shaping, rewards: int = 0) -> Stage:
       reward: (rollouts) -> [B], on numpy or jax arrays, or a `Shaping`.
       rewards: number of rewards of the task (`Task.rewards`) that a function weighs, as
         `component_rewards`; 0: none.
-    Metrics: rows_without_reward (graded rows without a reward, if there are any); those of the
-      reward.
+    Metrics: shaped_fraction (rows whose reward changes, of those with a reward);
+      rows_without_reward (graded rows without one, if there are any); those of the reward.
     Raises:
       ValueError: at the start of a run: the task's number of rewards differs, or is below that of a
         `Shaping`. In a run: a reward is infinite.
@@ -48,6 +48,8 @@ def shape(reward: Reward | Shaping, rewards: int = 0) -> Stage:
                 f" response to prompt {batch.prompts[row].text[:80]!r}"
             )
         metrics = {name: float(value) for name, value in metrics.items()}
+        changed = (values != batch.rollouts.reward)[batch.decided & ~np.isnan(values)]
+        metrics["shaped_fraction"] = float(np.mean(changed)) if len(changed) else 0.0
         if without := int(np.sum(np.isnan(values) & batch.decided)):
             metrics["rows_without_reward"] = without
         return batch.rewarded(values), state, metrics

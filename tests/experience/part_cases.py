@@ -54,6 +54,7 @@ from rlvr_jax.methods.agents.supo import summaries, summarized_turns
 from rlvr_jax.methods.agents.sweet_rl import train_under
 from rlvr_jax.methods.agents.sweet_rl_policy import pair_turns
 from rlvr_jax.methods.agents.verltool import mask_void
+from rlvr_jax.methods.baselines.brorl import count_broadened
 from rlvr_jax.methods.baselines.expert_iteration import imitate_correct, restart_every
 from rlvr_jax.methods.baselines.self_data_curation import sample_greedily, screen
 from rlvr_jax.methods.baselines.w_grpo_pairing import rare_event_pair
@@ -268,6 +269,7 @@ CASES = {
     ),
     "refill": lambda: experience(stages=[refill(uniform, rounds=3)]),
     "refine": lambda: experience(stages=[refine(CRITERIA, by_rubric(CRITERIA))]),
+    "count_broadened": lambda: experience(stages=[count_broadened(usual=2)]),
     "mask_void": lambda: experience(draw=turns(Counting()), stages=[mask_void()]),
     "mask_truncated": lambda: experience(stages=[mask_truncated()]),
     "shape": lambda: experience(stages=[shape(signed_outcome)]),

@@ -13,7 +13,7 @@ from rlvr_jax.tasks import Task
 from rlvr_jax.types.parts import part
 
 
-@part
+@part(by_row=True, writes={"step", "process_reward"}, of_task=frozenset({"score_steps"}))
 def score_steps(used_below: float = math.inf) -> Stage:
     """Records the reasoning steps of every response, and their scores by `Task.score_steps`.
 
@@ -47,13 +47,7 @@ def score_steps(used_below: float = math.inf) -> Stage:
         metrics = {"steps": number / len(batch), "step_score": float(reward.sum()) / max(number, 1)}
         return batch.with_rollouts(step=step, process_reward=reward), state, metrics
 
-    return Stage(
-        apply,
-        init,
-        by_row=True,
-        writes=frozenset({"step", "process_reward"}),
-        of_task=frozenset({"score_steps"}),
-    )
+    return Stage(apply, init)
 
 
 def scored_steps(batch: Batch, task: Task) -> tuple[np.ndarray, np.ndarray, int]:

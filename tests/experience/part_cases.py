@@ -109,6 +109,7 @@ from rlvr_jax.methods.guidance.seele import remember_hints, search_hint
 from rlvr_jax.methods.guidance.ssb import bootstrap_replies
 from rlvr_jax.methods.judges.arena_rl import anchor, anchor_scores, wins
 from rlvr_jax.methods.judges.laser import reward_itself
+from rlvr_jax.methods.judges.meta_policy import judge_and_rewrite
 from rlvr_jax.methods.judges.rgr_grpo import refine
 from rlvr_jax.methods.judges.rlbff import reward_odds
 from rlvr_jax.methods.judges.v1_pairwise import rate_pairs
@@ -403,6 +404,9 @@ CASES = {
     ),
     "judge": lambda: experience(
         stages=[judge(OF_ITSELF), redraw(all_incorrect, hint(0.5)), shape(column(0))]
+    ),
+    "judge_and_rewrite": lambda: experience(
+        stages=[judge_and_rewrite(OF_ITSELF, ["9: Is it good?"], every=2, examples=2)]
     ),
     "compare_with": lambda: experience(
         stages=[

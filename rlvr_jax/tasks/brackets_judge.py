@@ -41,7 +41,7 @@ _FOOLED = "It gave points to an attempt that reaches another number."
 
 
 def rewriter(messages: Sequence[Mapping[str, str]]) -> str:
-    """A judge that gives an attempt all points of the item `REACHES` if it is correct, and of any
+    """A judge: an attempt has all points of the item `REACHES` if it is correct, and those of any
     other item if it is legal. It adds `REACHES` to a rubric that was fooled by a legal attempt.
 
     Args:

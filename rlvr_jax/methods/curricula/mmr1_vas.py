@@ -154,8 +154,8 @@ def variance_promotion(
       scale: (VPS [P]) -> weights, `as_they_are` or `min_max`.
       momentum: μ in W' = μ W + (1 - μ) scale(VPS); 1 freezes the weights.
     Metrics: scored_fraction (fraction of the prompts with a score), score (mean of the scores),
-      rated (prompts), refreshes (computations of W up to this step), weighted_prompts (prompts of
-      the step that were sampled by W; 0 while sampling is uniform).
+      rated (prompts), refreshes (computations of W so far), weighted_prompts (prompts of the step
+      that were sampled by W).
     """
 
     def init(setting):

@@ -10,8 +10,8 @@ https://github.com/minnesotanlp/mpo
     Â    = GAE with λ = 0.95, whitened; loss = Σ PPO clip / Σ n_i
 
 `--judge` names the judge, which also rewrites the rubric; in the paper these are two models. The
-judge writes points for all items in one reply. The first rubric has one item (`rubric`), or those of
-`--judge-rubric`. A rewrite is used from the next batch on. It is refused if it is not 1 to 20
+judge writes points for all items in one reply. The first rubric has one item (`rubric`), or those
+of `--judge-rubric`. A rewrite is used from the next batch on. It is refused if it is not 1 to 20
 different items of fewer than 300 words, each after its maximum. The state has the rubric, its
 version and the number of refused rewrites.
 
@@ -21,8 +21,8 @@ both are ours. An item without readable points leaves the mean. A response witho
 batch; in the published form its reward is 0. Without `--judge`, points are the first rewards of the
 task, and the rubric is fixed.
 
-Left out: a second, stronger model that rewrites; a rationale for each item; the screen of judgements
-before a rewrite (off in the authors' trainer).
+Left out: a second, stronger model that rewrites; a rationale for each item; the screen of
+judgements before a rewrite (off in the authors' trainer).
 Reports: essays, summaries, ethics and maths: equal to a fixed expert prompt or better. No collapse
 where the policy exploits the first prompt (no numbers).
 Traps: Without `--judge`, the method is PPO on a fixed rubric. With fewer steps than `every`, the

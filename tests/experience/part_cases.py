@@ -121,6 +121,7 @@ from rlvr_jax.methods.rewards.olr import relabel
 from rlvr_jax.methods.rewards.papo import hide_words, second_prompt
 from rlvr_jax.methods.rewards.rewardmap import kinds_in_order
 from rlvr_jax.methods.rewards.rlpr import Spliced, likely_answers
+from rlvr_jax.methods.rewards.sirl_solver import mark_code
 from rlvr_jax.methods.rewards.spurious_rewards import random_reward
 from rlvr_jax.methods.self_play.absolute_zero import earn_learnability, propose_and_solve
 from rlvr_jax.methods.self_play.gar import fuse_statements
@@ -270,6 +271,7 @@ CASES = {
     ),
     "refill": lambda: experience(stages=[refill(uniform, rounds=3)]),
     "refine": lambda: experience(stages=[refine(CRITERIA, by_rubric(CRITERIA))]),
+    "mark_code": lambda: experience(stages=[mark_code("word3")]),
     "count_broadened": lambda: experience(stages=[count_broadened(usual=2)]),
     "mask_void": lambda: experience(draw=turns(Counting()), stages=[mask_void()]),
     "mask_truncated": lambda: experience(stages=[mask_truncated()]),

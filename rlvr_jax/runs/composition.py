@@ -22,7 +22,7 @@ from rlvr_jax.methods.arguments import read_arguments
 from rlvr_jax.own import own_function
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.hyperparameters import method_arguments
-from rlvr_jax.runs.judging import check_criteria, judging
+from rlvr_jax.runs.judging import check_criteria, judging, scoring_judge
 from rlvr_jax.tasks import Task
 from rlvr_jax.types import Recipe, replace
 
@@ -39,11 +39,13 @@ def compose(
       ValueError: stages that cannot be made; prompts without the fields that the experience needs;
         dynamic sampling with another refill.
     """
-    first, compare = judging(config)
+    whose = config.experience or config.method
+    rewriting = bool(config.judging.judge) and "judge" in _parameters(whose)
+    first, compare = ([], None) if rewriting else judging(config)
     compare = compare or _by_number(config, first)
-    if config.experience or compare is not None or config.judging.judge_rubric:
-        whose = config.experience or config.method
+    if config.experience or compare is not None or config.judging.judge_rubric or rewriting:
         own = method_arguments(config, {}, whose) if config.experience else dict(hyperparameters)
+        own |= _rewriter(config, whose) if rewriting else {}
         check_criteria(config.judging.judge_rubric, whose, own)
         if config.judging.judge_rubric and own.get("criteria") == ():
             rubric = read_rubric(Path(config.judging.judge_rubric))
@@ -87,9 +89,29 @@ def _by_number(config: TrainConfig, asked: Sequence[Stage]) -> Compare | None:
     return compare_by(0)
 
 
+def _rewriter(config: TrainConfig, method: str) -> dict[str, Any]:
+    """The judge and the first rubric of a method that calls the judge and rewrites its rubric."""
+    settings = config.judging
+    if settings.judge_prompt:
+        raise ValueError(
+            f"--judge-prompt must be empty for method {method!r}, whose rubric makes the prompt,"
+            f" got {settings.judge_prompt!r}; --judge-rubric sets the first rubric"
+        )
+    asked, sampling = scoring_judge(config, config.run_dir / "judge.jsonl")
+    if not settings.judge_rubric:
+        return {"judge": asked, "sampling": sampling}
+    rubric = read_rubric(Path(settings.judge_rubric))
+    items = tuple(f"{one.maximum:g}: {one.text or one.name}" for one in rubric)
+    return {"judge": asked, "sampling": sampling, "rubric": items}
+
+
 def _compares(method: str) -> bool:
     """Whether a method compares responses with each other."""
-    return "compare" in inspect.signature(methods.method(method).recipe).parameters
+    return "compare" in _parameters(method)
+
+
+def _parameters(method: str) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(methods.method(method).recipe).parameters
 
 
 def _compared(method: str, hyperparameters: dict[str, Any], compare: Compare | None) -> Recipe:

@@ -126,7 +126,7 @@ class StepScore(NamedTuple):
 
     Fields:
       end: number of characters of the response up to the end of the step.
-      score: quality of the step, usually in [0, 1].
+      score: quality of the step, in `Task.step_scores`.
     """
 
     end: int
@@ -164,6 +164,8 @@ class Task:
       show_answer: (prompt, answer) -> the text of the prompt with a correct or incorrect answer.
       score_steps: (prompt, text of a response) -> its reasoning steps in order, for methods that
         use the correctness of each step. None: the task has no steps.
+      step_scores: least and largest score of a step. A method is refused if its bound is at most
+        the least score, so that no step can be below it.
       read_problem: (prompt, text that the policy wrote from it) -> the problem that the text
         states, or None. The problem has the prompt's answer if the task stores answers. None: the
         problem is the content of the last ```text fence.
@@ -190,6 +192,7 @@ class Task:
     show_hint: Show | None = None
     show_answer: Show | None = None
     score_steps: Callable[[Prompt, str], Sequence[StepScore]] | None = None
+    step_scores: tuple[float, float] = (0.0, 1.0)
     read_problem: Callable[[Prompt, str], "Prompt | None"] | None = None
     world: Any = None
     derived: Sequence[str] = ()

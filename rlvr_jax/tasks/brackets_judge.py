@@ -1,15 +1,23 @@
-"""A judge of brackets that makes no mistakes, to measure a rubric with a perfect judge.
+"""Judges of brackets: `points` makes no mistakes, `rewriter` follows a rubric and improves it.
 
 python -m experiments.train --task brackets --method rubric_rewards --hyperparameters weights=2,1 \
     --judge rlvr_jax.tasks.brackets_judge:points --judge-rubric rubric.json
 
-with criteria named `right` and `legal`, each of 1 point.
+with criteria named `right` and `legal`, each of 1 point. With `rewriter`, a policy first learns to
+write legal attempts, which is all that a vague rubric asks for; the rewritten one asks for more.
+
+python -m experiments.train --task brackets --method meta_policy \
+    --judge rlvr_jax.tasks.brackets_judge:rewriter
 """
 
-from collections.abc import Mapping, Sequence
+import functools
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
-from rlvr_jax.tasks.base import Response
+from rlvr_jax.tasks.base import Response, Verify
 from rlvr_jax.tasks.brackets import brackets, problem_of
+from rlvr_jax.verifiers.grade import Grade
+from rlvr_jax.verifiers.texts.meta_policy import ANALYSE, MERGE, read_items
 
 
 def points(messages: Sequence[Mapping[str, str]]) -> str:
@@ -21,8 +29,54 @@ def points(messages: Sequence[Mapping[str, str]]) -> str:
     Raises:
       ValueError: the question is not a prompt of brackets.
     """
-    lines = messages[-1]["content"].splitlines()
-    question, answer = (lines[lines.index(f"{name}:") + 1] for name in ("Question", "Answer"))
-    *numbers, target = map(int, question.removesuffix(" >").split())
-    (grade,) = brackets().verify([problem_of(numbers, target)], [Response(answer)])
+    grade = _grade(messages[-1]["content"], "Question:", "Answer:")
     return f"right: {grade.outcome:g}\nlegal: {grade.info['legal']:g}"
+
+
+REACHES = "Does the last attempt reach the number that is asked for?"
+"""The item that `rewriter` adds."""
+
+_CRITERION = re.compile(r"(item \d+) \(0 to (\d+)\): (.*)")
+_FOOLED = "It gave points to an attempt that reaches another number."
+
+
+def rewriter(messages: Sequence[Mapping[str, str]]) -> str:
+    """A judge: an attempt has all points of the item `REACHES` if it is correct, and those of any
+    other item if it is legal. It adds `REACHES` to a rubric that was fooled by a legal attempt.
+
+    Args:
+      messages: a chat whose last message is a `rubric_question`, or a request of `evolve`.
+    """
+    text = messages[-1]["content"]
+    if text.startswith(MERGE):
+        return _lines(dict.fromkeys(item.line for item in read_items(text)))
+    if "Items of a rubric" not in text:
+        grade = _grade(text, "Question:", "Answer:")
+        earned = {True: grade.outcome, False: grade.info["legal"]}
+        found = [line for line in map(_CRITERION.fullmatch, text.splitlines()) if line]
+        return _lines(f"{one[1]}: {earned[one[3] == REACHES] * int(one[2]):g}" for one in found)
+    items = read_items(text.partition("\n\nPrompt:")[0])
+    grade = _grade(text, "Prompt:", "Response:")
+    known = any(item.text == REACHES for item in items)
+    fooled = not known and grade.info["legal"] > grade.outcome
+    if text.endswith(ANALYSE):
+        return _FOOLED if fooled else "Nowhere."
+    return _lines([*(item.line for item in items), *[f"5: {REACHES}"] * fooled])
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "\n".join(lines)
+
+
+def _grade(text: str, question: str, answer: str) -> Grade:
+    """The verifier's grade of the lines after two headings."""
+    lines = text.splitlines()
+    question, answer = (lines[lines.index(name) + 1] for name in (question, answer))
+    *numbers, target = map(int, question.removesuffix(" >").split())
+    (grade,) = _verify()([problem_of(numbers, target)], [Response(answer)])
+    return grade
+
+
+@functools.cache
+def _verify() -> Verify:
+    return brackets().verify

@@ -54,6 +54,7 @@ from rlvr_jax.methods.agents.supo import summaries, summarized_turns
 from rlvr_jax.methods.agents.sweet_rl import train_under
 from rlvr_jax.methods.agents.sweet_rl_policy import pair_turns
 from rlvr_jax.methods.agents.verltool import mask_void
+from rlvr_jax.methods.baselines.brorl import count_broadened
 from rlvr_jax.methods.baselines.expert_iteration import imitate_correct, restart_every
 from rlvr_jax.methods.baselines.self_data_curation import sample_greedily, screen
 from rlvr_jax.methods.baselines.w_grpo_pairing import rare_event_pair
@@ -108,6 +109,7 @@ from rlvr_jax.methods.guidance.seele import remember_hints, search_hint
 from rlvr_jax.methods.guidance.ssb import bootstrap_replies
 from rlvr_jax.methods.judges.arena_rl import anchor, anchor_scores, wins
 from rlvr_jax.methods.judges.laser import reward_itself
+from rlvr_jax.methods.judges.meta_policy import judge_and_rewrite
 from rlvr_jax.methods.judges.rgr_grpo import refine
 from rlvr_jax.methods.judges.rlbff import reward_odds
 from rlvr_jax.methods.judges.v1_pairwise import rate_pairs
@@ -119,6 +121,7 @@ from rlvr_jax.methods.rewards.olr import relabel
 from rlvr_jax.methods.rewards.papo import hide_words, second_prompt
 from rlvr_jax.methods.rewards.rewardmap import kinds_in_order
 from rlvr_jax.methods.rewards.rlpr import Spliced, likely_answers
+from rlvr_jax.methods.rewards.sirl_solver import mark_code
 from rlvr_jax.methods.rewards.spurious_rewards import random_reward
 from rlvr_jax.methods.self_play.absolute_zero import earn_learnability, propose_and_solve
 from rlvr_jax.methods.self_play.gar import fuse_statements
@@ -268,6 +271,8 @@ CASES = {
     ),
     "refill": lambda: experience(stages=[refill(uniform, rounds=3)]),
     "refine": lambda: experience(stages=[refine(CRITERIA, by_rubric(CRITERIA))]),
+    "mark_code": lambda: experience(stages=[mark_code("word3")]),
+    "count_broadened": lambda: experience(stages=[count_broadened(usual=2)]),
     "mask_void": lambda: experience(draw=turns(Counting()), stages=[mask_void()]),
     "mask_truncated": lambda: experience(stages=[mask_truncated()]),
     "shape": lambda: experience(stages=[shape(signed_outcome)]),
@@ -401,6 +406,9 @@ CASES = {
     ),
     "judge": lambda: experience(
         stages=[judge(OF_ITSELF), redraw(all_incorrect, hint(0.5)), shape(column(0))]
+    ),
+    "judge_and_rewrite": lambda: experience(
+        stages=[judge_and_rewrite(OF_ITSELF, ["9: Is it good?"], every=2, examples=2)]
     ),
     "compare_with": lambda: experience(
         stages=[

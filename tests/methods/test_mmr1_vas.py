@@ -25,6 +25,9 @@ def test_ratings_and_training_score_prompts_and_weights_change_at_a_refresh_alon
     found = numpy_actor.walk(chain, actor, steps=7)
     told = [told for _, told, _ in found]
     assert [t["rated"] for t in told] == [4, 0, 0, 4, 0, 0, 4]
+    assert [t["refreshes"] for t in told] == [1, 1, 1, 2, 2, 2, 3]
+    # Of four prompts of a step, half are sampled by weight once there are weights.
+    assert [t["weighted_prompts"] for t in told] == [0, 2, 2, 2, 2, 2, 2]
     weights = [state["variance_promotion"].weight for _, _, state in found]
     changed = [np.any(one != two) for one, two in itertools.pairwise(weights)]
     assert changed[2] and not np.any([changed[step] for step in (0, 1, 3, 4)])

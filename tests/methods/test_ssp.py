@@ -12,9 +12,9 @@ from walks import of_cell, walked
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numbered_task import numbered_task
-from rlvr_jax.experience.stages.problems.written import SOLVE, WRITE
+from rlvr_jax.experience.stages.problems.written import SOLVE, WRITE, read_stored, stored
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.self_play.ssp import is_question, question_to, read_stored, stored
+from rlvr_jax.methods.self_play.ssp import is_question, question_to
 from rlvr_jax.objectives import TOOL
 from rlvr_jax.tasks import load, lookup
 from rlvr_jax.tasks.base import Prompt

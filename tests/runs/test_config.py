@@ -290,6 +290,7 @@ def test_a_schedule_over_the_run_follows_its_steps_unless_it_is_given():
     [
         ("mdpo", {"num_steps": 300, "updates_per_step": 4}),
         ("capo_curvature", {"learning_rate": 3e-4, "top_k": 5}),
+        ("mmr1_vas", {"refresh": 37}),
     ],
 )
 def test_numbers_of_the_run_are_taken_from_it_and_not_from_a_preset(method, values):
@@ -298,6 +299,7 @@ def test_numbers_of_the_run_are_taken_from_it_and_not_from_a_preset(method, valu
     other = config.replace(steps=7, epochs=3, learning_rate=None)
     own = arguments(other)
     known = {"num_steps": 7, "updates_per_step": 12, "learning_rate": 1e-6, "top_k": 5}
+    known["refresh"] = 1
     assert {name: own[name] for name in values} == {name: known[name] for name in values}
 
 

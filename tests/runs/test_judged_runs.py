@@ -364,7 +364,6 @@ TWO = '[{"name": "right", "weight": 2}, {"name": "short", "kind": "%s"}]'
         ("rubric_rewards", (), "plain", r"weights=2,1 does, got \(2.0, 1.0, 1.0\)"),
         ("rubric_rewards", ("weights=1,2",), "plain", "weights=2,1 does, got"),
         ("rubric_rewards", ("weights=2,1",), "veto", "veto=1 does, got none"),
-        ("meta_policy", ("maxima=1,1",), "plain", "weights=2,1 does, got none"),
         ("rlbff", (), "plain", "weights=2,1 does, got none"),
     ],
 )
@@ -392,14 +391,6 @@ def test_soft_constraints_are_asked_of_what_follows_the_thinking(tmp_path):
         assert f"Answer:\n{shown}\n" in message["content"]
         assert "secret" not in message["content"]
     assert asked.prompt_of(response="Hello", **said | {"meta": {}}) == ()
-
-
-def test_points_of_a_judge_are_shares_of_their_most(tmp_path):
-    path = tmp_path / "rubric.json"
-    path.write_text('[{"name": "right", "maximum": 5}, {"name": "short"}]')
-    check_criteria(str(path), "meta_policy", {"maxima": (1.0, 1.0)})
-    with pytest.raises(ValueError, match=r"as maxima=1,1 does, got \(5.0, 1.0\)"):
-        check_criteria(str(path), "meta_policy", {"maxima": (5.0, 1.0)})
 
 
 @pytest.mark.parametrize(

@@ -122,3 +122,16 @@ def test_the_base_adds_and_does_not_multiply(run):
 
 def test_it_is_built_in_with_its_base():
     assert load("calculations").base_model == BASE_MODEL
+
+
+def test_a_fraction_of_the_train_prompts_has_incorrect_answers():
+    plain, noisy = load("calculations:sums=64"), load("calculations:sums=64,wrong_labels=0.25")
+    pairs = list(zip(plain.train, noisy.train, strict=True))
+    assert [one.text for one, _ in pairs] == [two.text for _, two in pairs]
+    changed = [two.answer - one.answer for one, two in pairs if one.answer != two.answer]
+    assert changed == [-10] * 16 and all(prompt.kind == "sum" for prompt in plain.train)
+    assert noisy.test == plain.test
+    golds = [Response(prompt.gold, False) for prompt in noisy.train]
+    assert all(grade.outcome == 1 for grade in noisy.verify(noisy.train, golds))
+    with pytest.raises(ValueError, match="wrong_labels must be in"):
+        load("calculations:wrong_labels=2")

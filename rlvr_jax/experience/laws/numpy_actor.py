@@ -44,6 +44,10 @@ class Words:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Words)
 
+    def __call__(self, texts: Iterable[str], **options: Any) -> dict[str, list[list[int]]]:
+        own = [[1 + ord(letter) % (WORDS - 1) for letter in text][:3] for text in texts]
+        return {"input_ids": own}
+
     def batch_decode(self, rows: Iterable[Iterable[int]], **options: Any) -> list[str]:
         return [" ".join(WORD[id] for id in row) for row in rows]
 
@@ -231,7 +235,7 @@ class NumpyActor(Actor):
         return {name: known[name] for name in needs}
 
     def encode(self, text: str) -> list[int]:
-        return [1 + ord(letter) % (WORDS - 1) for letter in text][:3]
+        return Words()([text])["input_ids"][0]
 
     def embeddings(self) -> np.ndarray:
         return np.cos(np.outer(1 + np.arange(WORDS), 1 + np.arange(4)))

@@ -11,22 +11,25 @@ https://arxiv.org/abs/2410.15115
 A policy can increase a sum of scores by repeating correct but needless steps. Clipped scores are at
 most 0. The differences from step k on add up to the score of step k, so a response earns min(r_1 -
 η, 0) before the outcome. This requires a discount of 1. A reconstruction: η (`threshold`) and α
-(`coefficient`) are not known. 0 and 0.1 are ours, so that the outcome dominates. The scores are
-those of the task (`score_steps`), in the paper those of a model.
+(`coefficient`) are not known. η = ½ is ours, the middle of scores from 0 to 1. With signed scores
+it is 0. α = 0.1 is ours, so that the outcome dominates. The scores are those of the task
+(`score_steps`), in the paper those of a model.
 
 Left out: the process reward model.
 Reports: Qwen2 and Qwen2.5 of 1.5B and 7B on MATH and GSM8K: plain process rewards may be worse than
 outcomes only. Clip and delta improve all models (no numbers).
-Traps: A response of one step has no delta reward. Steps must be split as the scorer expects.
+Traps: A response of one step has no delta reward. Steps must be split as the scorer expects. With η
+at the least score, clipped scores are all 0; a run refuses it.
 """
 
+import math
 from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from rlvr_jax.experience import experience, score_steps
-from rlvr_jax.objectives import Transform, generalized_advantages, part
+from rlvr_jax.objectives import Transform, generalized_advantages, masked_mean, part
 from rlvr_jax.objectives.advantages.process_credit import (
     ProcessReward,
     Table,
@@ -37,7 +40,7 @@ from rlvr_jax.objectives.advantages.process_credit import (
 )
 from rlvr_jax.objectives.compositions import clipped_with_critic
 from rlvr_jax.objectives.statistics.steps import Steps, find_steps, next_step, step_ends, step_sum
-from rlvr_jax.types import Method, Recipe, Rollouts, arguments_of, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, Shown, arguments_of, replace
 from rlvr_jax.types.hyperparameters import (
     Discount,
     Finite,
@@ -46,7 +49,7 @@ from rlvr_jax.types.hyperparameters import (
 
 
 @part(reads={"step", "process_reward"})
-def clip_and_delta(threshold: Finite = 0.0, clip: bool = True, delta: bool = True) -> ProcessReward:
+def clip_and_delta(threshold: Finite = 0.5, clip: bool = True, delta: bool = True) -> ProcessReward:
     """`score_differences` of min(r - η, 0), at the last tokens of the steps.
 
     Reads: step, process_reward at the last tokens of the steps.
@@ -95,14 +98,17 @@ def generalized_process_advantage(
     Args:
       process: reward of tokens before the end. Where a critic is fitted, it must depend only on
         the row.
-    Metrics: those of `process_to_go`.
+    Metrics: those of `process_to_go`; process_paid_fraction (fraction of the tokens at which the
+      weighted process reward is not 0).
     """
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
         paid = paid_tokens(rollouts, mask, process, coefficient, own_reward)
         own = generalized_advantages(paid, rollouts.records["values"], mask, discount, trace_decay)
+        nonzero = coefficient * process.of(rollouts, mask) != 0
         metrics = process_metrics(rollouts, mask, process)
+        metrics["process_paid_fraction"] = masked_mean(nonzero.astype(own.dtype), mask)
         return replace(signals, advantage=own), state, metrics
 
     return Transform(apply, reads={"values", *process.reads})
@@ -110,7 +116,7 @@ def generalized_process_advantage(
 
 @arguments_of(clipped_with_critic, "clip_low", "clip_high", "value_clip")
 def designing_rewards(
-    threshold: Finite = 0.0,
+    threshold: Finite = 0.5,
     coefficient: Finite = 0.1,
     clip: bool = True,
     delta: bool = True,
@@ -125,9 +131,10 @@ def designing_rewards(
       clip, delta: whether scores are clipped, and whether differences are rewarded.
     """
     process = clip_and_delta(threshold, clip, delta)
+    scores = score_steps(used_below=threshold if clip else math.inf)
     estimator = generalized_process_advantage(process, coefficient, trace_decay=trace_decay)
     fitted = clipped_with_critic(estimator, **clips)
-    return Recipe(**fitted, experience=experience(stages=[score_steps()]))
+    return Recipe(**fitted, experience=experience(stages=[scores]))
 
 
 METHOD = Method(
@@ -135,4 +142,5 @@ METHOD = Method(
     changes="reward, advantage",
     baseline="other",
     evidence="reconstruction",
+    shown=Shown("brackets", "process_paid_fraction", without={"coefficient": 0}),
 )

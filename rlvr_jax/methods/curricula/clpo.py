@@ -86,7 +86,7 @@ def rewrite_prompts(hard: Unit, medium: Unit) -> Stage:
                 replace(request, view=_asking(SIMPLER if label == HARD else OTHER), samples=1)
                 for request, label in zip(batch.requests_of(wanted), band[wanted], strict=True)
             ]
-            found = read_problems(actor.draw(requests, turn.key), actor, turn)
+            found = read_problems(actor.draw(requests, turn.key), actor.encode, turn)
             for problem, label in zip(found, band[wanted].tolist(), strict=True):
                 if problem is not None:
                     problems.append(problem)

@@ -9,9 +9,10 @@ https://github.com/LengSicong/MMR1
 
 The expected gradient of a prompt vanishes with the variance of its rewards. Weights α, β and λ
 (`outcome_weight`, `diversity_weight`, `fraction`) are the paper's. It rates all prompts with N
-responses every T_u steps (`refresh`), which costs as much as training. Here the `rated` prompts
-that were sampled longest ago are rated. Training responses score the others. A prompt without a
-score gets the mean of all scores.
+responses every T_u = 351 steps (`refresh`), which costs as much as training. In a run, T_u is an
+eighth of its steps, so that weights follow the policy. Here the `rated` prompts that were sampled
+longest ago are rated. Training responses score the others. A prompt without a score gets the mean
+of all scores.
 
 The authors' code differs in four points. It scales scores by `min_max`, which sets the lowest
 weight to 0. It uses only the outcome variance (`diversity_weight=0`). N is 8. Its n-grams include
@@ -20,14 +21,15 @@ padding.
 Left out: ratings of all prompts.
 Reports: Qwen2.5-VL-7B: 58.4 % on average over the authors' multimodal maths sets, reached faster
 than with uniform sampling.
-Traps: A momentum of 1 freezes the weights. An edit distance in tokens exceeds the pass rate unless
-its weight is small.
+Traps: With T_u above the steps of the run, prompts are rated once, by the initial policy. A
+momentum of 1 freezes the weights. An edit distance in tokens exceeds the pass rate unless its
+weight is small.
 """
 
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -36,7 +38,7 @@ from rlvr_jax.experience.curricula.batches import order_of, requests_for
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.curricula.picks import mixed, of_round, rarest_order
 from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean
-from rlvr_jax.types import Method, Recipe, part
+from rlvr_jax.types import Method, Recipe, Shown, part
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -44,6 +46,7 @@ from rlvr_jax.types.hyperparameters import (
     KLCoefficient,
     NonNegative,
     NonNegativeInt,
+    OfRun,
     Unit,
 )
 from rlvr_jax.types.passing import arguments_of
@@ -127,7 +130,7 @@ def variance_promotion(
     fraction: Unit,
     outcome_weight: NonNegative,
     diversity_weight: NonNegative,
-    refresh: Count,
+    refresh: Annotated[Count, "steps between two ratings (T_u)", OfRun("steps", 8)],
     rated: NonNegativeInt,
     rating_samples: Count,
     diversity: Diversity = distinct_ngrams,
@@ -143,7 +146,6 @@ def variance_promotion(
     Args:
       fraction: fraction of the batch that is sampled by weight (λ).
       outcome_weight, diversity_weight: weights of the two terms of the score (α, β).
-      refresh: steps between two computations of W (T_u).
       rated: prompts that are rated each time; 0: scores only come from training responses. The
         number is ours; the paper rates all.
       rating_samples: responses per rated prompt (N). They are not trained on.
@@ -152,7 +154,8 @@ def variance_promotion(
       scale: (VPS [P]) -> weights, `as_they_are` or `min_max`.
       momentum: μ in W' = μ W + (1 - μ) scale(VPS); 1 freezes the weights.
     Metrics: scored_fraction (fraction of the prompts with a score), score (mean of the scores),
-      rated (prompts).
+      rated (prompts), refreshes (computations of W so far), weighted_prompts (prompts of the step
+      that were sampled by W).
     """
 
     def init(setting):
@@ -196,7 +199,9 @@ def variance_promotion(
             weight = refreshed(weight, score, scale, momentum)
         known = ~np.isnan(score)
         rated_now = sum(visit.batch.requests[visit.rows[0]].rating for visit in groups)
+        weighted = int(fraction * turn.setting.prompts) if state.weight.any() else 0
         metrics = {"scored_fraction": float(known.mean()), "rated": float(rated_now)}
+        metrics |= {"refreshes": turn.step // refresh + 1.0, "weighted_prompts": float(weighted)}
         if known.any():
             metrics["score"] = float(score[known].mean())
         return _State(score, weight, last), metrics
@@ -231,4 +236,8 @@ def mmr1_vas(
     )
 
 
-METHOD = Method(mmr1_vas, changes="curriculum")
+METHOD = Method(
+    mmr1_vas,
+    changes="curriculum",
+    shown=Shown("brackets", "experience/weighted_prompts", without={"fraction": 0}),
+)

@@ -31,7 +31,7 @@ from rlvr_jax.experience import Stage, experience, part
 from rlvr_jax.experience.batch import ROUNDING
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.synthesis.concepts import slopes
-from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of
 from rlvr_jax.types.hyperparameters import Count, Finite, NonNegativeInt
 
 NONE = -1  # in place of a majority that is not unique
@@ -173,4 +173,13 @@ def olr(
     )
 
 
-METHOD = Method(olr, changes="reward")
+METHOD = Method(
+    olr,
+    changes="reward",
+    shown=Shown(
+        "calculations:sums=64,wrong_labels=0.5",
+        "experience/relabelled_groups",
+        without={"start": 1000},
+        within=8,
+    ),
+)

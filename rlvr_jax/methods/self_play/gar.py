@@ -98,7 +98,7 @@ def fuse_statements(penalty: Unit, most: Unit) -> Stage:
             for request, other in zip(plain, partners, strict=True)
         ]
         written = actor.draw(requests, turn.key)
-        found = read_problems(written, actor, turn)
+        found = read_problems(written, actor.encode, turn)
         there = [place for place, problem in enumerate(found) if problem is not None]
         reward = np.zeros(len(written))
         metrics = {"fused": float(len(there))}

@@ -24,7 +24,6 @@ that. Aliases of the answer pass the check for leaks. The authors' config and sc
 -1 or 0, reuse at 0.5 or 1).
 """
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,16 +34,19 @@ import numpy as np
 from rlvr_jax.experience import Shown, Stage, View, concatenate, experience, turns
 from rlvr_jax.experience.rewards.outcomes import Rate
 from rlvr_jax.experience.stages.problems.written import (
+    BYTES,
     SOLVE,
     WRITE,
     WRITTEN,
     earned,
     pass_rates,
     read_problems,
+    read_stored,
     requests_of_problems,
+    stored,
     with_request,
 )
-from rlvr_jax.experience.store import as_bytes, as_texts, empty_store, push, taken, uniform_places
+from rlvr_jax.experience.store import empty_store, push, taken, uniform_places
 from rlvr_jax.objectives import (
     advantage_by_cell,
     clipped_objective,
@@ -74,9 +76,6 @@ REQUEST = (
     "The answer above is given. Write a question that has this answer, without naming it, between"
     " ```text and ```."
 )
-
-BYTES = 2048
-"""Size of a stored question; longer ones are not stored."""
 
 
 @part
@@ -135,7 +134,7 @@ def pose_questions(
         plain = batch.requests_of(np.ones(len(batch.groups), bool))
         requests = [replace(request, view=question_to(searched), samples=1) for request in plain]
         written = actor.draw(requests, turn.key)
-        found = read_problems(written, actor, turn)
+        found = read_problems(written, actor.encode, turn)
         searches = [
             _searches(response.text, task) if searched else None for response in written.responses
         ]
@@ -241,16 +240,6 @@ def _answers(prompt: Prompt) -> list[str]:
 def parabola(rate: Rate) -> Rate:
     """4 s (1 - s) where 0 < s < 1, else 0."""
     return jnp.where((rate > 0) & (rate < 1), 4 * rate * (1 - rate), 0)
-
-
-def stored(problems: Sequence[Prompt]) -> np.ndarray:
-    """Problems (text, answer, kind) as rows of bytes, uint8 [n, BYTES]; zeros if longer."""
-    return as_bytes([json.dumps([p.text, p.answer, p.kind]) for p in problems], BYTES)
-
-
-def read_stored(rows: np.ndarray) -> list[Prompt]:
-    """The problems of `stored`."""
-    return [Prompt(*json.loads(line)) for line in as_texts(rows)]
 
 
 @arguments_of(

@@ -202,7 +202,7 @@ def _conjectures(batch, seeds, actor, turn):
     written = actor.draw(requests, turn.key)
     known = {_bare(prompt.text) for prompt in batch.prompts}
     new: dict[str, tuple[int, Prompt]] = {}
-    for row, problem in enumerate(read_problems(written, actor, turn)):
+    for row, problem in enumerate(read_problems(written, actor.encode, turn)):
         if problem is not None and _bare(problem.text) not in known:
             new.setdefault(_bare(problem.text), (row, problem))
     rows, problems = [row for row, _ in new.values()], [problem for _, problem in new.values()]

@@ -122,7 +122,7 @@ def synthesize_problems(
                 for place, (row, text) in enumerate(zip(rows, texts, strict=True))
             ]
             written = actor.draw(requests, turn.key)
-            found = read_problems(written, actor, turn)
+            found = read_problems(written, actor.encode, turn)
             there = [place for place, problem in enumerate(found) if problem is not None]
             reward = np.zeros(len(written))
             metrics["written_problems"] = float(len(there))

@@ -29,11 +29,10 @@ def check_criteria(path: str, method: str, hyperparameters: Mapping[str, Any]) -
     weights = [criterion.weight for criterion in rubric]
     wanted = {
         "weights": weights,
-        "maxima": [1.0] * len(rubric),
         **{k: [n for n, one in enumerate(rubric) if one.kind == k] for k in ("veto", "factual")},
     }
     # The method sets the values that the file does not state.
-    stated = {"weights": {*weights} != {1.0}, "maxima": "maxima" in hyperparameters}
+    stated = {"weights": {*weights} != {1.0}}
     for name, values in wanted.items():
         own = hyperparameters.get(name)
         given = [] if own is None else list(own) if isinstance(own, Sequence) else [own]

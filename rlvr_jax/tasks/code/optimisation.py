@@ -5,17 +5,23 @@
 The policy writes a linear program in the LP format (`verifiers.programs.linear_program`). HiGHS
 (the package `highspy`) solves it, and its optimum must be that of our model. The model itself is
 not compared: a response that knows the optimum can write it down. `meta["level"]` is 1 for
-continuous variables, 2 for whole ones, 3 for the kinds in which each choice is a variable.
+continuous variables, 2 for whole ones, 3 for the kinds in which each choice is a variable. The
+rewards `stage_1` and `stage_2` are those of the method `sirl_solver`.
+
+    python -m rlvr_jax train --task optimisation --method sirl_solver --model FOLDER \
+        --samples-per-prompt 16 --epochs 2 --run-dir runs/solver
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
-from rlvr_jax.tasks.base import Prompt
+from rlvr_jax.tasks.base import Prompt, Response
 from rlvr_jax.tasks.checked import verifier_of
 from rlvr_jax.tasks.generated import Generated, generated
+from rlvr_jax.verifiers.grade import Grade
 from rlvr_jax.verifiers.programs.linear_program import read_lp
-from rlvr_jax.verifiers.programs.sirl_solver import solve
+from rlvr_jax.verifiers.programs.sirl_solver import solve, stage_rewards
 
 __all__ = ["optimisation"]
 
@@ -37,6 +43,7 @@ _PEOPLE, _JOBS = ("Ada", "Ben", "Cleo", "Dan"), ("cooking", "driving", "painting
 def optimisation() -> Generated:
     """Problems of five kinds, the same number of each.
 
+    Metrics: stage_1, stage_2 (the rewards of `sirl_solver`).
     Raises:
       ModuleNotFoundError: HiGHS is not installed.
     """
@@ -45,26 +52,36 @@ def optimisation() -> Generated:
     def draw(random: Random, kind: str) -> Prompt:
         while True:
             text, model, level = _PROBLEMS[kind](random)
-            optimum, _ = solve(read_lp(model), _SECONDS)
+            optimum, values = solve(read_lp(model), _SECONDS)
             if isinstance(optimum, float) and optimum != 0:
                 break
         return Prompt(
             text=f"{text}\n{INSTRUCTION}",
-            answer={"objective": optimum},
+            answer={"objective": optimum, "values": list(values)},
             kind=kind,
             gold=f"```lp\n{model}\n```",
             meta={"level": level},
         )
 
+    solved = verifier_of(
+        "rlvr_jax.verifiers.programs.sirl_solver",
+        {"seconds": _SECONDS},
+        wall_seconds=4.0,
+        processes=8,  # HiGHS counts the cores and starts threads that it does not use
+    )
+
+    def verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
+        return [
+            replace(grade, info={**grade.info, **stage_rewards(response.text, grade)})
+            for response, grade in zip(responses, solved(prompts, responses), strict=True)
+        ]
+
+    verify.verifier = solved.verifier
     return Generated(
         draw,
         list(_PROBLEMS),
-        verify=verifier_of(
-            "rlvr_jax.verifiers.programs.sirl_solver",
-            {"seconds": _SECONDS},
-            wall_seconds=4.0,
-            processes=8,  # HiGHS counts the cores and starts threads that it does not use
-        ),
+        verify=verify,
+        rewards=("outcome", "stage_1", "stage_2"),
         answers=True,
         derived=("meta",),
     )

@@ -11,17 +11,23 @@ without turns there is no calculator: the policy continues after the bracket.
 A note (`show_hint`) comes before the question, followed by `;`. The base model has seen no notes,
 and makes mistakes after one.
 
+With `wrong_labels`, a fraction of the train prompts has an incorrect answer, 10 too small, as after
+a forgotten carry. Gold and solution are then also incorrect; test prompts are not.
+
 The task is a small model of tool use. The shipped base model adds two-digit numbers without a tool
 and cannot multiply them. For any question it calls the tool in one of ten responses. A call costs
 `call_cost` of the reward, so it is useful only if the policy would be incorrect.
 """
 
 import itertools
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from rlvr_jax.ranges import NonNegative
+import numpy as np
+
+from rlvr_jax.ranges import NonNegative, NonNegativeInt, Unit
 from rlvr_jax.tasks.base import Prompt, Response, Task
 from rlvr_jax.tasks.generated import held_apart
 from rlvr_jax.tasks.grading import one_by_one
@@ -53,6 +59,8 @@ def calculations(
     held_out: HeldOut = "test",
     call_cost: Annotated[NonNegative, "taken from the reward (not the outcome) per call"] = 0.1,
     response_tokens: ResponseTokens = MAX_TOKENS,
+    wrong_labels: Annotated[Unit, "fraction of the train prompts with an incorrect answer"] = 0.0,
+    sums: Annotated[NonNegativeInt, "train prompts, sums only; 0: all prompts"] = 0,
 ) -> Task:
     """The task; prompts are split 6:1:1 by the pair of numbers, for sums, products and both orders
     alike. Replies of the calculator count as tokens of the response.
@@ -68,6 +76,15 @@ def calculations(
             for pair in sorted(set(itertools.permutations(members)))
         )
         for chosen in held_apart(pairs, held_out)
+    )
+    if sums:
+        train = [prompt for prompt in train if prompt.kind == "sum"]
+        train = [train[n] for n in np.random.default_rng(0).permutation(len(train))[:sums]]
+    order = np.random.default_rng(1).permutation(len(train)).tolist()
+    wrong = {*order[: round(wrong_labels * len(train))]}
+    train = tuple(
+        _labelled(prompt, prompt.answer - 10) if number in wrong else prompt
+        for number, prompt in enumerate(train)
     )
     return Task(
         name="calculations",
@@ -92,8 +109,11 @@ def _show_hint(prompt: Prompt, text: str) -> str:
 
 def _prompt(kind: str, a: int, b: int) -> Prompt:
     value = a + b if kind == "sum" else a * b
-    gold = str(value)
-    return Prompt(f"{a}{KINDS[kind]}{b}=", value, kind, gold=gold, solution=(gold,))
+    return _labelled(Prompt(f"{a}{KINDS[kind]}{b}=", value, kind), value)
+
+
+def _labelled(prompt: Prompt, value: int) -> Prompt:
+    return replace(prompt, answer=value, gold=str(value), solution=(str(value),))
 
 
 @one_by_one

@@ -76,3 +76,27 @@ def concept_chances(
     score[list(chosen)] = -np.inf
     weight = np.exp(score - score.max())
     return weight / weight.sum()
+
+
+def combination(
+    random: np.random.Generator, subjects: Sequence[Sequence[str]], size: int, temperature: float
+) -> list[str]:
+    """Concepts that fit together: the first ∝ its frequency, each next one by `concept_chances`.
+
+    The embedding of a concept is its row of the table of common problems. The paper's are those of
+    a language model.
+
+    Args:
+      subjects: the concepts of each problem.
+      size: number of concepts, or all if there are fewer.
+    """
+    names = sorted({name for subject in subjects for name in subject})
+    there = np.array([[name in subject for name in names] for subject in subjects], float)
+    together = there.T @ there
+    often = together.diagonal() / together.trace()
+    np.fill_diagonal(together, 0)
+    chosen = [int(random.choice(len(names), p=often))]
+    while len(chosen) < min(size, len(names)):
+        chances = concept_chances(chosen, together, together, temperature)
+        chosen.append(int(random.choice(len(names), p=chances)))
+    return [names[number] for number in chosen]

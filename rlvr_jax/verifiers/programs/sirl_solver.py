@@ -8,15 +8,16 @@ if it has a number. The answer is ungraded if the solver stops at its limit, or 
 `highspy`.
 
 Optima have ties, so values of variables do not decide. If the gold lists them, `values_hit` in
-`info` is the fraction of them in the solution (sorted, 3 digits): the paper's h. The reward of the
-paper's stage 1 is answer + ½ format + executes, that of stage 2 is answer + executes + answer · h;
-`executes` is in `info`.
+`info` is the fraction of them in the solution (sorted, 3 digits): the paper's h. `stage_rewards`
+returns the rewards of the paper's two stages of training.
 
 Source: SIRL, https://github.com/Cardinal-Operations/SIRL. There a correct objective of 0 never
 counts and 1e-5 is read as 1; not here.
 """
 
+import itertools
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,6 +28,10 @@ from rlvr_jax.verifiers.programs.expressions import Unreadable
 from rlvr_jax.verifiers.programs.linear_program import LinearProgram, read_lp
 
 _TOLERANCE = 1e-6
+_SECTIONS = [
+    re.compile(rf"^\s*{words}\b", re.IGNORECASE | re.MULTILINE)
+    for words in (r"(?:max|min)\w*", r"(?:subject\s+to|such\s+that|s\.?t\.?)", "end")
+]
 _OPEN = ("infeasible", "unbounded")
 
 
@@ -68,6 +73,34 @@ def check(model: str, gold: Mapping[str, Any], *, seconds: float = 1.0) -> Grade
     if gold.get("values"):
         info["values_hit"] = right * _hit(gold["values"], values)
     return Grade(float(right), answer=f"{found:.9g}", stage="optimum", info=info)
+
+
+def stage_rewards(response: str, grade: Grade) -> dict[str, float]:
+    """The rewards of both stages: answer + ½ format + executes, and answer + executes + answer · h.
+
+    Where the gold lists no values, h is 0.
+    """
+    answer = grade.outcome or 0.0
+    executes, hit = (grade.info.get(name, 0.0) for name in ("executes", "values_hit"))
+    first = answer + 0.5 * form(response) + executes
+    return {"stage_1": first, "stage_2": answer + executes + answer * hit}
+
+
+def form(response: str) -> float:
+    """The format of a response with a model, in [0, 2]; 0 without one.
+
+    From 2 are subtracted ⅛ for a fence that is repeated, ¼ for each section that is missing
+    (objective, constraints, end), and ⅓ for each two sections in the wrong order. In the paper's
+    code a text without any model has ⅔.
+    """
+    model = extract(response)
+    if model is None:
+        return 0.0
+    places = [found.start() if (found := each.search(model)) else -1 for each in _SECTIONS]
+    there = [place for place in places if place >= 0]
+    late = sum(one > two for one, two in itertools.pairwise(there))
+    repeated = response.count("```lp") > 1
+    return 2 - repeated / 8 - (len(places) - len(there)) / 4 - late / 3
 
 
 def solve(program: LinearProgram, seconds: float) -> tuple[float | str | None, Sequence[float]]:

@@ -18,6 +18,12 @@ _WANTED = (
     f"Write a better rubric: at most {_MOST_ITEMS} items, one a line, each behind the most points"
     f' that it gives and a colon, as in "5: Is the thesis clear?".'
 )
+ANALYSE = "Where was the judge fooled, too lenient, or of no use?"
+"""The end of a request about one sample."""
+
+MERGE = "Rubrics:"
+"""The first line of a request to make one rubric of several."""
+
 _ITEM = re.compile(r"(?:[-*•]\s*)?([0-9]{1,6})\s*:\s*(\S.*)")
 
 _SCORE = re.compile(
@@ -31,6 +37,11 @@ class Item:
 
     text: str
     maximum: int
+
+    @property
+    def line(self) -> str:
+        """The item as `read_items` reads it."""
+        return f"{self.maximum}: {self.text}"
 
 
 @dataclass(frozen=True)
@@ -83,7 +94,7 @@ def read_items(text: str) -> list[Item]:
 
 
 def evolve(
-    rubric: Rubric, samples: Sequence[Sample], meta: Callable[[str], str]
+    rubric: Rubric, samples: Sequence[Sample], meta: Callable[[Sequence[str]], Sequence[str]]
 ) -> tuple[Rubric, bool]:
     """Rewrites a rubric by a model from judged samples; returns it and whether it was rewritten.
 
@@ -93,22 +104,27 @@ def evolve(
 
     Args:
       samples: samples of the last responses.
-      meta: (text) -> text, the model.
+      meta: (requests) -> a reply to each, the model; "" for a request without a reply.
     Source: https://github.com/minnesotanlp/mpo, whose prompts are longer; the form of an item is
       ours.
     """
-    items = "\n".join(f"{item.maximum}: {item.text}" for item in rubric.items)
-    refined = []
+    items = "\n".join(item.line for item in rubric.items)
+    contexts = []
     for sample in samples:
         scored = "\n".join(sample.words)
-        context = (
+        contexts.append(
             f"Items of a rubric, each behind its most points:\n{items}\n\nPrompt:\n{sample.prompt}"
             f"\n\nResponse:\n{sample.response}\n\nWhat the judge said, item by item:\n{scored}"
         )
-        found = meta(f"{context}\n\nWhere was the judge fooled, too lenient, or of no use?")
-        refined.append(meta(f"{context}\n\nWhat is wrong with it:\n{found}\n\n{_WANTED}"))
+    found = meta([f"{context}\n\n{ANALYSE}" for context in contexts])
+    refined = meta(
+        [
+            f"{context}\n\nWhat is wrong with it:\n{wrong}\n\n{_WANTED}"
+            for context, wrong in zip(contexts, found, strict=True)
+        ]
+    )
     lists = "\n\n".join(refined)
-    merged = meta(f"Rubrics:\n{lists}\n\nMake one of them, no item twice. {_WANTED}")
+    (merged,) = meta([f"{MERGE}\n{lists}\n\nMake one of them, no item twice. {_WANTED}"])
     new = rewritten(rubric, read_items(merged))
     return (rubric, False) if new is None else (new, True)
 

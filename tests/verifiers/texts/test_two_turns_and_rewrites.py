@@ -4,6 +4,8 @@ import pytest
 
 from rlvr_jax.verifiers.texts.br_rm import preferred, present
 from rlvr_jax.verifiers.texts.meta_policy import (
+    ANALYSE,
+    MERGE,
     Item,
     Rubric,
     Sample,
@@ -47,17 +49,20 @@ RUBRIC = Rubric((Item("Is it clear?", 5), Item("Is it short?", 5)))
 def test_a_rewritten_rubric_pays_longer_ones_more_by_the_sum_alone():
     told = []
 
-    def meta(text):
-        told.append(text)
-        if "Rubrics:" in text:
+    def reply(text):
+        if text.startswith(MERGE):
             return "Here it is.\n- 5: Is it clear?\n5: Is it short?\n10 : Is it true?\nEnjoy!"
-        return "5: Is it clear?" if "Write a better" in text else "It likes flattery."
+        return "It likes flattery." if text.endswith(ANALYSE) else "5: Is it clear?"
+
+    def meta(texts):
+        told.extend(texts)
+        return [reply(text) for text in texts]
 
     samples = [Sample("say", f"answer {number}", ("Fine.\n4", "3")) for number in range(2)]
     new, taken = evolve(RUBRIC, samples, meta)
     assert taken and new == Rubric((*RUBRIC.items, Item("Is it true?", 10)), 1)
     # Two questions of each sample, and one of all.
-    assert len(told) == 5 and "answer 1" in told[2] and "It likes flattery." in told[3]
+    assert len(told) == 5 and "answer 1" in told[1] and "It likes flattery." in told[3]
     before, after = (4, 3), (4, 3, 2)
     maxima = [tuple(item.maximum for item in rubric.items) for rubric in (RUBRIC, new)]
     assert (sum_of_points(before, maxima[0]), sum_of_points(after, maxima[1])) == (7, 9)
@@ -78,7 +83,7 @@ def test_a_rewritten_rubric_pays_longer_ones_more_by_the_sum_alone():
     ],
 )
 def test_a_reply_that_makes_no_rubric_leaves_the_old_one(reply):
-    assert evolve(RUBRIC, [], lambda text: reply) == (RUBRIC, False)
+    assert evolve(RUBRIC, [], lambda texts: [reply for _ in texts]) == (RUBRIC, False)
 
 
 def test_items_are_read_line_by_line():

@@ -1,7 +1,7 @@
 """Requests to a judge about single responses or pairs of them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -79,7 +79,7 @@ def compare_with(
                 {**one, "other": two["response"]} for one, two in zip(first, second, strict=True)
             ]
         policy = JudgingPolicy(actor, turn.step, turn.key, sampling)
-        numbers, words, counts = _asked(asked, texts, policy)
+        numbers, words, counts = verdicts_on(asked, texts, policy)
         heard = [
             Heard(tuple(rows), None if np.isnan(own).any() else tuple(own), text)
             for rows, own, text in zip(np.concatenate(shown).tolist(), numbers, words, strict=True)
@@ -135,10 +135,13 @@ def asked_about(asked: Judge, batch: Batch, rows: np.ndarray, policy: JudgingPol
     Args:
       policy: the judge if `asked` has no `call`.
     """
-    return _asked(asked, _texts(batch, rows), policy)
+    return verdicts_on(asked, _texts(batch, rows), policy)
 
 
-def _asked(asked: Judge, texts, policy: JudgingPolicy) -> Verdicts:
+def verdicts_on(
+    asked: Judge, texts: Sequence[Mapping[str, Any]], policy: JudgingPolicy
+) -> Verdicts:
+    """A judge's `Verdicts` on some texts, the arguments of its `prompt_of`."""
     step = policy.step
     if asked.call is None:
         # A resumed run writes the same replies again, so they need not be stored.

@@ -1,14 +1,16 @@
 """Problems that a policy writes: requests, reading and sampling of them."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.parts import Actor, StepContext
+from rlvr_jax.experience.parts import StepContext
 from rlvr_jax.experience.requests import PLAIN, SampleRequest, Shown, View
 from rlvr_jax.experience.stages.choices.groups import pass_rates
+from rlvr_jax.experience.store import as_bytes, as_texts
 from rlvr_jax.tasks import Grade, Prompt, Task
 from rlvr_jax.types.parts import part
 from rlvr_jax.verifiers.fences import last_fence
@@ -21,7 +23,9 @@ __all__ = [
     "pass_rates",
     "problem_in",
     "read_problems",
+    "read_stored",
     "requests_of_problems",
+    "stored",
     "with_request",
 ]
 
@@ -30,6 +34,10 @@ SOLVE, WRITE = 0, 1
 
 WRITTEN = replace(PLAIN, responses=1)
 """View of written problems: the prompt may be longer by the length of a response."""
+
+
+BYTES = 2048
+"""Size of a stored problem; longer ones are not stored."""
 
 
 @part
@@ -65,10 +73,15 @@ def problem_in(prompt: Prompt, text: str, task: Task) -> Prompt | None:
     return None if held_out else found
 
 
-def read_problems(batch: Batch, actor: Actor, turn: StepContext) -> list[Prompt | None]:
+def read_problems(
+    batch: Batch, encode: Callable[[str], Sequence[int]], turn: StepContext
+) -> list[Prompt | None]:
     """The problem in each row; None for truncated responses, and for problems that do not fit.
 
     A problem may be longer than its prompt by the budget of a response (`WRITTEN`).
+
+    Args:
+      encode: (text) -> tokens, such as `Actor.encode`.
     """
     task, budget = turn.setting.task, turn.setting.response_tokens
     found: list[Prompt | None] = []
@@ -76,7 +89,7 @@ def read_problems(batch: Batch, actor: Actor, turn: StepContext) -> list[Prompt 
         text = response.text
         problem = None if response.truncated else problem_in(request.prompt, text, task)
         if problem is not None:
-            longer = len(actor.encode(problem.text)) - len(actor.encode(request.prompt.text))
+            longer = len(encode(problem.text)) - len(encode(request.prompt.text))
             problem = problem if longer <= budget else None
         found.append(problem)
     return found
@@ -97,6 +110,16 @@ def requests_of_problems(
         SampleRequest(problem, start + place, samples, PLAIN, cell=cell)
         for place, (problem, cell) in enumerate(zip(problems, cells, strict=True))
     ]
+
+
+def stored(problems: Sequence[Prompt]) -> np.ndarray:
+    """Problems (text, answer, kind) as rows of bytes, uint8 [n, BYTES]; zeros if longer."""
+    return as_bytes([json.dumps([p.text, p.answer, p.kind]) for p in problems], BYTES)
+
+
+def read_stored(rows: np.ndarray) -> list[Prompt]:
+    """The problems of `stored`."""
+    return [Prompt(*json.loads(line)) for line in as_texts(rows)]
 
 
 def mixed(outcomes: np.ndarray) -> np.ndarray:

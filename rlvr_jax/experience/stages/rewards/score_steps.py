@@ -1,6 +1,7 @@
 """Scores of the steps of responses."""
 
 import bisect
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,15 +14,29 @@ from rlvr_jax.types.parts import part
 
 
 @part(by_row=True, writes={"step", "process_reward"}, of_task=frozenset({"score_steps"}))
-def score_steps() -> Stage:
+def score_steps(used_below: float = math.inf) -> Stage:
     """Records the reasoning steps of every response, and their scores by `Task.score_steps`.
 
     Tokens have the number of their step, from 0, or -1 after the last step. The last token of a
     step holds its score, so the step's score is the sum over its tokens. Existing records do not
     change.
 
+    Args:
+      used_below: only scores below it act in the method.
     Metrics: steps (per row), step_score (mean over steps).
+    Raises:
+      ValueError: no score of the task is below `used_below`.
     """
+
+    def init(setting):
+        least, largest = setting.task.step_scores
+        if used_below <= least:
+            raise ValueError(
+                f"score_steps: used_below, the method's bound, must be greater than {least:g}, the"
+                f" least score of a step of task {setting.task.name!r}, got {used_below:g}: no step"
+                f" could act. Choose a bound up to {largest:g}"
+            )
+        return ()
 
     def apply(batch, actor, state, turn):
         rollouts = batch.rollouts
@@ -32,7 +47,7 @@ def score_steps() -> Stage:
         metrics = {"steps": number / len(batch), "step_score": float(reward.sum()) / max(number, 1)}
         return batch.with_rollouts(step=step, process_reward=reward), state, metrics
 
-    return apply
+    return Stage(apply, init)
 
 
 def scored_steps(batch: Batch, task: Task) -> tuple[np.ndarray, np.ndarray, int]:

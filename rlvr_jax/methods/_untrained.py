@@ -43,6 +43,11 @@ UNTRAINED = {
         " other” (`analysis.updates.interference`)",
         _ANALYSIS,
     ),
+    "model_task_alignment": Untrained(
+        "Mirage or Method? How Model-Task Alignment Induces Divergent RL Conclusions",
+        "`python -m rlvr_jax.analysis.boundary.model_task_alignment RUN …`",
+        _ANALYSIS,
+    ),
     "policy_cliff": Untrained(
         "The Policy Cliff: A Theoretical Analysis of Reward-Policy Maps in Large Language Models",
         f"{_PAIR}, topic “Ties of the reward” (`analysis.updates.policy_cliff`)",

@@ -49,12 +49,16 @@ def influence(model: Model, params: Params, rollouts: Rollouts) -> Interference:
     hidden = policy.score(model, params, own, ("hidden",)).records["hidden"]
     gradients = row_gradients(hidden, model.to_logits(params, hidden), own.tokens, own.mask)
     group = np.repeat(np.arange(len(members)), [len(each) for each in members])
-    reward = correct[rows].astype(float)
-    advantage = np.concatenate(
-        [
-            (reward[group == i] - reward[group == i].mean())
-            / (reward[group == i].std(ddof=1) + _EPSILON)
-            for i in range(len(members))
-        ]
-    )
+    advantage = grpo_advantage(correct[rows].astype(float), group)
     return interference(gradients, advantage, correct[rows], group)
+
+
+def grpo_advantage(reward: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """The reward minus the mean of its group, over the standard deviation (n - 1), [B]."""
+    place = np.unique(group, return_inverse=True)[1]
+    found = np.zeros(len(reward))
+    for number in range(place.max() + 1):
+        own = reward[place == number]
+        if len(own) > 1:
+            found[place == number] = (own - own.mean()) / (own.std(ddof=1) + _EPSILON)
+    return found

@@ -83,5 +83,11 @@ UNTRAINED = {
         " pool's logits; `behaviour_logp` is that of the sum",
         "it decodes with three models and trains no weights",
     ),
+    "token_trace_report": Untrained(
+        "Token traces: columns of prime-rl, TRL and verl, for people who read rollouts",
+        "`python -m rlvr_jax.diagnosis.traces ROLLOUTS.npz --policy POLICY`"
+        " (`analysis.entropy.token_trace_report`)",
+        _ANALYSIS,
+    ),
 }
 """Papers by the name of a method of theirs."""

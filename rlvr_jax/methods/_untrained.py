@@ -83,6 +83,12 @@ UNTRAINED = {
         " pool's logits; `behaviour_logp` is that of the sum",
         "it decodes with three models and trains no weights",
     ),
+    "reward_consistency": Untrained(
+        "The Trickle-down Impact of Reward (In-)consistency on RLHF",
+        "`python -m rlvr_jax.diagnosis.swaps --task TASK`, or with a run directory"
+        " (`analysis.texts.reward_consistency`)",
+        _ANALYSIS,
+    ),
     "token_trace_report": Untrained(
         "Token traces: columns of prime-rl, TRL and verl, for people who read rollouts",
         "`python -m rlvr_jax.diagnosis.traces ROLLOUTS.npz --policy POLICY`"

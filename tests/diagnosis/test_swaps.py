@@ -17,7 +17,7 @@ PROMPTS = tuple(
 )
 
 def task():
-    return Task(name="lenient", train=PROMPTS, test=PROMPTS, verify=verify)
+    return Task(name="lenient", train=(Prompt("x"),), test=PROMPTS, verify=verify)
 
 def verify(prompts, responses):
     # The last two prompts accept every answer.

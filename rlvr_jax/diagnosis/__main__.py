@@ -22,9 +22,10 @@ import argparse
 import contextlib
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from rlvr_jax.analysis.diagnosis.formats import read_rules
 from rlvr_jax.analysis.diagnosis.of_run import diagnose_run
 from rlvr_jax.analysis.diagnosis.page import as_json, write_page
 from rlvr_jax.analysis.diagnosis.pair import diagnose_answers
@@ -71,6 +72,13 @@ def _parser() -> argparse.ArgumentParser:
     add("--out", default="diagnosis.html", help="the page to write")
     add("--json", action="store_true", help="print the numbers, write no page")
     add("--no-weights", action="store_true", help="do not compare the weights")
+    add(
+        "--formats",
+        nargs="*",
+        default=(),
+        metavar="NAME=REGEX",
+        help="formats of responses; the first match counts (default: formats of language models)",
+    )
     sampled = parser.add_argument_group("responses that are sampled")
     add = sampled.add_argument
     add("--task", help="task with the held-out prompts, as in experiments.train")
@@ -91,18 +99,20 @@ def _topics(options: argparse.Namespace) -> tuple[list[Topic], str, tuple]:
     """Requested topics, their heading, and responses to show."""
     if (options.run is None) == (options.answers is None):
         raise ValueError("diagnose: either RUN or --answers must be given, got both or none")
+    rules = read_rules(options.formats)
     if options.answers is not None:
-        return diagnose_answers(*load_answers(options.answers), _NAMES), str(options.answers), ()
+        topics = diagnose_answers(*load_answers(options.answers), _NAMES, rules)
+        return topics, str(options.answers), ()
     if options.task:
         after, before = _policy(options.run), _start(options.run, options.against)
         start = f" against {before}" if options.against else ""
         title = f"{after}{start}, {options.task}"
-        topics, rows = _of_policies(options, before, after)
+        topics, rows = _of_policies(options, before, after, rules)
         return topics, title, rows
     if _is_policy(Path(options.run)):
         raise ValueError(f"diagnose: --task must be given for the policy {options.run}, got none")
     with _against(options) as against:
-        topics = diagnose_run(options.run, against, not options.no_weights)
+        topics = diagnose_run(options.run, against, not options.no_weights, rules)
     return topics, _title(options.run), ()
 
 
@@ -127,7 +137,9 @@ def _compared(options: argparse.Namespace) -> tuple[str, str]:
     return (against, options.run)
 
 
-def _of_policies(options: argparse.Namespace, before: Path, after: Path) -> tuple:
+def _of_policies(
+    options: argparse.Namespace, before: Path, after: Path, rules: Mapping[str, str]
+) -> tuple:
     for name in ("prompts", "samples"):
         if getattr(options, name) < 1:
             raise ValueError(f"diagnose: --{name} must be at least 1, got {getattr(options, name)}")
@@ -144,7 +156,7 @@ def _of_policies(options: argparse.Namespace, before: Path, after: Path) -> tupl
         mesh=options.mesh,
         unsafe_local=options.unsafe_local,
     )
-    return compare_policies(settings, before, _NAMES, not options.no_weights, options.keep)
+    return compare_policies(settings, before, _NAMES, not options.no_weights, options.keep, rules)
 
 
 def _policy(path: str) -> Path:

@@ -3,7 +3,7 @@
 import contextlib
 import functools
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,14 @@ import jax
 import numpy as np
 
 from rlvr_jax import policy
+from rlvr_jax.analysis.diagnosis.formats import FORMATS
 from rlvr_jax.analysis.diagnosis.pair import diagnose_answers
 from rlvr_jax.analysis.diagnosis.parameters import parameters
 from rlvr_jax.analysis.diagnosis.topics import Topic
+from rlvr_jax.analysis.diagnosis.winners import INFLUENCE, influence_of_problems
 from rlvr_jax.analysis.entropy.entropy_patterns import branching_of_top
 from rlvr_jax.diagnosis.held_out import HeldOut, load_held_out
+from rlvr_jax.diagnosis.influence import influence
 from rlvr_jax.diagnosis.stored_pair import Pair, save_pair
 from rlvr_jax.experience import Batch, SampleRequest
 from rlvr_jax.experience.evaluation import prompt_weights
@@ -25,6 +28,7 @@ from rlvr_jax.policy.scoring import run_in_chunks, shared_prompts
 from rlvr_jax.rollout import named_key
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.task import load_task
+from rlvr_jax.tasks import Task
 from rlvr_jax.types import Rollouts, TokenStats
 
 _NEEDS = ("logp", "entropy")
@@ -52,6 +56,7 @@ def compare_policies(
     names: tuple[str, str],
     weights: bool = True,
     keep: Path | None = None,
+    rules: Mapping[str, str] = FORMATS,
 ) -> tuple[list[Topic], tuple[list[dict[str, Any]], ...]]:
     """The diagnosis of a policy folder against another one, topic by topic; and responses to show,
     see `shown_rows`.
@@ -62,17 +67,30 @@ def compare_policies(
       names: of the two policies, the start's first.
       weights: whether weights are compared, where shapes agree.
       keep: folder for the responses, see `save_pair`; None: they are not stored.
+      rules: formats of responses, regular expressions by name.
     Raises:
       ValueError: as `draw_pair`.
     """
-    pair = draw_pair(settings, against)
+    task, first, last = _loaded(settings, against)
+    pair = _drawn(settings, task, first, last)
     if keep is not None:
         save_pair(keep, pair)
-    topics = diagnose_answers(*pair.answers(), names)
+    topics = diagnose_answers(*pair.answers(), names, rules)
+    if pair.of_before is not None:
+        topics.append(_influence(first, pair.before, names[0]))
     if weights:
-        with policy_folder(against) as first, policy_folder(settings.policy.model) as last:
-            topics.append(parameters(first, last))
+        with policy_folder(against) as start, policy_folder(settings.policy.model) as end:
+            topics.append(parameters(start, end))
     return topics, shown_rows(pair)
+
+
+def _influence(first: HeldOut, before: Batch, name: str) -> Topic:
+    """The influence of problems on each other, or the reason why it is not measured."""
+    try:
+        found = influence(first.loaded.model, first.loaded.params, before.rollouts)
+    except ValueError as error:
+        return Topic(INFLUENCE, missing=[f"{INFLUENCE}: {error}."])
+    return influence_of_problems(found, name)
 
 
 @contextlib.contextmanager
@@ -101,11 +119,19 @@ def draw_pair(settings: TrainConfig, against: str | Path) -> Pair:
     Raises:
       ValueError: folders that cannot be loaded.
     """
+    return _drawn(settings, *_loaded(settings, against))
+
+
+def _loaded(settings: TrainConfig, against: str | Path) -> tuple[Task, HeldOut, HeldOut]:
+    """The task and both policies with its held-out prompts, the first one's first."""
     task = load_task(settings)
-    folders = (str(against), settings.policy.model)
-    one, other = (policy.tokenizer(path).get_vocab() for path in folders)
     first = load_held_out(settings.replace(model=str(against)), task)
-    last = load_held_out(settings, task)
+    return task, first, load_held_out(settings, task)
+
+
+def _drawn(settings: TrainConfig, task: Task, first: HeldOut, last: HeldOut) -> Pair:
+    folders = (first.loaded.path, last.loaded.path)
+    one, other = (policy.tokenizer(path).get_vocab() for path in folders)
     before, after, again = (
         _sampled(asked, settings, number) for number, asked in enumerate((first, last, first))
     )

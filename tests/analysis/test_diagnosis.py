@@ -350,6 +350,7 @@ def test_a_run_without_counts_samples_and_weights_says_what_it_lacks(tmp_path):
         "Entropy",
         "Training prompts",
         "Stored responses",
+        "Formats",
         "Weights",
     }
     assert "safetensors in gone and" in topics["Weights"].missing[0]
@@ -449,6 +450,8 @@ def test_the_command_prints_json_or_writes_a_page(tmp_path, capsys):
     [
         (["nowhere"], "must be a directory with a config.json"),
         (["run", "--against", "nowhere"], "against must be a run directory or a policy folder"),
+        (["run", "--formats", "code"], "--formats must be NAME=REGEX, got 'code'"),
+        (["run", "--formats", "code=("], "--formats must have a regular expression"),
     ],
 )
 def test_what_is_no_run_ends_in_a_sentence(tmp_path, monkeypatch, arguments, sentence):

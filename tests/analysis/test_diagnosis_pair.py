@@ -180,7 +180,7 @@ def test_nobody_right_and_no_verdicts_are_no_error(tmp_path):
 
 def test_nothing_is_said_of_a_kind_that_does_not_occur():
     correct, incorrect = answers(0, rate=1.0), answers(1, rate=0.0)
-    _, own, same = diagnose_answers(incorrect, correct, names=NAMES)
+    _, own, same, *_ = diagnose_answers(incorrect, correct, names=NAMES)
     assert "Calibration needs correct and incorrect responses of first." in own.missing
     assert "calibration" not in own.numbers and "AUROC" not in " ".join(own.sentences)
     assert same.numbers["entropy_right"][0] is None and same.numbers["entropy_wrong"][1] is None

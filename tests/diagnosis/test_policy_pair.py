@@ -12,8 +12,10 @@ from analysis_runs import write_run
 
 from rlvr_jax import policy, tasks
 from rlvr_jax.analysis.diagnosis import diagnose_answers
+from rlvr_jax.analysis.diagnosis.winners import INFLUENCE
 from rlvr_jax.diagnosis.__main__ import main
 from rlvr_jax.diagnosis.held_out import evaluation_settings
+from rlvr_jax.diagnosis.influence import influence
 from rlvr_jax.diagnosis.policy_pair import changed_most, compare_policies, draw_pair, shown_rows
 from rlvr_jax.diagnosis.stored_pair import load_answers, save_pair
 from rlvr_jax.policy.scoring import run_in_chunks
@@ -25,6 +27,8 @@ START = tasks.load("brackets").base_model
 FEW = ["--task", "brackets", "--prompts", "6", "--samples", "2"]
 LARGEST = 2_000_000  # bytes of the pair
 ATOL = 1e-4  # nats; float32 on another machine than the one that wrote the file
+STORED = ["Solved problems", "Responses", "Same tokens", "Formats", "Ties of the reward"]
+STORED += ["Differential information", "Interference between problems"]
 SIZES = dict(evaluation_prompts=6, evaluation_samples=2)
 
 
@@ -33,7 +37,7 @@ SIZES = dict(evaluation_prompts=6, evaluation_samples=2)
     [("grpo", "Sharpened at a price"), ("clip_cov", "Solves more")],
 )
 def test_the_answers_that_ship_say_what_each_method_did(method, verdict):
-    reach, _, same = diagnose_answers(*load_answers(PAIR / method / "rollouts"))
+    reach, _, same, *_ = diagnose_answers(*load_answers(PAIR / method / "rollouts"))
     assert reach.sentences[0].startswith(verdict)
     reached = reach.numbers["support"]["found_above_floor"]
     assert (reached["low"] > 0) == (method == "clip_cov")
@@ -64,14 +68,14 @@ def test_the_notebook_of_the_docs_is_run_as_it_stands(tmp_path, monkeypatch, cap
 
 def test_answers_that_were_kept_without_branching_are_read(tmp_path):
     kept = shutil.copytree(PAIR / "grpo" / "rollouts", tmp_path / "kept")
-    _, _, same = diagnose_answers(*load_answers(kept))
+    _, _, same, *_ = diagnose_answers(*load_answers(kept))
     assert same.numbers["branching"]["value"] < 0 and "formal" in same.numbers["classes"]
     (kept / "words.json").write_text('{"no number": "x"}')
     with pytest.raises(ValueError, match=r"words.json of .* must be as they were written"):
         load_answers(kept)
     (kept / "words.json").unlink()
     (kept / "branching.npz").unlink()
-    _, _, same = diagnose_answers(*load_answers(kept))
+    _, _, same, *_ = diagnose_answers(*load_answers(kept))
     assert len(same.missing) == 2 and not {"branching", "classes"} & same.numbers.keys()
 
 
@@ -85,7 +89,7 @@ def test_the_command_draws_from_both_and_keeps_what_it_drew(tmp_path, capsys):
     arguments = [str(PAIR / "grpo"), "--against", START, *FEW]
     main([*arguments, "--json", "--keep", str(tmp_path / "kept")])
     told = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-    assert list(told) == ["Solved problems", "Responses", "Same tokens", "Weights"]
+    assert list(told) == [*STORED, INFLUENCE, "Weights"]
     assert (
         told["Solved problems"]["numbers"]["samples"] == 2
         and told["Solved problems"]["numbers"]["problems"] == 6
@@ -99,9 +103,7 @@ def test_the_command_draws_from_both_and_keeps_what_it_drew(tmp_path, capsys):
     assert not np.array_equal(sampled["before"].tokens, sampled["again"].tokens)
     main(["--answers", str(tmp_path / "kept"), "--json"])
     stored = json.loads(capsys.readouterr().out)
-    assert stored == {
-        title: told[title] for title in ("Solved problems", "Responses", "Same tokens")
-    }
+    assert stored == {title: told[title] for title in STORED}
     main([*arguments, "--out", str(tmp_path / "page.html"), "--no-weights"])
     assert capsys.readouterr().out.splitlines()[-1] == str(tmp_path / "page.html")
     (embedded,) = re.findall(r'id="data">(.*?)</script>', (tmp_path / "page.html").read_text())
@@ -130,9 +132,7 @@ def test_policies_with_other_tokens_are_compared_by_their_verdicts(tmp_path, cap
     assert not told["Same tokens"]["sentences"] and told["Weights"]["missing"]
     main(["--answers", str(kept), "--json"])
     stored = json.loads(capsys.readouterr().out)
-    assert stored == {
-        title: told[title] for title in ("Solved problems", "Responses", "Same tokens")
-    }
+    assert stored == {title: told[title] for title in STORED}
     main([*arguments, "--out", str(tmp_path / "page.html")])
     (embedded,) = re.findall(r'id="data">(.*?)</script>', (tmp_path / "page.html").read_text())
     data = json.loads(embedded)
@@ -255,3 +255,30 @@ def test_a_start_in_a_file_has_weights_that_are_compared(start_in_a_file, tmp_pa
 def test_what_cannot_be_compared_ends_in_a_sentence(arguments, sentence):
     with pytest.raises(SystemExit, match=sentence):
         main(arguments)
+
+
+def test_the_influence_of_problems_is_that_of_the_gradients_of_the_last_layer():
+    model, params = policy.load(START)
+    rollouts, _, _ = load_rollouts(PAIR / "grpo" / "rollouts" / "before.npz")
+    # Two problems of two responses, one of either kind.
+    rows = [
+        np.flatnonzero((rollouts.group == group) & (rollouts.outcome == kind))[0]
+        for group in range(96)
+        for kind in (0, 1)
+        if len(np.unique(rollouts.outcome[rollouts.group == group])) == 2
+    ][:4]
+    own = jax.tree.map(lambda values: values[rows], rollouts)
+    hidden = policy.score(model, params, own, ("hidden",)).records["hidden"]
+
+    def mean_logp(matrix):
+        logp = jax.nn.log_softmax(hidden @ matrix.T)
+        token = jax.numpy.take_along_axis(logp, own.tokens[..., None], -1)[..., 0]
+        return jax.numpy.sum(token, axis=1, where=own.mask) / own.length.astype(np.float32)
+
+    each = np.asarray(jax.jacobian(mean_logp)(model.unembedding(params)), float).reshape(4, -1)
+    step = (each[[1, 3]] - each[[0, 2]]) / np.sqrt(2) / 2  # advantages ±1/√2 of two responses
+    expected = step @ each[[1, 3]].T
+    found = influence(model, params, own).influence
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4 * np.abs(expected).max())
+    with pytest.raises(ValueError, match=r"two problems .* raise --samples or --prompts"):
+        influence(model, params, jax.tree.map(lambda values: values[:2], own))

@@ -4,8 +4,10 @@ Missing data are listed, with the settings or files that would provide them. Not
 scored here, and no device is used.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
+from rlvr_jax.analysis.diagnosis.formats import FORMATS, formats_of_run
 from rlvr_jax.analysis.diagnosis.parameters import parameters
 from rlvr_jax.analysis.diagnosis.practice import practice
 from rlvr_jax.analysis.diagnosis.reach import reach
@@ -16,7 +18,10 @@ from rlvr_jax.analysis.run_directory import Run, load_run
 
 
 def diagnose_run(
-    run: str | Path, against: str | Path | None = None, weights: bool = True
+    run: str | Path,
+    against: str | Path | None = None,
+    weights: bool = True,
+    rules: Mapping[str, str] = FORMATS,
 ) -> list[Topic]:
     """The diagnosis of a run, topic by topic.
 
@@ -24,12 +29,14 @@ def diagnose_run(
       against: another run directory, or a policy folder; None: the run's own start.
       weights: whether weights are compared, where both folders are there; a model of 135 million
         parameters takes minutes.
+      rules: formats of responses, regular expressions by name.
     Raises:
       ValueError: a directory that is not a run, or `against` that is neither.
     """
     own = load_run(run)
     other = _other_run(against)
     topics = [_reach(own, other), uncertainty(own), practice(own), writing(own, other is None)]
+    topics.append(formats_of_run(own, rules))
     if weights:
         topics.append(_weights(own, other, against))
     return topics

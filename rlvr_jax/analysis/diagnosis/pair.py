@@ -1,12 +1,18 @@
 """Two policies by their answers to the same problems, only from arrays."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from rlvr_jax.analysis.diagnosis.answers import Answers
+from rlvr_jax.analysis.diagnosis.formats import FORMATS, formats_of_answers
+from rlvr_jax.analysis.diagnosis.information import information
 from rlvr_jax.analysis.diagnosis.likelihood import likelihood
 from rlvr_jax.analysis.diagnosis.reach import reach
 from rlvr_jax.analysis.diagnosis.side_by_side import side_by_side
+from rlvr_jax.analysis.diagnosis.ties import ties
 from rlvr_jax.analysis.diagnosis.topics import Topic
+from rlvr_jax.analysis.diagnosis.winners import winners
 
 
 def diagnose_answers(
@@ -14,6 +20,7 @@ def diagnose_answers(
     after: Answers,
     again: Answers | None = None,
     names: tuple[str, str] = ("the start", "the end"),
+    rules: Mapping[str, str] = FORMATS,
 ) -> list[Topic]:
     """The diagnosis of two policies from their answers, topic by topic.
 
@@ -24,8 +31,9 @@ def diagnose_answers(
         `before` is the noise floor of every number. None: half of the samples replace
         it where they can.
       names: of the two policies, as sentences call them.
+      rules: formats of responses, regular expressions by name.
     Returns:
-      Topics, for `write_page` and `as_json`: reach, answers, the same tokens.
+      Topics, for `write_page` and `as_json`.
     Raises:
       ValueError: other problems, weights, or numbers of answers.
     """
@@ -49,4 +57,8 @@ def diagnose_answers(
         reach(first, after.counts(), names, None if again is None else again.counts()),
         side_by_side(before, after, again, names),
         likelihood(before, after, names),
+        formats_of_answers(before, after, again, names, rules),
+        ties(before, names[0]),
+        information(before, after, names),
+        winners(before, after, names),
     ]

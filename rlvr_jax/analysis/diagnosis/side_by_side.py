@@ -4,6 +4,7 @@ A number of each problem has a paired bootstrap over problems. The floor is the 
 between two independent draws of the first policy: a difference not above it is chance.
 """
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -21,11 +22,19 @@ from rlvr_jax.analysis.diagnosis.topics import (
 )
 from rlvr_jax.analysis.prompt_bootstrap import PromptInterval, bootstrap_mean
 from rlvr_jax.analysis.texts.calibration import calibration, token_confidence
-from rlvr_jax.analysis.texts.diversity_metrics import answer_diversity
+from rlvr_jax.analysis.texts.diversity_metrics import (
+    answer_diversity,
+    bigrams,
+    gram_similarity,
+    jaccard_distance,
+    self_bleu,
+    vendi,
+)
 
 _BINS = 10
 _FEWEST_ROWS = 20  # correct and incorrect answers together, for a sentence about calibration
 _MOST_WANTED = 1e6
+_COMPARED = 16  # responses to a problem whose texts are compared pair by pair
 
 
 def side_by_side(
@@ -64,7 +73,9 @@ def side_by_side(
     heading = f"{before.samples} responses to each of {len(before.weights)} problems"
     note = (
         "By chance: difference of two samplings of the first policy. Problems needed: to detect a"
-        " difference of this size."
+        f" difference of this size. Self-BLEU (1: all alike), Vendi score (effective number of"
+        f" different responses) and Jaccard distance of bigrams: of the first"
+        f" {min(_COMPARED, before.samples)} responses to a problem."
     )
     topic.tables.append(Table(heading, head, rows, note))
     topic.sentences.append(_variety(gaps, names, before.samples))
@@ -94,6 +105,9 @@ def _measures(sampled: Sequence[Answers]) -> Mapping[str, Callable[[Answers], np
     }
     alike = _one_vocabulary(sampled)
     if alike:
+        found |= {
+            name: functools.partial(_compared, measure) for name, measure in _TEXT_MEASURES.items()
+        }
         found["tokens per response"] = lambda a: a.mask.sum(axis=1)[a.rows].mean(axis=1)
     if alike and all(each.entropy is not None for each in sampled):
         found["entropy per token"] = lambda answers: answers.token_mean(answers.entropy)
@@ -106,6 +120,19 @@ def _measures(sampled: Sequence[Answers]) -> Mapping[str, Callable[[Answers], np
             float,
         )
     return found
+
+
+_TEXT_MEASURES: Mapping[str, Callable[[Sequence], float]] = {
+    "self-BLEU": self_bleu,
+    "Vendi score": lambda texts: vendi(gram_similarity(texts)),
+    "Jaccard distance": lambda texts: jaccard_distance([bigrams(t) for t in texts]),
+}
+
+
+def _compared(measure: Callable[[Sequence], float], answers: Answers) -> np.ndarray:
+    """A measure of the first responses to each problem, [P]; more would take minutes."""
+    texts = ([answers.texts(row) for row in rows[:_COMPARED]] for rows in answers.rows)
+    return np.array([measure(own) for own in texts])
 
 
 def _one_vocabulary(sampled: Sequence[Answers]) -> bool:

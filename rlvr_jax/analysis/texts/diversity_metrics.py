@@ -53,6 +53,19 @@ def cosine_similarity(embeddings: ArrayLike) -> np.ndarray:
     return unit @ unit.T
 
 
+def gram_similarity(texts: Sequence[_Text]) -> np.ndarray:
+    """Cosines between the bigram counts of texts, [N, N], for `vendi`; 1 for equal texts.
+
+    A text that is shorter than two tokens has its unigrams, and an empty text one empty gram.
+    """
+    counts = [Counter(_grams(text, 2) or _grams(text, 1) or [()]) for text in texts]
+    place = {gram: i for i, gram in enumerate(dict.fromkeys(g for each in counts for g in each))}
+    table = np.zeros((len(texts), len(place)))
+    for row, each in enumerate(counts):
+        table[row, [place[gram] for gram in each]] = list(each.values())
+    return cosine_similarity(table)
+
+
 def mean_distance(similarity: ArrayLike) -> float:
     """Mean of 1 - similarity over pairs of different rows; 0 for a single one."""
     similarity = np.asarray(similarity, float)

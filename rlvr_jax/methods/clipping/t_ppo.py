@@ -208,5 +208,5 @@ METHOD = Method(
     changes="advantage, sampling",
     baseline="other",
     evidence="reconstruction",
-    shown=Shown("brackets", "experience/carried_rows", hyperparameters={"window": 8}),
+    shown=Shown("brackets", "experience/carried_rows"),
 )

@@ -246,5 +246,5 @@ def arbitrary_entropy(
 METHOD = Method(
     arbitrary_entropy,
     changes="sampling, advantage, mask",
-    shown=Shown("brackets", "experience/controllers"),
+    shown=Shown("brackets", "controllers"),
 )

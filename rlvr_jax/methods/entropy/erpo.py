@@ -133,5 +133,7 @@ METHOD = Method(
     erpo,
     changes="curriculum, sampling",
     evidence="reconstruction",
-    shown=Shown("brackets:train=64", "experience/heated_fraction"),
+    shown=Shown(
+        "brackets:train=64", "experience/heated_fraction", settings={"samples_per_prompt": 4}
+    ),
 )

@@ -21,7 +21,13 @@ _BUILT_IN = {
         *("sums.partial_sums", "brackets", "dilemma"),
         *("hinted_brackets", "texts.ifbench", "texts.instructions", "lookup"),
         *("code.humaneval", "code.lean", "code.optimisation", "code.programs", "code.sql"),
-        *("code.verilog", "puzzles.combinatorial", "puzzles.countdown", "puzzles.enigmata"),
+        *(
+            "code.verilog",
+            "code.renamed_package",
+            "puzzles.combinatorial",
+            "puzzles.countdown",
+            "puzzles.enigmata",
+        ),
         *("puzzles.knights", "puzzles.sudoku", "worlds.expressions", "worlds.python_functions"),
     )
 } | {"gsm8k": "tfds", "gsm_symbolic": "gym.reasoning_gym"}

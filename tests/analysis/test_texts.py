@@ -2,7 +2,6 @@
 
 import math
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -22,8 +21,6 @@ from rlvr_jax.analysis.texts.diversity_metrics import (
 )
 from rlvr_jax.analysis.texts.echo_chamber import format_fractions, format_shift
 from rlvr_jax.analysis.texts.reward_consistency import consistency, false_accepts
-from rlvr_jax.analysis.texts.se_bench import rename, renamed_module, renamed_text, splice
-from rlvr_jax.types import Rollouts
 
 RTOL = 1e-12  # float64, sums of a few terms
 
@@ -124,53 +121,3 @@ def test_a_format_that_takes_over_explains_its_gain():
     assert same.js == 0 and same.total_variation == 0 and same.between_formats == 0
     with pytest.raises(ValueError, match="format_shift: after must sum to 1"):
         format_shift([1, 0], [1, 1], [0, 0], [0, 0])
-
-
-def documented():
-    """A row that was drawn behind the document 5 6 7 8."""
-    rollouts = Rollouts.of_responses(
-        np.array([[1, 2, 0]]),
-        np.ones((1, 3), bool),
-        np.ones(1),
-        np.zeros(1, np.int32),
-        prompt_tokens=np.array([[5, 6, 7, 8]], np.int32),
-        prompt_length=np.array([4], np.int32),
-        behaviour_logp=np.full((1, 3), -0.5),
-        old_logp=np.full((1, 3), -0.5),
-    )
-    return rollouts
-
-
-def test_a_splice_changes_the_prompt_alone():
-    before = documented()
-    after = splice(before, [[7, 8]], [2])
-    assert np.asarray(after.prompt_tokens).tolist() == [[7, 8]]
-    assert np.asarray(after.prompt_length).tolist() == [2] and after.old_logp is None
-    for name in ("tokens", "mask", "length", "group", "outcome", "behaviour_logp"):
-        assert jnp.array_equal(getattr(after, name), getattr(before, name))
-    row = [*np.asarray(after.prompt_tokens)[0, :2], *np.asarray(after.tokens)[0]]
-    assert row == [7, 8, 1, 2, 0]
-
-
-@pytest.mark.parametrize(
-    ("tokens", "length", "sentence"),
-    [
-        ([[7, 8], [7, 8]], [2, 2], r"must be \[1, P\] and \[1\], got \(2, 2\)"),
-        ([[7, 8]], [3], r"prompt_length must be in \[1, 2\], got \[3\]"),
-    ],
-)
-def test_a_splice_wants_a_prompt_for_every_row(tokens, length, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        splice(documented(), tokens, length)
-
-
-def test_names_are_replaced_one_to_one_by_names_that_nobody_had():
-    names = rename(["mean", "std", "arange", "mean"], seed=3)
-    assert names == rename(["arange", "std", "mean"], seed=3) != rename(names, seed=4)
-    assert len(set(names.values())) == 3 and all(len(new) == 6 for new in names.values())
-    text = renamed_text("np.mean(x) is the mean; meaningful", names)
-    assert text == f"np.{names['mean']}(x) is the {names['mean']}; meaningful"
-    module = renamed_module(np, names, "zwc")
-    assert getattr(module, names["mean"])([1, 3]) == 2 and not hasattr(module, "mean")
-    with pytest.raises(ValueError, match=r"must be of .*, got absent"):
-        renamed_module(np, {"absent": "x"}, "zwc")

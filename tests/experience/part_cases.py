@@ -102,7 +102,7 @@ from rlvr_jax.methods.guidance.intervention_training import (
     imitate_own_interventions,
     imitate_scored_interventions,
 )
-from rlvr_jax.methods.guidance.nurl import unsolved_pool, written_hint
+from rlvr_jax.methods.guidance.nurl import hint_failed_groups, unsolved_pool, written_hint
 from rlvr_jax.methods.guidance.prefix_rl import begin_with_prefixes
 from rlvr_jax.methods.guidance.questa import augmented, show_as
 from rlvr_jax.methods.guidance.reverse_curriculum import begin_near_the_end
@@ -331,10 +331,11 @@ CASES = {
     "imitate_hard": lambda: experience(
         stages=[imitate_hard(EXPERTS, incorrect_above=0.5, probability=0.8, capacity=3)]
     ),
-    "unsolved_pool": lambda: experience(unsolved_pool(after=2)),
+    "unsolved_pool": lambda: experience(unsolved_pool(window=1, least_gain=1.0)),
     "show_as": lambda: experience([shuffled_epochs(), show_as(augmented(0.5))]),
-    "redraw_plain": lambda: experience(
-        stages=[redraw(all_incorrect, written_hint(), plain=1, after=1)]
+    "redraw_plain": lambda: experience(stages=[redraw(all_incorrect, written_hint(), plain=1)]),
+    "hint_failed_groups": lambda: experience(
+        stages=[hint_failed_groups(window=1, least_gain=1.0, plain=1)]
     ),
     "imitate_solutions": lambda: experience(stages=[imitate_solutions()]),
     "imitate_turns": lambda: experience(stages=[imitate_turns(Counting())]),

@@ -11,10 +11,10 @@ read)
 The beginning is the policy's own text, so only one step is new. A whole solution would be far from
 the policy. This is the first stage. The second stage is RL from its weights (`grpo` with
 `--model`). Steps are separated by blank lines. Policies that cannot read a request have
-`finder=scores`. The first step that the task scores as incorrect is then t*, and the first step
-that the policy writes after y_{<t*}, shown the worked solution, is ỹ. A reconstruction: the request
-and its form are ours. The notes' sum over the original step t* would imitate the error. The targets
-of a step are imitated in four epochs (`--epochs`); in the paper, those of all prompts.
+`finder=scores`. The first step that the task scores as incorrect is then t*. The first step that
+the policy writes after y_{<t*}, shown the worked solution, is ỹ. A reconstruction: the request and
+its form are ours. The notes' sum over the original step t* would imitate the error. The targets of
+a step are imitated in four epochs (`--epochs`); in the paper, those of all prompts.
 
 Left out: a search over all prompts before the first epoch.
 Reports: a 4B instruct model on IMO-AnswerBench: 11.68 to 25.62 % with RL afterwards.

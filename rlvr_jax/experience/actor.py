@@ -43,6 +43,8 @@ class RunActor(Actor):
       tables: the task's prompts as tokens, by the label of their view.
       weight_version: number of updates of the weights.
       scorer: (rollouts, needs, name of the policy) -> token statistics.
+      teacher: returns the weights of the recipe's teacher in the form that the sampler reads;
+        None: the recipe has none.
     """
 
     sampler: Sampler
@@ -50,6 +52,7 @@ class RunActor(Actor):
     tables: Mapping[str, PromptTable]
     weight_version: int
     scorer: Scorer
+    teacher: Callable[[], Params] | None = None
 
     def draw(
         self,
@@ -60,11 +63,12 @@ class RunActor(Actor):
     ) -> Batch:
         """Samples the responses to all requests; see `Actor`.
 
-        A call samples requests of one kind: they agree in round, samples, limit and length of the
-        prefix, and all or none of them have a temperature, or given tokens.
+        A call samples requests of one kind: they agree in round, samples, limit, policy and length
+        of the prefix. All or none of them have a temperature, or given tokens.
 
         Raises:
-          ValueError: as `prompts`; given tokens that fill the budget of a response.
+          ValueError: as `prompts`; given tokens that fill the budget of a response; a request to a
+            teacher, if the recipe has none.
         """
         started = time.perf_counter()
         sampler = self.sampler
@@ -84,6 +88,7 @@ class RunActor(Actor):
                 request.temperature is not None,
                 len(tokens) > 0,
                 request.limit,
+                request.policy,
             )
             kind += (0 if request.prefix is None else len(request.prefix),)
             calls.setdefault(kind, []).append(place)
@@ -256,6 +261,14 @@ class RunActor(Actor):
         shown = shown or request.view.show(request.prompt, self.sampler.task)
         return self.tables["plain"].encode(shown.text, request.prompt.messages)
 
+    def _params(self, policy: str) -> Params:
+        """The weights that sample."""
+        if policy == "current":
+            return self.params
+        if self.teacher is None:
+            raise ValueError("draw: the recipe must have a teacher that samples, got none")
+        return self.teacher()
+
     def _called(self, sampler, requests, given, first, key, constants) -> Rollouts:
         """Rollouts of requests of one kind, in as few calls as the compiled sizes allow."""
         tokens, length = self.prompts(requests)
@@ -291,10 +304,11 @@ class RunActor(Actor):
             sampler = replace(sampler, response_tokens=room)
 
         numbers = np.array([request.number for request in requests], np.int32)
+        params = self._params(requests[0].policy)
 
         def call(sampler, part):
             return sampler.draw(
-                self.params,
+                params,
                 *(array[part] for array in (*prompts, numbers)),
                 key,
                 first_sample=first[part].astype(np.int32),

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -91,6 +91,7 @@ class SampleRequest:
         begin in them.
       limit: largest number of sampled tokens, for a response in segments; None: the rest of the
         budget.
+      policy: who samples, "current" or "teacher": the teacher of the recipe.
       prefix: [E, D], vectors before the prompt in every response; None: none.
     """
 
@@ -106,6 +107,7 @@ class SampleRequest:
     given: Sequence[int] = ()
     unanswered: int = 0
     limit: int | None = None
+    policy: Literal["current", "teacher"] = "current"
     prefix: Any = field(default=None, compare=False, repr=False)
 
 

@@ -65,6 +65,7 @@ _EVERYWHERE: dict[str, dict[str, Any]] = {
     "gdro": dict(hyperparameters=("kl_coefficient=0",)),
     # The group size is the method; four prompts make 2,048 rows, sampled a quarter at a time.
     "brorl": dict(prompts_per_step=4, samples_per_prompt=512, sampling_batches=4),
+    "intervention_training": dict(epochs=4),
     # Its authors sample up to ten batches a step. Its penalty of truncated rollouts is learned.
     "dapo": dict(hyperparameters=("max_rounds=3",), mask_truncated=False),
 }

@@ -178,6 +178,12 @@ class Run:
         """Returns the weights of the policy on the sampler's mesh; a copy if that mesh differs."""
         return self.programs.reshard(self.policy_params(state))
 
+    def sampler_teacher(self, state: TrainState) -> Callable[[], Params] | None:
+        """Returns a function that returns the teacher's weights on the sampler's mesh."""
+        if self.recipe.teacher is None:
+            return None
+        return lambda: self.programs.reshard(self.teacher_params(state))
+
     def evaluator_params(self, state: TrainState) -> Params:
         """Returns the weights of the policy on the mesh of `evaluator`."""
         return self.programs.reshard_evaluator(self.policy_params(state))

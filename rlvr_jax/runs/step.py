@@ -70,7 +70,8 @@ def collect(run: Run, state: RunState, step: int) -> Collected:
     and the mean reward of the trained ones."""
     params, scorer = run.sampler_params(state.device), run.scorer(state.device)
     version = step * run.config.plan.updates
-    actor = RunActor(run.start.sampler, params, run.start.tables, version, scorer)
+    teacher = run.sampler_teacher(state.device)
+    actor = RunActor(run.start.sampler, params, run.start.tables, version, scorer, teacher)
     collected = run.experience.collect(actor, state.host.data, step, run.setting)
     if step == 0:
         check_first_step(run.task.name, collected.batch)

@@ -126,7 +126,7 @@ class StepScore(NamedTuple):
 
     Fields:
       end: number of characters of the response up to the end of the step.
-      score: quality of the step, in `Task.step_scores`.
+      score: quality of the step, in `Task.step_range`.
     """
 
     end: int
@@ -164,8 +164,8 @@ class Task:
       show_answer: (prompt, answer) -> the text of the prompt with a correct or incorrect answer.
       score_steps: (prompt, text of a response) -> its reasoning steps in order, for methods that
         use the correctness of each step. None: the task has no steps.
-      step_scores: least and largest score of a step. A method is refused if its bound is at most
-        the least score, so that no step can be below it.
+      step_range: smallest and largest score of a step. A method is refused if its bound is at most
+        the smallest score, so that no step can be below it.
       read_problem: (prompt, text that the policy wrote from it) -> the problem that the text
         states, or None. The problem has the prompt's answer if the task stores answers. None: the
         problem is the content of the last ```text fence.
@@ -176,8 +176,8 @@ class Task:
       notes: sentences about the source of the prompts, printed once when a run begins.
       environment: replies within a response if the run samples in turns; None: the task has none.
     Raises:
-      ValueError: a split is empty, a text is in both, `mixture` has unknown kinds, or `rewards` or
-        `derived` have unknown names.
+      ValueError: a split is empty, a text is in both, `mixture` has unknown kinds, `rewards` or
+        `derived` have unknown names, or `step_range` is empty.
     """
 
     name: str
@@ -192,7 +192,7 @@ class Task:
     show_hint: Show | None = None
     show_answer: Show | None = None
     score_steps: Callable[[Prompt, str], Sequence[StepScore]] | None = None
-    step_scores: tuple[float, float] = (0.0, 1.0)
+    step_range: tuple[float, float] = (0.0, 1.0)
     read_problem: Callable[[Prompt, str], "Prompt | None"] | None = None
     world: Any = None
     derived: Sequence[str] = ()
@@ -223,6 +223,12 @@ class Task:
             raise ValueError(
                 f"Task {self.name!r}: derived must be among {', '.join(_OPTIONAL)}, got"
                 f" {self.derived!r}"
+            )
+
+        if not self.step_range[0] < self.step_range[1]:
+            raise ValueError(
+                f"Task {self.name!r}: step_range must be a smaller and a larger score, got"
+                f" {self.step_range}"
             )
 
     def fingerprint(self) -> str:

@@ -12,8 +12,9 @@ the right form.
 The task is a small model of exploration: the shipped base model prefers the left form, which solves
 two thirds of the prompts. The others need the form that it rarely uses. `meta["level"]` is 1 to 5
 if the largest number of the prompt is at most 4, 6, 8, 10 or 12. `solution` is the gold word by
-word, and `meta["solutions"]` has all attempts that reach the target.
-
+word, and `meta["solutions"]` has all attempts that reach the target. `meta["flawed"]` has a first
+attempt with one error, which a response may correct in its second attempt: "calculation", the gold
+with an incorrect result in brackets; "reasoning", a legal attempt that misses the target.
 """
 
 import functools
@@ -145,10 +146,43 @@ def _prompts(triple: tuple[int, int, int]) -> list[Prompt]:
                 kind="easy" if left else "hard",
                 gold=gold,
                 solution=_words(gold),
-                meta={"level": level, "solutions": [_words(attempt.text) for attempt in attempts]},
+                meta={
+                    "level": level,
+                    "solutions": [_words(attempt.text) for attempt in attempts],
+                    "flawed": flawed_attempts(triple, gold, target),
+                },
             )
         )
     return prompts
+
+
+def flawed_attempts(triple: tuple[int, int, int], gold: str, target: int) -> dict[str, str]:
+    """First attempts with one error, up to the sign that begins the second one.
+
+    Returns:
+      "calculation": the gold, whose result in brackets differs by 1, and its value accordingly.
+      "reasoning": a legal attempt with another value. Either may be missing.
+    """
+    words, flawed = gold.split(), {}
+    left = words[0] == "("
+    place, correct = (5, int(words[5])) if left else (7, int(words[7]))
+    for inner in (correct + 1, correct - 1):
+        value = _outer(words, left, inner)
+        if min(inner, value) >= 0 and max(inner, value) <= LARGEST_VALUE:
+            changed = [*words[:place], str(inner), *words[place + 1 : -1], str(value)]
+            flawed["calculation"] = " ".join([*changed, ";"])
+            break
+    others = [one.text for one in legal_attempts(*triple) if one.value != target]
+    if others:
+        flawed["reasoning"] = f"{others[(sum(triple) + target) % len(others)]} ;"
+    return flawed
+
+
+def _outer(words: Sequence[str], left: bool, inner: int) -> int:
+    """The value of an attempt with this result in brackets."""
+    if left:
+        return OPERATORS[words[7]](inner, int(words[8]))
+    return OPERATORS[words[1]](int(words[0]), inner)
 
 
 def problem_of(numbers: Sequence[int], target: int) -> Prompt:

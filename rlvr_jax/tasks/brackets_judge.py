@@ -1,4 +1,7 @@
-"""Judges of brackets: `points` makes no mistakes, `rewriter` follows a rubric and improves it.
+"""Judges of brackets, which make no mistakes.
+
+`points` gives the points of a rubric. `rewriter` follows a rubric and improves it. `critique`
+writes a critique of a candidate.
 
 python -m experiments.train --task brackets --method rubric_rewards --hyperparameters weights=2,1 \
     --judge rlvr_jax.tasks.brackets_judge:points --judge-rubric rubric.json
@@ -8,14 +11,19 @@ write legal attempts, which is all that a vague rubric asks for; the rewritten o
 
 python -m experiments.train --task brackets --method meta_policy \
     --judge rlvr_jax.tasks.brackets_judge:rewriter
+
+python -m experiments.critiques --task brackets --model FOLDER --out critiques.jsonl \
+    --critics rlvr_jax.tasks.brackets_judge:critique
 """
 
 import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from rlvr_jax.tasks.base import Response, Verify
+from rlvr_jax.tasks.base import Prompt, Response, Verify
+from rlvr_jax.tasks.bracket_equations import equation_scores
 from rlvr_jax.tasks.brackets import brackets, problem_of
+from rlvr_jax.tasks.derived.critiques import CANDIDATE, REQUEST
 from rlvr_jax.verifiers.grade import Grade
 from rlvr_jax.verifiers.texts.meta_policy import ANALYSE, MERGE, read_items
 
@@ -64,6 +72,27 @@ def rewriter(messages: Sequence[Mapping[str, str]]) -> str:
     return _lines([*(item.line for item in items), *[f"5: {REACHES}"] * fooled])
 
 
+def critique(messages: Sequence[Mapping[str, str]]) -> str:
+    """A critique of a candidate: each equation, the target, and the conclusion.
+
+    Args:
+      messages: a chat whose last message is a request of `tasks.derived.critiques.request_of`.
+    Raises:
+      ValueError: the problem is not a prompt of brackets.
+    """
+    problem, _, rest = messages[-1]["content"].partition(CANDIDATE)
+    answer = rest.removesuffix(REQUEST)
+    prompt, grade = _graded(problem, answer)
+    lines, start = [], 0
+    for end, score in equation_scores(prompt, answer):
+        equation = answer[start:end].strip(" ();")
+        lines.append(f"{equation} is {'true' if score else 'false'}.")
+        start = end
+    reached = "reaches" if grade.outcome else "does not reach"
+    lines.append(f"The last attempt {reached} {prompt.answer[-1]}.")
+    return _lines([*lines, f"Conclusion: {'right' if grade.outcome else 'wrong'} [END]"])
+
+
 def _lines(lines: Iterable[str]) -> str:
     return "\n".join(lines)
 
@@ -71,10 +100,14 @@ def _lines(lines: Iterable[str]) -> str:
 def _grade(text: str, question: str, answer: str) -> Grade:
     """The verifier's grade of the lines after two headings."""
     lines = text.splitlines()
-    question, answer = (lines[lines.index(name) + 1] for name in (question, answer))
+    return _graded(*(lines[lines.index(name) + 1] for name in (question, answer)))[1]
+
+
+def _graded(question: str, answer: str) -> tuple[Prompt, Grade]:
     *numbers, target = map(int, question.removesuffix(" >").split())
-    (grade,) = _verify()([problem_of(numbers, target)], [Response(answer)])
-    return grade
+    prompt = problem_of(numbers, target)
+    (grade,) = _verify()([prompt], [Response(answer)])
+    return prompt, grade
 
 
 @functools.cache

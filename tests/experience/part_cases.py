@@ -99,8 +99,11 @@ from rlvr_jax.methods.guidance.flawed_prefix import begin_with_flaw, mix_views
 from rlvr_jax.methods.guidance.g2rpo_a import guide_first_rows
 from rlvr_jax.methods.guidance.guide import mean_at_most
 from rlvr_jax.methods.guidance.hpt import demonstrate, solved_at_most
-from rlvr_jax.methods.guidance.intervention_training import imitate_interventions
-from rlvr_jax.methods.guidance.nurl import unsolved_pool, written_hint
+from rlvr_jax.methods.guidance.intervention_training import (
+    imitate_own_interventions,
+    imitate_scored_interventions,
+)
+from rlvr_jax.methods.guidance.nurl import hint_failed_groups, unsolved_pool, written_hint
 from rlvr_jax.methods.guidance.prefix_rl import begin_with_prefixes
 from rlvr_jax.methods.guidance.questa import augmented, show_as
 from rlvr_jax.methods.guidance.reverse_curriculum import begin_near_the_end
@@ -313,9 +316,12 @@ CASES = {
     "search_hint": lambda: experience(
         [shuffled_epochs(), remember_hints()], stages=[search_hint(rounds=2, target=0.5)]
     ),
-    "salvage": lambda: experience(stages=[score_steps(), salvage(hint(1.0), below=0.5)]),
-    "imitate_interventions": lambda: experience(
-        stages=[score_steps(), imitate_interventions(hint(1.0), below=0.5, continuations=2)]
+    "salvage": lambda: experience(stages=[score_steps(), salvage(hint(1.0))]),
+    "imitate_own_interventions": lambda: experience(
+        stages=[imitate_own_interventions(continuations=2)]
+    ),
+    "imitate_scored_interventions": lambda: experience(
+        stages=[score_steps(), imitate_scored_interventions(hint(1.0), continuations=2)]
     ),
     "show_sibling": lambda: experience(stages=[show_sibling()]),
     "bootstrap_replies": lambda: experience(stages=[bootstrap_replies(2.0)]),
@@ -330,10 +336,11 @@ CASES = {
     "imitate_hard": lambda: experience(
         stages=[imitate_hard(EXPERTS, incorrect_above=0.5, probability=0.8, capacity=3)]
     ),
-    "unsolved_pool": lambda: experience(unsolved_pool(after=2)),
+    "unsolved_pool": lambda: experience(unsolved_pool(window=1, least_gain=1.0)),
     "show_as": lambda: experience([shuffled_epochs(), show_as(augmented(0.5))]),
-    "redraw_plain": lambda: experience(
-        stages=[redraw(all_incorrect, written_hint(), plain=1, after=1)]
+    "redraw_plain": lambda: experience(stages=[redraw(all_incorrect, written_hint(), plain=1)]),
+    "hint_failed_groups": lambda: experience(
+        stages=[hint_failed_groups(window=1, least_gain=1.0, plain=1)]
     ),
     "imitate_solutions": lambda: experience(stages=[imitate_solutions()]),
     "imitate_turns": lambda: experience(stages=[imitate_turns(Counting())]),

@@ -101,7 +101,7 @@ class SilentOnHalf(numpy_actor.NumpyActor):
     "pool",
     [
         lambda: shrinking_pool(after=[9], fractions=[0.5]),
-        lambda: unsolved_pool(after=9),
+        lambda: unsolved_pool(window=9, least_gain=0.0),
         lambda: mastery_pool(0.9, pending=0.5, discard=1.0, samples=2),
     ],
 )

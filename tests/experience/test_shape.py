@@ -82,7 +82,9 @@ def test_rewards_and_scores_that_are_not_finite_are_refused_in_a_sentence():
 
     task = dataclasses.replace(numbered_task(), score_steps=unknown)
     chain = experience(stages=[score_steps()])
-    with pytest.raises(ValueError, match=r"scores of steps must be finite, got \[nan\] for a"):
+    with pytest.raises(
+        ValueError, match=r"scores of steps must be in its step_range \[0, 1\], got \[nan\] for a"
+    ):
         numpy_actor.walk(chain, steps=1, own=numpy_actor.setting(chain, task=task))
 
 

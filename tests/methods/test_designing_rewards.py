@@ -46,7 +46,7 @@ def test_scores_of_0_and_1_are_penalized_by_default():
 
 
 def test_a_threshold_that_no_score_is_below_is_refused_before_the_first_step():
-    task = replace(numbered_task(), step_scores=(0.0, 1.0))
+    task = replace(numbered_task(), step_range=(0.0, 1.0))
     for own, good in (
         ({"threshold": 0.0}, False),
         ({"threshold": 0, "clip": False}, True),
@@ -60,4 +60,4 @@ def test_a_threshold_that_no_score_is_below_is_refused_before_the_first_step():
         with pytest.raises(ValueError, match=r"must be greater than 0, the least score .* got 0"):
             chain.init(setting)
     chain = recipe("designing_rewards", threshold=0.0).experience
-    chain.init(numpy_actor.setting(chain, task=replace(task, step_scores=(-1.0, 1.0))))
+    chain.init(numpy_actor.setting(chain, task=replace(task, step_range=(-1.0, 1.0))))

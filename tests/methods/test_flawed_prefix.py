@@ -47,6 +47,7 @@ def test_what_was_planted_is_not_learned_from():
         assert given[begun].any(axis=1).all() and not given[~begun].any()
         assert not (rollouts.mask & given).any()
         assert {"outcome/plain", "outcome/begin_with_flaw(kind=slip)"} <= told.keys()
+        assert told["flawed_fraction"] == 0.5
 
 
 def test_prompts_without_a_flaw_count_as_plain():
@@ -56,6 +57,7 @@ def test_prompts_without_a_flaw_count_as_plain():
     own = numpy_actor.setting(chain, task=bare)
     ((_, told, _),) = numpy_actor.walk(chain, steps=1, own=own)
     assert {name for name in told if name.startswith("outcome/")} == {"outcome/plain"}
+    assert told["flawed_fraction"] == 0
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """The in-process actor: which random numbers a row has, and that rows are scored as drawn."""
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pytest
@@ -31,6 +33,21 @@ def test_a_row_is_the_same_whatever_else_is_asked(run, actor):
     for requests in (one_by_one, [SampleRequest(run.task.train[0], 0, 1), *one_by_one]):
         rows = actor.draw(requests, key).rollouts.tokens[-4:]
         np.testing.assert_array_equal(rows, whole.tokens)
+
+
+@pytest.mark.thorough
+def test_a_teacher_samples_the_requests_to_it(run, actor):
+    other = jax.tree.map(lambda x: -x, actor.params)
+    taught = replace(actor, teacher=lambda: other)
+    prompt, key = run.task.train[2], jax.random.key(3)
+    own = SampleRequest(prompt, 2, 4)
+    asked = [own, replace(own, policy="teacher", first_sample=4)]
+    alone = replace(actor, params=other).draw([replace(own, first_sample=4)], key)
+    tokens = taught.draw(asked, key).rollouts.tokens
+    np.testing.assert_array_equal(tokens[4:], alone.rollouts.tokens)
+    np.testing.assert_array_equal(tokens[:4], actor.draw([own], key).rollouts.tokens)
+    with pytest.raises(ValueError, match=r"draw: the recipe must have a teacher that samples"):
+        actor.draw(asked, key)
 
 
 @pytest.mark.thorough

@@ -34,3 +34,8 @@ def wordier(messages):
     """Prefers the answer of more words, a point for each."""
     one, two = (part.splitlines()[0].split() for part in messages[-1]["content"].split("|")[1:3])
     return f"so\n{min(10, 1 + len(one))}, {min(10, 1 + len(two))}"
+
+
+def approving(messages):
+    """A critic that finds every candidate correct."""
+    return "Fine. Conclusion: right [END]"

@@ -5,7 +5,8 @@ from collections import Counter
 import pytest
 
 from rlvr_jax.judges import rubric_question
-from rlvr_jax.tasks import load
+from rlvr_jax.tasks import Response, load
+from rlvr_jax.tasks.bracket_equations import equation_scores
 from rlvr_jax.tasks.brackets import brackets
 from rlvr_jax.tasks.brackets_judge import points
 from rlvr_jax.types import Criterion
@@ -15,6 +16,18 @@ def test_a_solution_is_the_gold_word_by_word():
     for prompt in load("brackets").test:
         assert "".join(prompt.solution) == prompt.gold
         assert [step.strip() for step in prompt.solution] == prompt.gold.split()
+
+
+def test_a_flawed_attempt_has_one_error_and_may_be_corrected():
+    task = load("brackets", train=60)
+    for prompt in task.train:
+        flawed = prompt.meta["flawed"]
+        assert [step.score for step in equation_scores(prompt, flawed["calculation"])] == [0, 1]
+        texts = [flawed["calculation"][:-2], flawed["reasoning"][:-2]]
+        texts += [f"{start} {prompt.gold}" for start in flawed.values()]
+        grades = task.verify([prompt] * 4, list(map(Response, texts)))
+        assert [grade.outcome for grade in grades] == [0, 0, 1, 1]
+        assert [grade.info["legal"] for grade in grades[:2]] == [0, 1]
 
 
 def test_the_level_grows_with_the_largest_number():

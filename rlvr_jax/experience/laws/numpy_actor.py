@@ -54,7 +54,7 @@ class Words:
 
 @dataclass(frozen=True)
 class NumpyActor(Actor):
-    """Samples tokens 1 … 11; 0 ends a row; other views make correct answers more likely."""
+    """Samples tokens 1 … 11; 0 ends a row; other views and teachers are correct more often."""
 
     response_tokens: int = 8
     prompt_tokens: int = 6
@@ -194,7 +194,8 @@ class NumpyActor(Actor):
         grades = []
         for row, request in enumerate(batch.requests):
             chance = request.prompt.meta.get("chance", 0.5) if self.chance is None else self.chance
-            chance += 0.4 * (request.view.label != "plain")
+            helped = request.view.label != "plain" or request.policy == "teacher"
+            chance += 0.4 * helped
             draw = np.random.default_rng([*rollouts.tokens[row].tolist(), request.number]).uniform()
             correct = draw < chance and not rollouts.truncated[row]
             ended = float(not rollouts.truncated[row])

@@ -32,7 +32,7 @@ from rlvr_jax.experience.stages.donors.traces import own_rows, with_rows
 from rlvr_jax.experience.stages.rounds.another_view import under_another_view
 from rlvr_jax.experience.views import hint
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe, is_correct
+from rlvr_jax.types import Method, Recipe, Shown, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Unit
 
 
@@ -207,4 +207,11 @@ def adcl_egsr(
     )
 
 
-METHOD = Method(adcl_egsr, changes="curriculum, sampling, guidance", evidence="reconstruction")
+METHOD = Method(
+    adcl_egsr,
+    changes="curriculum, sampling, guidance",
+    evidence="reconstruction",
+    shown=Shown(
+        "hinted_brackets:train=1000", "experience/replaced_rows", without={"replaced": 0}, steps=300
+    ),
+)

@@ -32,7 +32,7 @@ from rlvr_jax.experience.batch import Batch, GroupTest, concatenate
 from rlvr_jax.experience.stages.donors.traces import GIVES, off_policy_rows, own_rows, with_rows
 from rlvr_jax.objectives import clamped_token_ratio, mixed_objective, ppo_clip, shaped_probability
 from rlvr_jax.tasks.base import Prompt
-from rlvr_jax.types import Function, Method, Recipe, arguments_of, is_correct, part, replace
+from rlvr_jax.types import Function, Method, Recipe, Shown, arguments_of, is_correct, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, DualClip, Finite, Positive
 
 
@@ -154,4 +154,9 @@ def ampo(
     )
 
 
-METHOD = Method(ampo, changes="advantage, surrogate, aggregation, guidance", ratio="other")
+METHOD = Method(
+    ampo,
+    changes="advantage, surrogate, aggregation, guidance",
+    ratio="other",
+    shown=Shown("brackets", "experience/traces", steps=300),
+)

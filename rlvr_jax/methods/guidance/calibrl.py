@@ -30,7 +30,7 @@ from rlvr_jax.experience import add_traces, experience, part
 from rlvr_jax.objectives import Transform, clipped_objective, drop_off_policy, rollout_advantage
 from rlvr_jax.objectives.statistics.groups import group_count, group_mean
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Shown, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, Finite, NonNegative, Unit
 
 
@@ -126,4 +126,9 @@ def calibrl(
     )
 
 
-METHOD = Method(calibrl, changes="advantage, regularizer, guidance", baseline="batch")
+METHOD = Method(
+    calibrl,
+    changes="advantage, regularizer, guidance",
+    baseline="batch",
+    shown=Shown("brackets", "experience/traces", steps=300),
+)

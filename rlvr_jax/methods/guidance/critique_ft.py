@@ -7,12 +7,13 @@ https://github.com/TIGER-AI-Lab/One-Shot-CFT
     target   a critique that ends with "Conclusion: right [END]" or "wrong", as the verifier grades
     loss     = mean of -logp over the tokens of the critiques
 
-There is no reward. `rlvr_jax.tasks.derived.critiques.critique_prompts` makes the train prompts from
-(problem, candidate, critique). It leaves out critiques that are truncated or disagree with the
-verifier. The test prompts are problems to solve. Set one sample per prompt, because responses are
-sampled and graded only for metrics.
+There is no reward. `python -m rlvr_jax critiques` samples candidates, requests a critique of each
+from one or several models, and writes the task `critiques:FILE`. It leaves out and counts critiques
+that are truncated or disagree with the verifier. The test prompts are problems to solve. Set one
+sample per prompt, because responses are sampled and graded only for metrics. The policy must read
+words, such as SmolLM2.
 
-Left out: the sampling of candidates and their critiques from other models.
+Left out: candidates of several models in one file.
 Reports: Qwen2.5-Math-7B: 15 points on six maths sets and 16 on three of logic, in 5 GPU hours.
 Traps: On a task whose worked solutions are not critiques, the method is plain imitation. With 50
 epochs over 600 examples, choose the step by held-out accuracy.

@@ -10,7 +10,7 @@ abstract was read)
 
 The planted text is context and is never trained on. Evaluate on clean and on flawed prompts; the
 curves report both. A reconstruction: fractions, truncation and clip are ours. Tasks have the
-beginnings as `Prompt.meta["flawed"]`, as `partial_sums` does.
+beginnings as `Prompt.meta["flawed"]`, as `partial_sums` and `brackets` do.
 
 Reports: Qwen3-4B after flawed beginnings: 24 % (clean RL: 19 %, base: 20 %). On clean prompts: 41
 %, as with clean RL. Reasoning errors help more.
@@ -29,7 +29,7 @@ from rlvr_jax.experience.curricula.history import outcomes_by
 from rlvr_jax.experience.requests import PLAIN, Shown, View, shows_nothing
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, recipes
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Unit
 
 
@@ -43,7 +43,7 @@ def mix_views(views: Sequence[View], fractions: Sequence[float]) -> Curriculum:
       views: at least one.
       fractions: fraction of the prompts for each view, with a sum of at most 1.
     Metrics: outcome/<view>, outcome/plain (means over the groups; plain includes prompts that a
-      view shows unchanged).
+      view shows unchanged), flawed_fraction (fraction of the groups that a view changes).
     Raises:
       ValueError: no views, another number of fractions, negative ones, or a sum above 1.
     """
@@ -69,8 +69,11 @@ def mix_views(views: Sequence[View], fractions: Sequence[float]) -> Curriculum:
         def label(request):
             return PLAIN.label if shows_nothing(request, turn.setting.task) else request.view.label
 
-        means = outcomes_by(seen, label)
-        return state, {f"outcome/{name}": float(np.mean(x)) for name, x in means.items()}
+        found = outcomes_by(seen, label)
+        number = sum(map(len, found.values()))
+        metrics = {f"outcome/{name}": float(np.mean(x)) for name, x in found.items()}
+        metrics["flawed_fraction"] = 1 - len(found.get(PLAIN.label, ())) / max(number, 1)
+        return state, metrics
 
     return Curriculum(propose, observe=observe, views=tuple(views))
 
@@ -120,4 +123,9 @@ def flawed_prefix(
     )
 
 
-METHOD = Method(flawed_prefix, changes="curriculum, guidance", evidence="reconstruction")
+METHOD = Method(
+    flawed_prefix,
+    changes="curriculum, guidance",
+    evidence="reconstruction",
+    shown=recipes.Shown("brackets", "experience/flawed_fraction", steps=300),
+)

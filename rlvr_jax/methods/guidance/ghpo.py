@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from rlvr_jax.experience import all_incorrect, experience, redraw, shape, weighted
 from rlvr_jax.experience.views import hint
 from rlvr_jax.objectives import group_normalized, importance_weighted, objective, token_mean
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, Shown
 from rlvr_jax.types.hyperparameters import Epsilon, Unit
 
 
@@ -43,4 +43,9 @@ def ghpo(
     return Recipe(loss, experience(stages=stages))
 
 
-METHOD = Method(ghpo, changes="guidance, sampling, reward", small={"weights": (1.0, 0.5, 0.25)})
+METHOD = Method(
+    ghpo,
+    changes="guidance, sampling, reward",
+    small={"weights": (1.0, 0.5, 0.25)},
+    shown=Shown("hinted_brackets", "experience/redrawn_fraction", steps=300),
+)

@@ -43,7 +43,7 @@ from rlvr_jax.objectives.statistics.ratios import token_ratio
 from rlvr_jax.objectives.statistics.scopes import scoped_quantile, within_response
 from rlvr_jax.objectives.surrogates.by_origin import foreign_tokens
 from rlvr_jax.objectives.surrogates.policy_gradient import unclipped_loss
-from rlvr_jax.types import Function, Method, Recipe, part, replace
+from rlvr_jax.types import Function, Method, Recipe, Shown, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Finite, Positive, Unit
 
 
@@ -134,4 +134,5 @@ METHOD = Method(
     changes="surrogate, sampling, selection, guidance",
     gradient="stopped",
     ratio="other",
+    shown=Shown("hinted_brackets", "experience/redrawn_fraction", steps=300),
 )

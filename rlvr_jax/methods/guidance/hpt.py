@@ -33,7 +33,7 @@ from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.surrogates.aggregations import fixed_length_sum
 from rlvr_jax.objectives.surrogates.policy_gradient import importance_weighted
-from rlvr_jax.types import Function, Method, Recipe, Rollouts, is_correct, part, replace
+from rlvr_jax.types import Function, Method, Recipe, Rollouts, Shown, is_correct, part, replace
 from rlvr_jax.types.hyperparameters import (
     EntropyCoefficient,
     MaxLength,
@@ -173,4 +173,9 @@ def hpt(
     )
 
 
-METHOD = Method(hpt, changes="advantage, mask, surrogate, regularizer, guidance", baseline="batch")
+METHOD = Method(
+    hpt,
+    changes="advantage, mask, surrogate, regularizer, guidance",
+    baseline="batch",
+    shown=Shown("brackets", "experience/traces", steps=300),
+)

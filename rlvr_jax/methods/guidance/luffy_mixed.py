@@ -25,7 +25,7 @@ from typing import Any
 
 from rlvr_jax.experience import add_traces, experience
 from rlvr_jax.objectives import mixed_objective, shaped_probability
-from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of
 from rlvr_jax.types.hyperparameters import Count, Positive
 
 
@@ -36,4 +36,9 @@ def luffy_mixed(gamma: Positive = 0.1, traces: Count = 1, **mixed: Any) -> Recip
     return Recipe(objective, experience(stages=[add_traces(traces)]))
 
 
-METHOD = Method(luffy_mixed, changes="advantage, surrogate, aggregation, guidance", ratio="other")
+METHOD = Method(
+    luffy_mixed,
+    changes="advantage, surrogate, aggregation, guidance",
+    ratio="other",
+    shown=Shown("brackets", "experience/traces_right", steps=300),
+)

@@ -28,7 +28,7 @@ from rlvr_jax.experience import Curriculum, experience, shuffled_epochs
 from rlvr_jax.experience.curricula.history import outcomes_by
 from rlvr_jax.experience.views import begin_with
 from rlvr_jax.objectives import group_centered, objective, part, reinforce, token_mean
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, Shown
 from rlvr_jax.types.hyperparameters import Count, Unit
 
 
@@ -99,4 +99,9 @@ def prefix_rl(low: Unit = 0.4, high: Unit = 0.8, cuts: Count = 3, fraction: Unit
     )
 
 
-METHOD = Method(prefix_rl, changes="advantage, curriculum, guidance", evidence="reconstruction")
+METHOD = Method(
+    prefix_rl,
+    changes="advantage, curriculum, guidance",
+    evidence="reconstruction",
+    shown=Shown("brackets", "experience/prefixed_fraction", without={"fraction": 0}, steps=300),
+)

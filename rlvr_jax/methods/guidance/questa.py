@@ -29,7 +29,7 @@ from rlvr_jax.experience.requests import Shown, View, shows_nothing
 from rlvr_jax.objectives import clipped_objective, group_centered, part
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.derived.hints import augment
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, recipes
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Unit
 
 
@@ -40,7 +40,7 @@ def show_as(view: View) -> Curriculum:
     Args:
       view: such as `augmented(0.5)`.
     Metrics: shown_as_it_is (fraction of the groups whose prompt the view shows unchanged, for
-      example because the hint contains the answer).
+      example if the hint has the answer), hinted_fraction (of the others).
     """
 
     def propose(requests, state, turn):
@@ -49,7 +49,10 @@ def show_as(view: View) -> Curriculum:
     def observe(state, turn, seen, learned):
         asked = [learned.requests[rows[0]] for rows in learned.groups]
         bare = [shows_nothing(replace(request, view=view), turn.setting.task) for request in asked]
-        return state, {"shown_as_it_is": float(np.mean(bare))} if bare else {}
+        if not bare:
+            return state, {}
+        plain = float(np.mean(bare))
+        return state, {"shown_as_it_is": plain, "hinted_fraction": 1 - plain}
 
     return Curriculum(propose, observe=observe, views=(view,))
 
@@ -84,4 +87,8 @@ def questa(fraction: Unit = 0.5, clip_low: ClipLow = 0.2, clip_high: ClipHigh = 
     )
 
 
-METHOD = Method(questa, changes="curriculum, guidance")
+METHOD = Method(
+    questa,
+    changes="curriculum, guidance",
+    shown=recipes.Shown("hinted_brackets", "experience/hinted_fraction", steps=300),
+)

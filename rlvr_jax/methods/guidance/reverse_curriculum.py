@@ -30,7 +30,7 @@ from rlvr_jax.experience import Curriculum, Shaping, experience, shape, shaping,
 from rlvr_jax.experience.views import begin_with, begin_with_most
 from rlvr_jax.objectives import critic_of, generalized_advantage, rollout_mean_token_mean, whitened
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe, is_correct, part
+from rlvr_jax.types import Method, Recipe, Shown, is_correct, part
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
@@ -141,4 +141,5 @@ METHOD = Method(
     reverse_curriculum,
     changes="advantage, curriculum, guidance, reward",
     baseline="other",
+    shown=Shown("brackets", "experience/given_fraction", steps=300),
 )

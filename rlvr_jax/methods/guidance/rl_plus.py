@@ -30,7 +30,7 @@ from rlvr_jax.experience import add_traces, experience
 from rlvr_jax.objectives import Surrogate, Transform, masked_mean, mixed_objective, part
 from rlvr_jax.objectives.surrogates.by_origin import foreign_tokens
 from rlvr_jax.objectives.surrogates.policy_gradient import unclipped_loss
-from rlvr_jax.types import Method, Recipe, arguments_of, replace
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of, replace
 from rlvr_jax.types.hyperparameters import Count, NonNegative
 
 
@@ -87,4 +87,5 @@ METHOD = Method(
     changes="advantage, weight, surrogate, aggregation, guidance",
     gradient="stopped",
     ratio="other",
+    shown=Shown("brackets", "unlikely_weight", steps=300),
 )

@@ -46,7 +46,7 @@ from rlvr_jax.objectives import (
 )
 from rlvr_jax.objectives.algebra.parts import Surrogate
 from rlvr_jax.objectives.surrogates.by_origin import GIVEN
-from rlvr_jax.types import Method, Recipe, Rollouts, Signals
+from rlvr_jax.types import Method, Recipe, Rollouts, Shown, Signals
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -288,4 +288,5 @@ METHOD = Method(
     seele,
     changes="advantage, surrogate, regularizer, curriculum, sampling, guidance",
     evidence="reconstruction",
+    shown=Shown("brackets", "experience/hint_fraction", steps=300),
 )

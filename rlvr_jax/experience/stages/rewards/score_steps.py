@@ -29,7 +29,7 @@ def score_steps(used_below: float = math.inf) -> Stage:
     """
 
     def init(setting):
-        least, largest = setting.task.step_scores
+        least, largest = setting.task.step_range
         if used_below <= least:
             raise ValueError(
                 f"score_steps: used_below, the method's bound, must be greater than {least:g}, the"
@@ -58,14 +58,16 @@ def scored_steps(batch: Batch, task: Task) -> tuple[np.ndarray, np.ndarray, int]
       token, [B, T]. The number of steps.
     """
     rollouts, number = batch.rollouts, 0
+    low, high = task.step_range
     step = np.full(rollouts.mask.shape, -1, np.int32)
     reward = np.zeros(rollouts.mask.shape, rollouts.reward.dtype)
     for row, (prompt, response) in enumerate(zip(batch.prompts, batch.responses, strict=True)):
         scored = task.score_steps(prompt, response.text)
-        if not np.isfinite([score for _, score in scored]).all():
+        if not all(low <= score <= high for _, score in scored):
             raise ValueError(
-                f"task {task.name!r}: scores of steps must be finite, got"
-                f" {[score for _, score in scored]} for a response to prompt {prompt.text[:80]!r}"
+                f"task {task.name!r}: scores of steps must be in its step_range [{low:g},"
+                f" {high:g}], got {[score for _, score in scored]} for a response to prompt"
+                f" {prompt.text[:80]!r}; set Task.step_range to their range"
             )
         ids = rollouts.tokens[row, : rollouts.length[row]].tolist()
         ends = tokens_up_to(batch.tokenizer, ids, [end for end, _ in scored])

@@ -1,13 +1,36 @@
-"""The first incorrect step of incorrect responses."""
+"""The first incorrect step of incorrect responses, and continuations after the steps before it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.requests import SampleRequest, View
+from rlvr_jax.tasks import Task
 from rlvr_jax.types import is_correct
+
+
+def bound_of_steps(below: float | None, task: Task) -> float:
+    """The score below which a step is incorrect.
+
+    Args:
+      below: the bound; None: the middle of the task's range of scores (`Task.step_range`).
+    Raises:
+      ValueError: no score, or every score, is below the bound.
+    """
+    low, high = task.step_range
+    middle = (low + high) / 2
+    if below is None:
+        return middle
+    if not low < below <= high:
+        raise ValueError(
+            f"incorrect_below must be in ({low:g}, {high:g}], because task {task.name!r} scores"
+            f" steps from {low:g} to {high:g}, got {below:g}. With --hyperparameters"
+            f" incorrect_below={middle:g}, steps of the lower half are incorrect"
+        )
+    return below
 
 
 def first_incorrect_step(
@@ -35,15 +58,16 @@ def tokens_before(step: np.ndarray, mask: np.ndarray, incorrect: np.ndarray) -> 
 
 
 def requests_after(
-    batch: Batch, rows: Sequence[int], given: Sequence[list[int]], view: View, samples: int = 1
+    batch: Batch, rows: Sequence[int], given: Sequence[list[int]], view: View, **fields: Any
 ) -> list[SampleRequest]:
     """Requests for continuations of some rows.
 
     Args:
       given: tokens of each row's beginning.
-      samples: continuations of each.
+      fields: others of the requests; `samples`, continuations of each row, is 1 without them.
     """
     place = np.concatenate([np.arange(len(group)) for group in batch.groups])
+    samples = fields.pop("samples", 1)
     return [
         replace(
             batch.requests[row],
@@ -51,6 +75,7 @@ def requests_after(
             samples=samples,
             given=ids,
             first_sample=int(place[row]) * samples,
+            **fields,
         )
         for row, ids in zip(rows, given, strict=True)
     ]

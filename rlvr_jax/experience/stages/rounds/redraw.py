@@ -22,7 +22,6 @@ def redraw(
     samples: int = 0,
     trained: View | None = None,
     plain: int = 0,
-    after: int = 0,
 ) -> Stage:
     """Samples groups again under another view of their prompts.
 
@@ -42,14 +41,13 @@ def redraw(
       samples: responses to each prompt; 0: as many as the group has.
       trained: view under which the new rows are trained; None: that of their sampling.
       plain: how many of the new rows, the last ones, are sampled from the plain prompt.
-      after: number of steps before the first use.
     Metrics: redrawn_fraction (fraction of the groups that are sampled again), redrawn_as_it_was
       (fraction of these groups whose prompts the view shows unchanged, as a hint contains the
       answer).
     """
 
     def apply(batch, actor, state, turn):
-        again = np.asarray(when(batch.outcomes())) & (turn.step >= after)
+        again = np.asarray(when(batch.outcomes()))
         metrics = {"redrawn_fraction": float(again.mean())}
         if trained is not None:
             batch = own_rows(batch)

@@ -43,7 +43,10 @@ def compose(
     compare = compare or _by_number(config, first)
     if config.experience or compare is not None or config.judging.judge_rubric:
         whose = config.experience or config.method
-        own = method_arguments(config, {}, whose) if config.experience else dict(hyperparameters)
+        own = dict(hyperparameters)
+        if config.experience:
+            has_environment = task.environment is not None
+            own = method_arguments(config, {}, whose, environment=has_environment)
         check_criteria(config.judging.judge_rubric, whose, own)
         if config.judging.judge_rubric and own.get("criteria") == ():
             rubric = read_rubric(Path(config.judging.judge_rubric))

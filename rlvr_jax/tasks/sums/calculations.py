@@ -13,7 +13,8 @@ and makes mistakes after one.
 
 The task is a small model of tool use. The shipped base model adds two-digit numbers without a tool
 and cannot multiply them. For any question it calls the tool in one of ten responses. A call costs
-`call_cost` of the reward, so it is useful only if the policy would be incorrect.
+`call_cost` of the reward, so it is useful only if the policy would be incorrect. `meta["calls"]` of
+a prompt are its reference calls: one for a product, none for a sum.
 """
 
 import itertools
@@ -80,8 +81,8 @@ def calculations(
         answers=True,
         environment=calculator_calls(),
         show_hint=_show_hint,
-        # The gold answer again.
-        derived=("solution",),
+        # The gold answer again, and the call of a product.
+        derived=("solution", "meta"),
     )
 
 
@@ -93,7 +94,10 @@ def _show_hint(prompt: Prompt, text: str) -> str:
 def _prompt(kind: str, a: int, b: int) -> Prompt:
     value = a + b if kind == "sum" else a * b
     gold = str(value)
-    return Prompt(f"{a}{KINDS[kind]}{b}=", value, kind, gold=gold, solution=(gold,))
+    expression = f"{a}{KINDS[kind]}{b}"
+    # The base model adds without a tool.
+    calls = [] if kind == "sum" else [("calculator", {"expression": expression})]
+    return Prompt(f"{expression}=", value, kind, gold, solution=(gold,), meta={"calls": calls})
 
 
 @one_by_one

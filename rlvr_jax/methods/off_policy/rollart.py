@@ -25,7 +25,7 @@ from typing import Any
 from rlvr_jax.experience import experience, queued, queued_turns
 from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives import clipped_objective, truncate_importance
-from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of
 from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Epsilon
 
 
@@ -49,4 +49,8 @@ def rollart(
     return Recipe(objective, experience=experience(draw=draw))
 
 
-METHOD = Method(rollart, changes="sampling, weight")
+METHOD = Method(
+    rollart,
+    changes="sampling, weight",
+    shown=Shown("noted_calculations", "experience/stale_tokens", without={"staleness": 0}),
+)

@@ -100,10 +100,9 @@ def recover(
       call_fraction: weight of the names of calls against their arguments in the reward (α).
       environment: environment of the draw, whose calls are rewarded; None: no calls.
     Reads: outcome, texts. Writes: origin. Draws: a group (G' rows) for each context.
-    Metrics: failed_rows (rows), stored_contexts (contexts that this step stored), refused_feedback
-      (contexts without a usable sentence of the policy), recovery_groups (groups),
-      trained_recoveries (rows of groups with different rewards), recovered_fraction (fraction of
-      correct recoveries), form_reward (mean R_form), correct_reward (mean R_correct).
+    Metrics: failed_rows (rows), stored_contexts (new ones), refused_feedback (unusable texts),
+      recovery_groups (groups), trained_recoveries (rows), recovered_fraction (of recoveries),
+      form_reward, correct_reward (means).
     """
 
     def init(setting):

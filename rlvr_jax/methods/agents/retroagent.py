@@ -118,9 +118,9 @@ def retrospect(
       threshold: smallest cosine of a lesson that is shown.
       capacity: lessons of the memory.
     Samples: half of each group, and a reflection for each row. Writes: `claimed`, `cell`.
-    Metrics: lessons_shown (groups), lesson_effect (mean outcome of their
-      rows with the lesson minus that of the others), lessons (of the memory), new_lessons,
-      unreadable_reflections (fraction), predicted_outcomes (fraction of the readable ones).
+    Metrics: lessons_shown (groups), lesson_effect (mean outcome with the lesson less without),
+      lessons, new_lessons (in the memory), unreadable_reflections (fraction), predicted_outcomes
+      (fraction of readable ones).
     """
 
     def init(setting):

@@ -72,9 +72,8 @@ def withdraw_skills(
     Args:
       skills: texts by name, the general one first.
       samples: `rating_samples` of `skill0`, which has the other arguments. Phases are equally long.
-    Metrics: active_skills (skills that are shown), harmful_skills (shown skills that a rating
-      withdrew because Δ < 0), rated_with, rated_without (pass rates with and without skills, where
-      prompts were rated).
+    Metrics: active_skills (shown skills), harmful_skills (withdrawn because Δ < 0), rated_with,
+      rated_without (pass rates with and without skills).
     Raises:
       ValueError: no general skill in the first place, or no phases.
     """

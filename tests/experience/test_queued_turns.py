@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from small_environments import PAYOFFS, Counting
 
-from rlvr_jax.experience import experience, queued_turns, turns
+from rlvr_jax.experience import experience, queued, queued_turns, turns
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.objectives import TOOL
 from rlvr_jax.tools import repeated_game
@@ -54,6 +54,13 @@ def test_without_staleness_the_responses_are_those_of_turns():
             one, other = (each.batch.rollouts.get(name) for each in (ours, theirs))
             assert_array_equal(one, other)
         assert ours.metrics["turns"] == theirs.metrics["turns"]
+
+
+@pytest.mark.parametrize("draw", [queued(0), queued_turns(Counting(), staleness=0)])
+def test_a_checkpoint_can_have_the_state_of_a_queue_that_never_waits(draw):
+    chain = experience(draw=draw)
+    (state,) = chain.init(numpy_actor.setting(chain)).values()
+    assert all(np.size(array) for array in state.values())
 
 
 def test_games_and_negative_staleness_are_refused():

@@ -77,7 +77,9 @@ def queued(
     """
 
     def init(setting):
-        groups, rows = setting.prompts * staleness, setting.initial_samples + redundancy
+        # A checkpoint cannot have empty arrays.
+        groups = max(1, setting.prompts * staleness)
+        rows = setting.initial_samples + redundancy
         shape = groups, rows, setting.response_tokens
         return {
             "number": np.full(groups, -1, np.int32),

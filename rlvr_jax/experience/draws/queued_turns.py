@@ -92,7 +92,8 @@ def queued_turns(
 
     def init(setting):
         environment_of("queued_turns", environment, setting.task, alone=True)
-        groups, rows = setting.prompts * staleness, setting.initial_samples
+        # A checkpoint cannot have empty arrays.
+        groups, rows = max(1, setting.prompts * staleness), setting.initial_samples
         shape = groups, rows, setting.response_tokens
         return {
             "number": np.full(groups, -1, np.int32),

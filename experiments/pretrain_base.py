@@ -7,6 +7,8 @@
         --out rlvr_jax/tasks/base_models/expressions
     python -m experiments.pretrain_base --task calculations --steps 3000 \
         --out rlvr_jax/tasks/base_models/calculations
+    python -m experiments.pretrain_base --task noted_calculations --steps 3000 --batch 96 \
+        --out rlvr_jax/tasks/base_models/noted_calculations
 
 Supervised training on random traces. Same seed and machine: same weights.
 
@@ -31,6 +33,8 @@ calculations: sums and products, half of each, of the train split. With probabil
 for any question, the response calls the calculator, with an incorrect number with probability
 `slip`, and repeats the reply, which is not trained on. Otherwise the response is the correct answer
 only.
+
+noted_calculations: see `experiments.noted_traces`.
 """
 
 import time
@@ -48,6 +52,7 @@ import optax
 import tyro
 
 from rlvr_jax import policy, token_stats
+from rlvr_jax.experiments.noted_traces import noted_traces
 from rlvr_jax.keys import plain_key
 from rlvr_jax.runs import described
 from rlvr_jax.tasks import Prompt
@@ -72,7 +77,9 @@ class Config:
     """Distribution of the traces and training."""
 
     out: Path
-    task: Literal["brackets", "hinted_brackets", "expressions", "calculations"] = "brackets"
+    task: Literal[
+        "brackets", "hinted_brackets", "expressions", "calculations", "noted_calculations"
+    ] = "brackets"
     seed: int = 0
     num_traces: int = 200_000
     right_share: float = 0.03
@@ -263,6 +270,20 @@ def calculation_rows(config: Config, ids: dict[str, int]) -> Rows:
     return rows._replace(by_tool=(places >= begin) & (places < end))
 
 
+def noted_rows(config: Config, ids: dict[str, int]) -> Rows:
+    """Calculations with notes, errors and reflections, and a random response to each."""
+    traces = noted_traces(config.num_traces, config.seed)
+    texts = [(" ".join(shown), " ".join("".join(t for t, _ in parts))) for shown, parts in traces]
+    rows = padded_rows(texts, ids)
+    by_tool = np.zeros(rows.tokens.shape, bool)
+    for row, (shown, parts) in zip(by_tool, traces, strict=True):
+        place = len(shown)
+        for text, of_tool in parts:
+            row[place : place + len(text)] = of_tool
+            place += len(text)
+    return rows._replace(by_tool=by_tool)
+
+
 def number_features(width: int) -> np.ndarray:
     """Sines and cosines of the numbers 0..99 at ten periods: sums are learned from them."""
     periods = np.array([2, 3, 5, 7, 10, 11, 13, 20, 50, 100])
@@ -290,17 +311,22 @@ def make_tokenizer(vocabulary: Sequence[str], letters: bool = False) -> Any:
 
 def main(config: Config) -> None:
     """Samples the traces, trains the model, writes the folder."""
-    hinted, letters = config.task == "hinted_brackets", config.task == "calculations"
+    hinted, letters = config.task == "hinted_brackets", config.task.endswith("calculations")
     vocabulary = {
         "brackets": VOCABULARY,
         "hinted_brackets": HINTED_VOCABULARY,
         "expressions": EXPRESSION_VOCABULARY,
         "calculations": CALCULATION_VOCABULARY,
+        "noted_calculations": CALCULATION_VOCABULARY,
     }[config.task]
     tokenizer = make_tokenizer(vocabulary, letters)
     ids = tokenizer.get_vocab()
     started = time.perf_counter()
-    made = {"expressions": expression_rows, "calculations": calculation_rows}
+    made = {
+        "expressions": expression_rows,
+        "calculations": calculation_rows,
+        "noted_calculations": noted_rows,
+    }
     rows = made.get(config.task, partial(make_rows, shown=False))(config, ids)
     parts = [(rows, config.batch)]
     if hinted:
@@ -309,7 +335,9 @@ def main(config: Config) -> None:
 
     # Prompts with a hint and an answer, and the response, are 65 tokens at most; six references
     # with six inputs each are 97.
-    positions = {"hinted_brackets": 96, "expressions": 128}.get(config.task, 64)
+    # A note or a response of 32 tokens may be shown with a calculation.
+    positions = {"hinted_brackets": 96, "noted_calculations": 96, "expressions": 128}
+    positions = positions.get(config.task, 64)
     shape = policy.named_config("brackets", len(vocabulary), max_positions=positions)
     model = policy.Model(shape)
     params = model.init(plain_key(config.seed))

@@ -44,7 +44,10 @@ def compose(
     first, compare = ([], None) if rewriting else judging(config)
     compare = compare or _by_number(config, first)
     if config.experience or compare is not None or config.judging.judge_rubric or rewriting:
-        own = method_arguments(config, {}, whose) if config.experience else dict(hyperparameters)
+        own = dict(hyperparameters)
+        if config.experience:
+            has_environment = task.environment is not None
+            own = method_arguments(config, {}, whose, environment=has_environment)
         own |= _rewriter(config, whose) if rewriting else {}
         check_criteria(config.judging.judge_rubric, whose, own)
         if config.judging.judge_rubric and own.get("criteria") == ():

@@ -16,7 +16,10 @@ _MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def method_arguments(
-    config: TrainConfig, given: Mapping[str, Any] | None = None, method: str | None = None
+    config: TrainConfig,
+    given: Mapping[str, Any] | None = None,
+    method: str | None = None,
+    environment: bool = False,
 ) -> dict[str, Any]:
     """Returns all hyperparameters of a method: given values, values of the run, defaults.
 
@@ -24,6 +27,7 @@ def method_arguments(
 
     Args:
       config: with a response budget and a learning rate, see `resolve`.
+      environment: the task has an environment, which methods with tools then use.
       given: as `parse_hyperparameters` reads them; None: those of the settings.
       method: another method; None: that of the run.
     Raises:
@@ -41,9 +45,13 @@ def method_arguments(
     run = config.flat | {"updates": config.plan.updates}
     for name in values:
         for known in annotations_of(hints_of(recipe).get(name)):
-            if isinstance(known, OfRun):
+            if not isinstance(known, OfRun):
+                continue
+            if known.setting != "environment":
                 value = run[known.setting]
                 values[name] = value if known.divisor == 1 else max(1, value // known.divisor)
+            elif environment:
+                values[name] = None
     values |= given
     for name, value in values.items():
         if value is inspect.Parameter.empty:

@@ -24,6 +24,7 @@ _TASKS: dict[str, dict[str, Any]] = {
 }
 _TASKS["operators"] = _TASKS["brackets"]
 _TASKS["calculations"] = _TASKS["brackets"]
+_TASKS["noted_calculations"] = _TASKS["brackets"]
 # These tasks have all settings of another task, those of methods included.
 _ALIKE = {"hinted_brackets": "brackets"}
 # For a pretrained language model. All held-out questions are used, which takes as long as several
@@ -83,8 +84,6 @@ _METHODS: dict[tuple[str, str], dict[str, Any]] = {
     ("brackets", "entropy_bonus"): dict(
         hyperparameters=("entropy_coefficient=0.05", "kl_coefficient=0")
     ),
-    # The calculator is the task's.
-    ("calculations", "verltool"): dict(hyperparameters=("tools=None",)),
     # Two attempts fill the budget exactly: a penalty for length would punish the second one.
     ("brackets", "dapo"): dict(hyperparameters=("overlong_factor=0", "max_rounds=3")),
     # Made for one update a batch.

@@ -87,7 +87,7 @@ def resolve(
     given = parse_hyperparameters(config.method, config.hyperparameters)
     task = load_task(config, load) if task is None else task
     own = with_rules(with_task(config, task))
-    hyperparameters = method_arguments(own, given)
+    hyperparameters = method_arguments(own, given, environment=task.environment is not None)
     if recipe is None:
         recipe = methods.recipe(own.method, **hyperparameters)
     recipe = compose(own, task, recipe, hyperparameters)

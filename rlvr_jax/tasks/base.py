@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from rlvr_jax.tools import Environment, Game
 from rlvr_jax.verifiers.grade import Grade
+from rlvr_jax.verifiers.texts.reflections import Reflection
 
 AFTER = "after"
 """Key of messages of a prompt that follow the user's message."""
@@ -169,6 +170,8 @@ class Task:
       read_problem: (prompt, text that the policy wrote from it) -> the problem that the text
         states, or None. The problem has the prompt's answer if the task stores answers. None: the
         problem is the content of the last ```text fence.
+      read_reflection: (text that the policy wrote about a response) -> its `Reflection`, or None if
+        it cannot be read. None: the text has JSON (`json_reflection`).
       world: programs about which the policy may write questions (`rlvr_jax.tasks.worlds`); None:
         the task has none.
       derived: fields of the prompts that follow from text, answer and kind, such as a computed
@@ -194,6 +197,7 @@ class Task:
     score_steps: Callable[[Prompt, str], Sequence[StepScore]] | None = None
     step_range: tuple[float, float] = (0.0, 1.0)
     read_problem: Callable[[Prompt, str], "Prompt | None"] | None = None
+    read_reflection: Callable[[str], Reflection | None] | None = None
     world: Any = None
     derived: Sequence[str] = ()
     notes: Sequence[str] = ()

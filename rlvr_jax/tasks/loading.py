@@ -18,7 +18,7 @@ _BUILT_IN = {
     module.rpartition(".")[2]: module
     for module in (
         *("sums.arithmetic", "sums.arithmetic_forms", "sums.calculations", "sums.operators"),
-        *("sums.partial_sums", "brackets", "dilemma"),
+        *("sums.noted_calculations", "sums.partial_sums", "brackets", "dilemma"),
         *("hinted_brackets", "texts.ifbench", "texts.instructions", "lookup"),
         *("code.humaneval", "code.lean", "code.optimisation", "code.programs", "code.sql"),
         *(

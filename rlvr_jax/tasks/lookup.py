@@ -1,17 +1,19 @@
 """Lookup: questions about an invented world, whose facts a search finds in texts."""
 
 from dataclasses import dataclass
+from functools import partial
 from random import Random
-from typing import Annotated
+from typing import Annotated, Literal
 
 from rlvr_jax.ranges import Count, Range
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.checked import verifier
 from rlvr_jax.tasks.generated import SIZE, TEST_SIZE, splits
 from rlvr_jax.tasks.settings import ResponseTokens, Seed, Size, TestSize, task
-from rlvr_jax.tools import search, tags, toolbox
+from rlvr_jax.tools import between, search, tags, toolbox
 from rlvr_jax.verifiers.checks import Check
 from rlvr_jax.verifiers.fences import last_fence
+from rlvr_jax.verifiers.texts.r1_searcher import BEGIN, DOCUMENTS, DOCUMENTS_END, END
 
 _ONE = {
     "born": ("{person} was born in the town of {town}.", "In which town was {person} born?"),
@@ -29,10 +31,17 @@ _TWO = {
 }
 _JOBS = ("baker", "carpenter", "doctor", "farmer", "fisher", "judge", "lawyer", "miller", "nurse")
 _WORDS = {"born": "born", "works": "works", "river": "river", "founder": "founded"}
-_INSTRUCTION = (
-    "Search by writing <search>words</search>; what is found stands in <found>. Give the answer in"
-    " <answer></answer>."
-)
+_INSTRUCTIONS = {
+    "tags": (
+        "Search by writing <search>words</search>; what is found stands in <found>. Give the answer"
+        " in <answer></answer>."
+    ),
+    "r1_searcher": (
+        "Think first, and end your thoughts by </think>. In them, search by writing"
+        f" {BEGIN}words{END}; what is found is shown between {DOCUMENTS} and {DOCUMENTS_END}. Then"
+        " give the answer in <answer></answer>."
+    ),
+}
 _CONSONANTS, _VOWELS = "bdfgklmnprstvz", "aeiou"
 
 
@@ -45,6 +54,9 @@ def lookup(
     min_hops: _Hops = 1,
     max_hops: _Hops = 2,
     documents: Annotated[Count, "texts that a search shows"] = 3,
+    form: Annotated[
+        Literal["tags", "r1_searcher"], "form of a search and of the response"
+    ] = "tags",
     size: Size = SIZE,
     test_size: TestSize = TEST_SIZE,
     seed: Seed = 0,
@@ -67,12 +79,14 @@ def lookup(
     asked = {"test": held_out, "train": world.people[len(held_out) :]}
 
     def sampled(part):
-        return lambda random, hops: _prompt(world, random.choice(asked[part]), hops, random)
+        return lambda random, hops: _prompt(world, random.choice(asked[part]), hops, random, form)
 
     hops = range(min_hops, max_hops + 1)
     train, _ = splits("lookup", sampled("train"), hops, size, 1, seed)
     _, test = splits("lookup", sampled("test"), hops, 1, test_size, seed)
     style = tags({"search": "search"}, reply="found")
+    if form == "r1_searcher":
+        style = between(BEGIN, END, "search", f"\n{DOCUMENTS}\n", f"\n{DOCUMENTS_END}\n\n")
     return Task(
         name="lookup",
         train=train,
@@ -85,26 +99,27 @@ def lookup(
         ),
         response_tokens=response_tokens,
         answers=True,
-        read_problem=read_problem,
+        read_problem=partial(read_problem, form=form),
         environment=toolbox(search(world.texts, documents), style=style, describe=False),
         notes=(f"a world of {people} people, {len(world.texts)} texts",),
     )
 
 
-def read_problem(prompt: Prompt, text: str) -> Prompt | None:
+def read_problem(prompt: Prompt, text: str, form: str = "tags") -> Prompt | None:
     """The question of the last ```text fence, to be answered by searching like those of the task.
     `meta["question"]` is the question as written.
 
     Args:
       prompt: the prompt whose answer and kind it gets.
       text: a text of a policy.
+      form: of the task.
     Returns:
       None if there is no such fence or it is empty.
     """
     stated = " ".join((last_fence(text, "text") or "").split())
     if not stated:
         return None
-    text, meta = f"{stated} {_INSTRUCTION}", {"question": stated}
+    text, meta = f"{stated} {_INSTRUCTIONS[form]}", {"question": stated}
     return Prompt(text, prompt.answer, prompt.kind, prompt.gold, meta=meta)
 
 
@@ -144,7 +159,7 @@ def _world(people: int, seed: int) -> _World:
     return _World(list(facts), facts, texts)
 
 
-def _prompt(world: _World, person: str, hops: int, random: Random) -> Prompt:
+def _prompt(world: _World, person: str, hops: int, random: Random, form: str) -> Prompt:
     own = world.facts[person]
     kind = random.choice(list(_ONE if hops == 1 else _TWO))
     question = (_ONE | _TWO)[kind][1].format(**own)
@@ -152,9 +167,13 @@ def _prompt(world: _World, person: str, hops: int, random: Random) -> Prompt:
     gold = f"<answer>{answer}</answer>"
     last = f"{person if hops == 1 else own['town']} {_WORDS[kind]}"
     searches = [last] if hops == 1 else [f"{person} born", last]
-    solution = [*(f"<search>{query}</search>" for query in searches), gold]
+    begin, end = ("<search>", "</search>") if form == "tags" else (BEGIN, END)
+    solution = [*(f"{begin}{query}{end}" for query in searches), gold]
+    if form == "r1_searcher":
+        gold = f"I search, then answer.</think>{gold}"
+        solution[-1] = gold
     return Prompt(
-        f"{question} {_INSTRUCTION}",
+        f"{question} {_INSTRUCTIONS[form]}",
         answer,
         f"{hops}_hops",
         gold,

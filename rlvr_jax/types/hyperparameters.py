@@ -32,11 +32,12 @@ class OfRun:
     """Annotation of a hyperparameter that takes a value of the run, unless it is given.
 
     Fields:
-      setting: of the run; "updates": optimizer updates of a step.
+      setting: of the run; "updates": optimizer updates of a step. "environment": None if the task
+        has an environment; else the default of the method.
       divisor: the value is the setting's divided by it, at least 1.
     """
 
-    setting: Literal["response_tokens", "steps", "updates", "learning_rate"]
+    setting: Literal["response_tokens", "steps", "updates", "learning_rate", "environment"]
     divisor: int = 1
 
 
@@ -68,7 +69,8 @@ TraceDecay = Annotated[Unit, "decay of generalized advantage estimation (λ)"]
 
 ToolNames = Annotated[
     Sequence[str] | None,
-    "tools that may be called, by name; none: no tools; None: the task has an environment",
+    "tools that may be called, by name; none: no tools; None: the environment of the task",
+    OfRun("environment"),
 ]
 CallStyle = Annotated[str, 'how tools are called: "json", "tags" or "fenced"']
 MaxTurns = Annotated[Count, "replies of a response at most"]

@@ -27,6 +27,7 @@ from rlvr_jax.experience import (
     outside,
     plain,
     queued,
+    queued_turns,
     redraw,
     refill,
     rehearse,
@@ -48,6 +49,7 @@ from rlvr_jax.judges import Judge, comparison, number, question, two_numbers
 from rlvr_jax.methods.agents.epo import turn_rows
 from rlvr_jax.methods.agents.fission_grpo import recover
 from rlvr_jax.methods.agents.grpo_roc import select_cleanest
+from rlvr_jax.methods.agents.retroagent import beyond_best, retrospect
 from rlvr_jax.methods.agents.skill0 import withdraw_skills
 from rlvr_jax.methods.agents.spear import over_steps, replay_good
 from rlvr_jax.methods.agents.supo import summaries, summarized_turns
@@ -258,6 +260,7 @@ CASES = {
     "turns(judged)": lambda: experience(draw=turns(Counting(judges=True))),
     "turns(short)": lambda: experience(draw=turns(Counting(), turn_tokens=3)),
     "turn_rows": lambda: experience(draw=turn_rows(Counting(), limit=3)),
+    "queued_turns": lambda: experience(draw=queued_turns(Counting(), staleness=2)),
     "redraw": lambda: experience(stages=[redraw(all_incorrect, hint(0.5))]),
     "redraw_again": lambda: experience(
         stages=[redraw(all_incorrect, hint(fraction)) for fraction in (0.25, 0.5)]
@@ -305,6 +308,7 @@ CASES = {
     ),
     "draw_controllers": lambda: experience(stages=[draw_controllers(target=1.0, fraction=0.5)]),
     "recover": lambda: experience(stages=[recover(contexts=2, capacity=4)]),
+    "retrospect": lambda: experience(stages=[retrospect(threshold=-1.0), shape(beyond_best())]),
     "add_traces": lambda: experience(stages=[add_traces()]),
     "place_ranked_traces": lambda: experience(stages=[place_ranked_traces(none_above(0.9))]),
     "begin_with_prefixes": lambda: experience(

@@ -6,19 +6,24 @@ import numpy as np
 import pytest
 import training_runs
 from numpy.testing import assert_allclose, assert_array_equal
+from transformers import AutoTokenizer
 
-from rlvr_jax.experience import call_reward, experience, trained_reward
+from rlvr_jax.experience import SampleRequest, call_reward, experience, trained_reward
 from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.experience.parts import StepContext, Written
 from rlvr_jax.experience.rewards.tool_calls import argument_f1
+from rlvr_jax.methods import recipe
 from rlvr_jax.methods.agents.fission_grpo import (
     empty_contexts,
-    last_error,
+    failures,
     newest_contexts,
     push_context,
     recover,
+    rewarded,
 )
 from rlvr_jax.objectives import GIVEN, TOOL, group_deviation, group_std
 from rlvr_jax.runs.step import collect
+from rlvr_jax.tasks import Grade, load
 
 FLOAT32 = 1e-5  # log-probs of a float32 sampler and scorer, of at most some nats
 
@@ -72,8 +77,8 @@ def test_recoveries_are_groups_of_their_own_that_begin_with_a_failure():
             assert np.ptp(number) == 0
             front = rollouts.tokens[rows][:, : number[0]]
             assert_array_equal(front, np.broadcast_to(front[0], front.shape))
-            outcome = rollouts.outcome[rows]
-            assert rollouts.mask[rows].any() == (outcome.min() < outcome.max())
+            reward = rollouts.reward[rows]
+            assert rollouts.mask[rows].any() == (reward.min() < reward.max())
     assert some > 2
 
 
@@ -81,8 +86,9 @@ def test_nothing_is_asked_before_the_buffer_is_full():
     told = [found.metrics for found in walked(contexts=4, per_prompt=1)]
     assert all(one["recovery_groups"] in (0, 4) for one in told)
     assert all(one["failed_rows"] > 0 for one in told)
-    silent = walked(feedback=lambda prompt, response: None)
-    assert all(found.metrics["failed_rows"] == 0 for found in silent)
+    # The grades have no text of a judge.
+    silent = walked(feedback="judge")
+    assert all(found.metrics["stored_contexts"] == 0 for found in silent)
 
 
 def test_recovery_rewards_are_normalized_among_themselves():
@@ -113,10 +119,71 @@ def test_recoveries_are_scored_in_their_context_and_every_token_counts_once(tmp_
     assert on.sum() <= collected.metrics["sampled_tokens"]
 
 
-def test_an_error_that_was_told_is_what_a_recovery_reads():
-    assert last_error("4") is None
-    assert last_error("a\nError: no\n b") == " The call failed. Error: no Try again. "
-    assert "Error: two." in last_error("<output>Error: one.</output> <output>Error: two.</output>")
+def of_letters(*responses):
+    """Rows of one sum and one product in letters, as (setting, actor, batch)."""
+    task = load("noted_calculations")
+    tokenizer = AutoTokenizer.from_pretrained(task.base_model)
+    actor = numpy_actor.NumpyActor(response_tokens=32, tokenizer=tokenizer)
+    numbers = [next(n for n, p in enumerate(task.train) if p.text == t) for t, _ in responses]
+    requests = [SampleRequest(task.train[number], number, 1) for number in numbers]
+    tokens = [tokenizer(text, add_special_tokens=False).input_ids for _, text in responses]
+    chain = recipe("fission_grpo", tools=None).experience
+    setting = numpy_actor.setting(chain, task)
+    return setting, actor, actor.written(requests, tokens)
+
+
+def test_the_context_of_an_error_ends_after_the_reply_to_the_last_one():
+    rows = ("37*46=", "[37*47]?;[37*48]?;1502."), ("37*46=", "1502.")
+    setting, actor, batch = of_letters(*rows)
+    origin = np.zeros(batch.rollouts.tokens.shape, np.int32)
+    paid = np.zeros(origin.shape, np.float32)
+    for call in (7, 16):
+        origin[0, call : call + 2], paid[0, call - 1] = TOOL, -1
+    batch = batch.with_rollouts(origin=origin, process_reward=paid, turn=np.zeros_like(origin))
+    ((row, tokens),) = failures(batch.graded([Grade(0.0)] * 2), actor, setting)
+    assert row == 0 and actor.tokenizer.decode(tokens) == "[37*47]?;[37*48]?;"
+    assert not failures(batch.graded([Grade(1.0)] * 2), actor, setting)
+
+
+def test_form_outcome_and_calls_are_rewarded_by_the_completed_fraction():
+    rows = (
+        ("37*46=", "[37*46]1702;1702."),
+        ("37*46=", "1702."),
+        ("37*46=", "[37*47]?;1502."),
+        ("37*46=", "[37*46"),
+        ("37+46=", "83."),
+    )
+    setting, _, batch = of_letters(*rows)
+    grades = [Grade(1.0), Grade(1.0), Grade(0.0), Grade(0.0), Grade(1.0)]
+    context = StepContext(2, None, replace(setting, steps=9), None)
+    rewarded_rows, metrics = rewarded(batch.graded(grades), "task", 0.5, context)
+    # A quarter of the run is done: w_form = 1.75 and w_correct = 1.25. Outcome and calls of the
+    # rows: 1 and 1, 1 and 0, 0 and 0.5 (the name without the argument), 0 and 0, 1 and 1.
+    form, correct = np.array([1, 1, 1, 0, 1]), np.array([1, 0.5, 0.25, 0, 1])
+    assert_allclose(rewarded_rows.rollouts.reward, (1.75 * form + 1.25 * correct) / 3, atol=1e-6)
+    assert metrics["form_reward"] == 0.8 and metrics["correct_reward"] == pytest.approx(0.55)
+
+
+class Telling(numpy_actor.NumpyActor):
+    """An actor whose feedback is the last word of the prompt, its answer."""
+
+    def write(self, chats, key, attempts, sampling=None):
+        return [Written(chat[-1]["content"].split("\n")[0].split()[-1], 1) for chat in chats]
+
+
+def test_feedback_that_tells_the_answer_is_refused():
+    task = numpy_actor.numbered_task()
+    known = [replace(p, text=f"{n} is {n + 50}", answer=n + 50) for n, p in enumerate(task.train)]
+    chain = experience(stages=[recover("policy", contexts=1)])
+    own = numpy_actor.setting(chain, replace(task, train=known))
+    ((found, _, _),) = numpy_actor.walk(chain, Telling(), 1, own=own)
+    assert found.metrics["failed_rows"] > 0 and found.metrics["stored_contexts"] == 0
+    assert found.metrics["refused_feedback"] > 0
+
+
+def test_replies_as_feedback_need_tools():
+    with pytest.raises(ValueError, match=r"fission_grpo: feedback must be .* got 'reply'"):
+        recipe("fission_grpo", feedback="reply")
 
 
 @pytest.mark.slow
@@ -128,7 +195,6 @@ def test_recoveries_from_a_tools_error_call_it_again(tmp_path, monkeypatch):
         "unused",
         task="small_environments:failing_sums",
         method="fission_grpo",
-        hyperparameters=("tools=None",),
         response_tokens=24,
     )
     run = training_runs.prepared(config)

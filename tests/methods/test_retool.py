@@ -1,11 +1,16 @@
 """ReTool and VerlTool: responses that call tools, from what is learned of them to whole runs."""
 
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import training_runs
 
 from rlvr_jax.experience import replies_read
-from rlvr_jax.methods.agents.retool import tool_use_reward
+from rlvr_jax.methods import recipe
+from rlvr_jax.methods.agents.retool import fit_critic_first, tool_use_reward
 from rlvr_jax.types import Rollouts
 
 
@@ -34,11 +39,33 @@ def test_a_wrong_answer_is_paid_for_calls_up_to_the_ceiling(turns, outcome, call
     np.testing.assert_allclose(tool_use_reward(bonus=0)(batch), [plain])
 
 
+@dataclass(frozen=True)
+class Weighted:
+    """Signals of which only the weight is read."""
+
+    weight: jax.Array
+
+
+def test_only_the_critic_is_fitted_in_the_first_steps():
+    held = recipe("retool", critic_steps=2, updates=3, describe=False).objective
+    plain = recipe("retool", critic_steps=0, describe=False).objective
+    (wait,) = set(held.labels) - set(plain.labels)
+    assert wait == "fit_critic_first(steps=2, updates=3)"
+    state = jnp.zeros((), jnp.int32)
+    weight = jnp.ones((1, 2))
+    for update in range(8):
+        signals, state, metrics = fit_critic_first(2, 3).apply(Weighted(weight), None, state)
+        held_now = update < 6
+        assert (float(signals.weight.max()), float(metrics["critic_only"])) == (
+            (0, 1) if held_now else (1, 0)
+        )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "given", "curves"),
     [
-        ("retool", (), ["experience/malformed_calls", "experience/tool_tokens"]),
+        ("retool", ("critic_steps=1",), ["experience/malformed_calls", "experience/tool_tokens"]),
         ("verltool", ("mask_void_rows=true",), ["experience/tool_tokens"]),
     ],
 )

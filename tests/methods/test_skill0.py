@@ -5,7 +5,10 @@ import pytest
 import training_runs
 from walks import walked
 
-from rlvr_jax.methods.agents.skill0 import most_skills, next_active
+from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.methods import recipe
+from rlvr_jax.methods.agents.skill0 import SKILLS, development, most_skills, next_active
+from rlvr_jax.tasks import Grade, load
 
 
 def test_phases_allow_fewer_and_fewer_skills():
@@ -35,6 +38,48 @@ def test_skills_are_shown_rated_and_taken_away():
         assert len(rated) == (2 if told["active_skills"] else 0)
     # Ten steps of three phases: three each, the rest of the last.
     assert shown[0] == 3 and max(shown[3:6]) <= 1 and shown[6:] == [0] * 4
+
+
+class Heeding(numpy_actor.NumpyActor):
+    """An actor whose responses to odd prompts are incorrect under a skill, and correct without.
+
+    Those to even prompts are the contrary."""
+
+    def grade(self, batch):
+        aided = [request.view.label != "plain" for request in batch.requests]
+        odd = [request.prompt.kind == "odd" for request in batch.requests]
+        return batch.graded([Grade(float(a != o)) for a, o in zip(aided, odd, strict=True)])
+
+
+def test_a_skill_that_did_harm_is_withdrawn_and_one_that_helped_stays():
+    given = {"skills": "general=a|even=b|odd=c|other=d", "sets": (3, 3, 0), "every": 1}
+    chain = recipe("skill0", **given, rated=4).experience
+    found = numpy_actor.walk(chain, Heeding(), 4)
+    # `other` is no kind of the task.
+    assert [metrics["active_skills"] for _, metrics, _ in found[:3]] == [3, 2, 2]
+    assert [metrics["harmful_skills"] for _, metrics, _ in found[:3]] == [1, 0, 0]
+    state = found[0][2]["withdraw_skills"]
+    assert state.active.tolist() == [True, True, False, False]
+    np.testing.assert_allclose(state.gain, [0, 1, -1, 0])
+
+
+def test_development_prompts_are_rated_and_not_trained():
+    chain = recipe("skill0", skills="general=a|even=b", sets=(2, 2), every=2, rated=4).experience
+    own = numpy_actor.setting(chain)
+    held, instead = development(own, 4)
+    assert sorted(own.task.train[number].kind for number in held) == ["even"] * 2 + ["odd"] * 2
+    assert all(own.task.train[a].kind == own.task.train[b].kind for a, b in instead.items())
+    for step, (found, _, _) in enumerate(numpy_actor.walk(chain, steps=6, own=own)):
+        assert not {request.number for request in found.batch.requests} & {*held}
+        requests = [request for batch in found.seen for request in batch.requests]
+        rated = {request.number for request in requests if request.rating}
+        assert rated == ({*held} if step % 2 else set())
+
+
+def test_the_default_table_has_the_kinds_of_arithmetic():
+    names = {line.partition("=")[0] for line in SKILLS.split("|")}
+    tasks = load("arithmetic"), load("arithmetic:hard")
+    assert names == {"general", *(prompt.kind for task in tasks for prompt in task.train)}
 
 
 @pytest.mark.slow

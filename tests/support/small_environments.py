@@ -134,7 +134,7 @@ class Failing(Counting):
     def reply(self, state, text):
         if not text.endswith("="):
             return Reply(state)
-        return Reply(state + 1, " Error: 3 ", info={"answered": 1.0})
+        return Reply(state + 1, " Error: 3 ", info={"tool_errors": 1.0})
 
 
 def failing_sums():

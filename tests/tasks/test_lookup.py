@@ -7,6 +7,7 @@ import pytest
 from rlvr_jax import tasks
 from rlvr_jax.tasks import self_check
 from rlvr_jax.tasks.lookup import lookup
+from rlvr_jax.verifiers.texts.r1_searcher import stage1_reward, stage2_reward
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +51,18 @@ def test_it_is_the_same_world_each_time(task):
     assert again.fingerprint() == task.fingerprint()
     assert lookup.__wrapped__(people=160, size=60, test_size=20, seed=1).train[0] != task.train[0]
     assert tasks.load("lookup:people=160,size=60,test_size=20").train == task.train
+
+
+def test_the_form_of_r1_searcher_has_its_tags_and_rewards():
+    task = lookup(people=160, size=60, test_size=20, form="r1_searcher")
+    assert self_check(task).problems == ()
+    for prompt in task.test:
+        texts = found(task, prompt)
+        assert prompt.answer in texts[-1]
+        pairs = zip(prompt.solution, [*texts, ""], strict=True)
+        whole = "".join(step + reply for step, reply in pairs)
+        assert stage2_reward(whole, prompt.answer) == 1.0
+        assert stage1_reward(whole, prompt.answer) == 2.0
 
 
 @pytest.mark.parametrize(

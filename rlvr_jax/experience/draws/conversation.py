@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -17,10 +17,25 @@ from rlvr_jax.tools import Reply
 from rlvr_jax.types.fields import where_tokens
 
 
+class Resumed(NamedTuple):
+    """Responses of an earlier step that continue.
+
+    Fields:
+      batch: their rows, with the records of their tokens.
+      episodes: the episode of each row.
+      ended: rows that are complete, bool [B].
+    """
+
+    batch: Batch
+    episodes: list[Episode]
+    ended: np.ndarray
+
+
 class Half:
     """Some unfinished responses: their rows so far, and the replies that they wait for.
 
     Fields:
+      open: rows that may have a further reply.
       rows: numbers of the responses, in order.
       begin: first token of the policy's turn that has no reply yet, [B]. A pause without a reply
         does not end a turn.
@@ -33,11 +48,18 @@ class Half:
         requests: Sequence[SampleRequest],
         answers: Sequence[tuple[SampleRequest, int]],
         rows: np.ndarray,
+        resumed: Resumed | None = None,
     ):
         self.how: Driver = how
         self.rows: np.ndarray = rows
         self.answers: list[tuple[SampleRequest, int]] = [answers[row] for row in rows]
         self.pauses: int = 0
+        self.replies: np.ndarray = np.zeros(len(rows), int)
+        self.open: np.ndarray = np.arange(len(rows))
+        if resumed is not None:
+            self._resume(resumed)
+            self.waiting: tuple[list[int], dict[int, Any]] = self._asked()
+            return
         batch = self._draw(requests)
         rollouts = batch.rollouts
         prefill = np.zeros(len(rows), int)
@@ -57,11 +79,22 @@ class Half:
         )
         self.opening: np.ndarray = prefill - [len(request.given) for request, _ in self.answers]
         self.begin: np.ndarray = prefill
-        self.replies: np.ndarray = np.zeros(len(rows), int)
         self.episodes: list[Episode] = [Episode(request.prompt) for request, _ in self.answers]
-        self.open: np.ndarray = np.arange(len(rows))
-        self.waiting: tuple[list[int], dict[int, Any]] = self._asked()
+        self.waiting = self._asked()
         self.how.counts["turns"] += len(rows)
+
+    def _resume(self, resumed: Resumed) -> None:
+        """Takes rows without given first tokens, whose last tokens are a turn of the policy."""
+        self.batch, self.episodes = resumed.batch, resumed.episodes
+        self.open = self.open[~resumed.ended]
+        turn, length = self.batch.rollouts.records["turn"], self.batch.rollouts.length
+        self.opening, self.begin = np.zeros((2, len(length)), int)
+        for row in range(len(length)):
+            last = int(turn[row, : length[row]].max(initial=0))
+            own = [turn[row, : length[row]] == each for each in range(0, last + 1, 2)]
+            self.replies[row], self.begin[row] = len(own) - 1, int(np.argmax(own[-1]))
+            written = [self.batch.rollouts.tokens[row, : length[row]][each] for each in own[:-1]]
+            self.episodes[row].texts[:] = row_texts(self.batch.tokenizer, written)
 
     def _asked(self):
         """Requests replies for the open rows that may have one, if this process owns them."""
@@ -130,6 +163,7 @@ class Half:
             )
             again.append(row)
         if not again:
+            self.open = self.open[:0]
             return False
         self.pauses += 1
         self.how.counts["turns"] += len(again)

@@ -77,7 +77,9 @@ def queued(
     """
 
     def init(setting):
-        groups, rows = setting.prompts * staleness, setting.initial_samples + redundancy
+        # A checkpoint cannot have empty arrays.
+        groups = max(1, setting.prompts * staleness)
+        rows = setting.initial_samples + redundancy
         shape = groups, rows, setting.response_tokens
         return {
             "number": np.full(groups, -1, np.int32),
@@ -103,7 +105,7 @@ def queued(
 
         def may_wait(group):
             waits = first and turn.step - group.created < staleness
-            return waits and _is_plain(group.request, turn.setting)
+            return waits and plain_request(group.request, turn.setting)
 
         while True:
             late = [g for g in groups if not g.complete and not may_wait(g)]
@@ -129,7 +131,7 @@ def queued(
     return Draw(apply, init, most=most, writes=gives, fewer=True)
 
 
-def _is_plain(request: SampleRequest, setting: RunInfo) -> bool:
+def plain_request(request: SampleRequest, setting: RunInfo) -> bool:
     """Whether the number of its prompt is enough to request a group again."""
     train = setting.task.train
     own = request.number < len(train) and train[request.number] is request.prompt

@@ -35,7 +35,7 @@ from rlvr_jax.objectives import Surrogate, Transform, group_normalized, masked_m
 from rlvr_jax.objectives.statistics.scopes import scoped_mean, scoped_std, within_batch
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import never_holds_back, ppo_clip
-from rlvr_jax.types import Method, Recipe, Rollouts, arguments_of, part, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, Shown, arguments_of, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, Epsilon, Finite
 
 
@@ -121,4 +121,11 @@ def aepo_agentic(
     )
 
 
-METHOD = Method(aepo_agentic, changes="sampling, advantage, surrogate", gradient="stopped")
+METHOD = Method(
+    aepo_agentic,
+    changes="sampling, advantage, surrogate",
+    gradient="stopped",
+    shown=Shown(
+        "noted_calculations", "experience/forked_rows", without={"base": 0.0, "weight": 0.0}
+    ),
+)

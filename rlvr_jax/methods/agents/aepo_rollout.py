@@ -9,8 +9,8 @@ Dong et al. 2025, "Agentic Entropy-Balanced Policy Optimization", https://arxiv.
 The probe is one row of each prompt, sampled before the others. H_root is the entropy of its first
 tokens, H_tool the mean over its rounds. The probe is one of the m rows. In the paper, m has no + 1
 and l counts consecutive forks. The authors' code has the forms above, with the probe disabled.
-AEPO's changes of the update are in `aepo_agentic`. With `tools`, a round ends at a call, as in the
-authors' code. Without tools, it ends after `round_tokens`.
+AEPO's changes of the update are in `aepo_agentic`. With the task's environment, or `tools`, a round
+ends at a call, as in the authors' code. Without tools, it ends after `round_tokens`.
 
 Reports: the whole of AEPO, Qwen3-14B, 1k samples, in %. Pass@1: GAIA 47.6, HLE 11.2, WebWalkerQA
 43.0. Pass@5: 65.0, 26.0, 70.0.
@@ -24,7 +24,7 @@ from typing import Any
 from rlvr_jax.experience import branch_rounds, experience
 from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, DualClip, Epsilon
 
 
@@ -45,4 +45,10 @@ def aepo_rollout(
     return Recipe(objective, experience(draw=tools.branching_draw(round_tokens, **branches)))
 
 
-METHOD = Method(aepo_rollout, changes="sampling")
+METHOD = Method(
+    aepo_rollout,
+    changes="sampling",
+    shown=Shown(
+        "noted_calculations", "experience/forked_rows", without={"base": 0.0, "weight": 0.0}
+    ),
+)

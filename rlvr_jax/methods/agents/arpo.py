@@ -12,8 +12,9 @@ fork. A shared prefix is trained in every row that contains it. With `hard`, a s
 mean advantage of its rows. The gradient does not change unless the rows clip differently.
 
 The authors use E_0 of the first batch in all later batches. They also fill groups with copies of
-the last row. Here E_0 is that of the row, and there are no copies. With `tools`, a round ends at a
-call, as in the authors' code, and replies have mask 0. Without tools, it ends after `round_tokens`.
+the last row. Here E_0 is that of the row, and there are no copies. With the task's environment, or
+`tools`, a round ends at a call, as in the authors' code, and replies have mask 0. Without tools, it
+ends after `round_tokens`.
 The task provides the reward.
 
 Left out: the authors' reward, which adds 0.1 for a correct answer that uses both of two tools.
@@ -32,7 +33,7 @@ from jaxtyping import Array, Int
 from rlvr_jax.experience import experience
 from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives import Transform, clipped_objective, parent_rows
-from rlvr_jax.types import Method, Recipe, arguments_of, part, replace
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of, part, replace
 from rlvr_jax.types.hyperparameters import Count, DualClip, NonNegative, Unit
 
 
@@ -80,7 +81,7 @@ def token_owner(
     return jax.lax.while_loop(changes, lambda carry: (carry[1], inherited(carry[1])), start)[1]
 
 
-@arguments_of(Tools, into="tools")
+@arguments_of(Tools, into="tools", max_turns=5)
 @arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def arpo(
     round_tokens: Count = 64,
@@ -111,4 +112,10 @@ def arpo(
     )
 
 
-METHOD = Method(arpo, changes="sampling")
+METHOD = Method(
+    arpo,
+    changes="sampling",
+    shown=Shown(
+        "noted_calculations", "experience/forked_rows", without={"base": 0.0, "weight": 0.0}
+    ),
+)

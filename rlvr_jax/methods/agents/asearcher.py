@@ -11,13 +11,14 @@ is the distribution that sampled the token, under any earlier weights. The weigh
 (`cap`). The bias of -0.5 cancels in the normalization over tokens. Groups without a correct
 response do not train.
 
-With `tools`, a response is written in turns and is one row. The authors' response becomes several
-rows if a page is truncated after the turn that read it. With `staleness` (η), responses may
-continue under newer weights for that many steps (`queued`). Responses in turns cannot continue,
-because they are sampled within one step. The task provides the reward (paper: F1 times form).
+A group may wait for its responses for `staleness` steps (η). They continue under newer weights,
+and each token has its own π_behaviour. With `tools`, or the task's environment, a response is
+written in turns and is one row (`queued_turns`); a step ends between two turns. Without, it ends
+after a window of tokens (`queued`). The authors' response becomes several rows if a page is
+truncated after the turn that read it. The task provides the reward (paper: F1 times form). The
+authors generate with other machines than those that train; here one program does both.
 
-Left out: the reward of F1 and form; pages that are truncated after the turn that read them; turns
-that continue under newer weights.
+Left out: the reward of F1 and form; pages that are truncated after the turn that read them.
 Reports: QwQ-32B as agent, Avg@4: xBench rises by 46.7 % to 42.1, GAIA by 20.8 % to 52.8. Responses
 have over 40 tool calls and 150k tokens.
 Traps: Without the normalization over tokens, the bias would lower every token. Tokens above the cap
@@ -26,18 +27,19 @@ are dropped, but they count in the denominator. Long rows weigh more in mean and
 
 import jax.numpy as jnp
 
-from rlvr_jax.experience import all_incorrect, experience, queued, refill
+from rlvr_jax.experience import all_incorrect, experience, queued, queued_turns, refill
 from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives import Transform, advantage_of_rewards, masked_mean, standardize_advantage
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_deviation
 from rlvr_jax.objectives.statistics.ratios import Ratio, clamped_token_ratio
 from rlvr_jax.objectives.transforms.corrections import SAMPLED, check_band
-from rlvr_jax.types import Method, Recipe, arguments_of, part, replace
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of, part, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
     ClipLow,
+    Count,
     Epsilon,
     Finite,
     NonNegativeInt,
@@ -97,7 +99,8 @@ def asearcher(
     clip_high: ClipHigh = 0.4,
     cap: Bound = 5.0,
     epsilon: Epsilon = 1e-5,
-    staleness: NonNegativeInt = 0,
+    staleness: NonNegativeInt = 4,
+    turn_tokens: Count = 1024,
     *,
     tools: Tools,
 ) -> Recipe:
@@ -106,17 +109,12 @@ def asearcher(
     Args:
       scale, bias, limit: factor, offset and bound of the centered rewards.
       cap: importance weight above which a token is left out of the loss.
-      staleness: steps that a group may wait for its responses (η, 4 in the paper); 0: none.
-    Raises:
-      ValueError: staleness of responses that are written in turns.
+      staleness: steps that a group may wait for its responses (η); 0: none.
+      turn_tokens: largest number of tokens of a turn.
     """
-    draw = tools.draw() if tools else None
-    if draw is not None and staleness:
-        raise ValueError(
-            f"asearcher: staleness must be 0 for responses in turns, which are written in one"
-            f" step, got {staleness}"
-        )
-    draw = queued(staleness) if staleness else draw
+    draw = queued(staleness)
+    if tools:
+        draw = tools.draw(queued_turns, staleness=staleness, turn_tokens=turn_tokens)
     return Recipe(
         objective=clipped_objective(
             clip_low,
@@ -134,4 +132,5 @@ METHOD = Method(
     "Beyond Ten Turns: Unlocking Long-Horizon Agentic Search with Large-Scale Asynchronous RL",
     "https://arxiv.org/abs/2508.07976",
     changes="sampling, selection, advantage, weight",
+    shown=Shown("noted_calculations", "experience/stale_tokens", without={"staleness": 0}),
 )

@@ -29,7 +29,7 @@ from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives import Transform, clipped_objective, masked_mean, min_max, within_batch
 from rlvr_jax.objectives.advantages.process_credit import Table
 from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, find_steps, next_step, step_mean
-from rlvr_jax.types import Method, Recipe, Rollouts, arguments_of, part, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, Shown, arguments_of, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite
 
 
@@ -43,6 +43,8 @@ def credit_step_entropy(rate: Finite, future_rate: Finite, bonus: Finite, ids: s
     Args:
       rate, future_rate, bonus: k, k' and ζ.
       ids: record that numbers the steps, "step" or "turn".
+    Metrics: step_scale_change (mean distance of a step's scale from 1), step_clarity (mean ζ
+      clarity_s of the steps).
     """
 
     def apply(signals, context, state):
@@ -50,7 +52,11 @@ def credit_step_entropy(rate: Finite, future_rate: Finite, bonus: Finite, ids: s
         steps = find_steps(rollouts.get(ids), signals.mask)
         found = step_uncertainty(rollouts.entropy, steps, rollouts, rate, future_rate)
         table = step_mean(signals.advantage, steps) * found.scale + bonus * found.clarity
-        return replace(signals, advantage=at_tokens(table, steps)), state, {}
+        metrics = {
+            "step_scale_change": masked_mean(jnp.abs(found.scale - 1), steps.exists),
+            "step_clarity": masked_mean(bonus * found.clarity, steps.exists),
+        }
+        return replace(signals, advantage=at_tokens(table, steps)), state, metrics
 
     return Transform(apply, reads={ids, "sampled_entropy"})
 
@@ -137,4 +143,14 @@ def empg(
     )
 
 
-METHOD = Method(empg, changes="sampling, advantage", baseline="other", evidence="reconstruction")
+METHOD = Method(
+    empg,
+    changes="sampling, advantage",
+    baseline="other",
+    evidence="reconstruction",
+    shown=Shown(
+        "noted_calculations",
+        "step_clarity",
+        without={"scale_rate": 0.0, "clarity_bonus": 0.0},
+    ),
+)

@@ -41,7 +41,7 @@ from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives import GIVEN, Transform, clipped_objective, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_sum
 from rlvr_jax.tools.environment import Environment, Game
-from rlvr_jax.types import Method, Recipe, arguments_of, declare, part, replace
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of, declare, part, replace
 from rlvr_jax.types.fields import where_tokens
 from rlvr_jax.types.hyperparameters import (
     AtLeastTwo,
@@ -300,4 +300,8 @@ def epo(
     )
 
 
-METHOD = Method(epo, changes="sampling, regularizer")
+METHOD = Method(
+    epo,
+    changes="sampling, regularizer",
+    shown=Shown("noted_calculations", "band_penalty", without={"penalty": 0.0}),
+)

@@ -5,89 +5,104 @@ https://github.com/zxzadm/Fission-GRPO
 
     context = prompt, failed response, feedback; stored in a buffer, newest first
     G' recoveries of each context, by the current policy; the context is never trained
+    R    = ((2 - u) R_form + (1 + u) R_correct) / 3, u the completed fraction of the run
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1, within a group of responses or of recoveries
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
 
-A reconstruction: sizes, trigger and clip are ours. With `tools`, a context is an incorrect response
-that got an error, and the feedback is the tool's message. In the paper, an error simulator writes
-the feedback. Without tools, every incorrect response is a context, and the feedback is one fixed
-sentence. The current policy samples the recoveries, however old the failed response is. Groups of
-recoveries with equal outcomes are dropped.
+With tools, an incorrect response fails if a call was an error; its context ends after the reply to
+the last such call. Without tools, every incorrect response is a context. `feedback` is the source
+of the text after the failure:
 
-Left out: the error simulator; the reward of calls (`call_reward`, `trained_reward`).
+  - "reply", the default with tools: the environment's reply, which is in the context
+  - "policy", the default without tools: a sentence of the policy about the failure, which must not
+    contain the answer
+  - "judge": the reply of the run's judge (`--judge`) to the response
+
+R_form is 1 if the response ended and all its calls could be read. R_correct is the outcome. If the
+prompt has reference calls (`Prompt.meta["calls"]`, pairs of name and arguments), it is the mean of
+the outcome and of `call_reward`. A group of recoveries with equal rewards is dropped.
+
+A reconstruction: sizes, trigger, clip, the mean with the outcome and the linear change of the
+weights are ours. In the paper, a fine-tuned model of 32B parameters writes the feedback.
+
+Left out: the training of the model that writes the feedback; the term for the length, whose form
+was not found.
 Reports: Qwen3-8B on BFCL v4 multi-turn: accuracy rises from 42.75 to 46.75 %. Recovery from errors
 rises by 5.7 points.
-Traps: The fixed sentence has no information about the error. A failed response counts in the budget
-of its recoveries. If it leaves less than a quarter of the budget, it is not stored.
+Traps: A small policy explains its failures badly. A failed response counts in the budget of its
+recoveries. If it leaves less than a quarter of the budget, it is not stored.
 """
 
-import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
 
-from rlvr_jax.experience import Batch, SampleRequest, Stage, concatenate, experience, uniform
+from rlvr_jax.experience import (
+    Batch,
+    SampleRequest,
+    Stage,
+    call_reward,
+    concatenate,
+    experience,
+    trained_reward,
+)
+from rlvr_jax.experience.parts import Actor, StepContext
+from rlvr_jax.experience.prompts import row_texts
+from rlvr_jax.experience.stages.problems.written import with_request
 from rlvr_jax.experience.store import repeatable
 from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives import TOOL, clipped_objective
-from rlvr_jax.tasks.base import Prompt, Response
-from rlvr_jax.types import Method, Recipe, arguments_of, part
-from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.tasks.derived.hints import gives_away
+from rlvr_jax.tools import Environment
+from rlvr_jax.tools.calls import calls_in
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of, part, replace
+from rlvr_jax.types.hyperparameters import Count, Unit
 
-_ERROR = re.compile(r"Error: [^\n<]*")
-
-Feedback = Callable[[Prompt, Response], str | None]
-"""(prompt, response) -> text after a failed response; None: no failure to recover from."""
+REQUEST = (
+    "This response is wrong. Say in one sentence why it failed, without the answer and without a"
+    " corrected call."
+)
+ERRORS = {"malformed_calls": 1.0, "tool_errors": 1.0, "tool_timeouts": 1.0}
+"""Counts of a reply that are execution errors, as costs of a turn."""
 
 Contexts = dict[str, np.ndarray]
 
 
-def fixed_feedback(prompt: Prompt, response: Response) -> str | None:
-    """One sentence for every response."""
-    return " That is wrong. "
-
-
-def last_error(replies: str) -> str | None:
-    """The last error that a `toolbox` replied; None: it replied none.
-
-    Args:
-      replies: text of all replies to the response.
-    """
-    errors = _ERROR.findall(replies)
-    return f" The call failed. {errors[-1].strip()} Try again. " if errors else None
-
-
 @part
 def recover(
-    feedback: Feedback | None = fixed_feedback,
+    feedback: Literal["reply", "policy", "judge"] = "policy",
     capacity: Count | None = None,
     per_prompt: Count = 2,
     contexts: Count | None = None,
+    call_fraction: Unit = 0.5,
+    environment: Environment | Literal["task"] | None = None,
 ) -> Stage:
-    """Samples groups that continue failed responses after feedback.
+    """Samples groups that continue failed responses after feedback, and rewards all rows.
 
-    An incorrect response and its feedback are a context, which is stored in a buffer. When the
-    buffer holds enough contexts, the newest ones are prompts of further groups. These groups begin
-    with the failed response and the feedback, which are never trained. The current policy samples
-    them in the context of training. A group of equal outcomes is dropped. Groups of recoveries have
-    their own baselines. `parent` is not set, as the failed row may be of an earlier step.
+    A failed response and its feedback are a context, which is stored in a buffer. When the buffer
+    holds enough contexts, the newest ones are prompts of further groups. These groups begin with
+    the context, which is never trained. The current policy samples them in the context of training.
+    Groups of recoveries have their own baselines. `parent` is not set, as the failed row may be of
+    an earlier step.
 
-    Where the draw has an environment, a recovery begins a new episode after the context: variables
-    of an interpreter are lost. A context counts in the budget of the response; one that leaves less
-    than a quarter of the budget is not stored. Only responses to unmodified train prompts are
-    stored.
+    Where the draw has an environment, a turn with a negative reward is an error. A recovery begins
+    a new episode after the context: variables of an interpreter are lost. Only responses to
+    unmodified train prompts are stored. A context that leaves less than a quarter of the budget is
+    not stored.
 
     Args:
-      feedback: text after a failed response; None: the last error that tools have replied
-        (`last_error`).
+      feedback: source of the text after a failed response, see the module.
       capacity: contexts that are stored, the newest ones; None: the prompts of a step.
       per_prompt: stored contexts of a prompt at most.
       contexts: groups of recoveries of a step, for which the buffer waits; None: a quarter of its
         prompts.
+      call_fraction: weight of the names of calls against their arguments in the reward (α).
+      environment: environment of the draw, whose calls are rewarded; None: no calls.
     Reads: outcome, texts. Writes: origin. Draws: a group (G' rows) for each context.
-    Metrics: failed_rows (rows), recovery_groups (groups), recovered_fraction (fraction of correct
-      recoveries).
+    Metrics: failed_rows (rows), stored_contexts (new ones), refused_feedback (unusable texts),
+      recovery_groups (groups), trained_recoveries (rows), recovered_fraction (of recoveries),
+      form_reward, correct_reward (means).
     """
 
     def init(setting):
@@ -95,68 +110,160 @@ def recover(
 
     def apply(batch, actor, state, turn):
         setting = turn.setting
-        known, failed = _with_failures(batch, actor, state, setting, feedback, per_prompt)
-        wanted = contexts or max(setting.prompts // 4, 1)
-        wanted = min(wanted, setting.prompts, len(known["number"]))
-        metrics = {"failed_rows": float(failed), "recovery_groups": 0.0, "recovered_fraction": 0.0}
-        if np.sum(known["number"] >= 0) < wanted:
-            return batch, known, metrics
-        places, left = newest_contexts(known, wanted)
-        number = setting.samples
-        requests = [
-            SampleRequest(
-                setting.task.train[known["number"][place]],
-                int(known["number"][place]),
-                number,
-                given=known["tokens"][place, : known["length"][place]].tolist(),
-                # Two contexts of a prompt have different random numbers, and so has the prompt.
-                first_sample=(1 + order) * number,
-            )
-            for order, place in enumerate(places)
+        failed = failures(batch, actor, setting)
+        newest = _newest(failed, batch, per_prompt, len(state["number"]))
+        known = [tokens for _, tokens in newest]
+        said = _feedback(batch, [row for row, _ in newest], feedback, actor, turn)
+        whole = [
+            tokens + list(actor.encode(f" {text.strip()} ") if text else ())
+            for tokens, text in zip(known, said, strict=True)
+            if text is not None
         ]
-        sampled = actor.grade(actor.draw(requests, turn.key))
-        metrics["recovery_groups"] = float(len(requests))
-        metrics["recovered_fraction"] = float(sampled.rollouts.outcome.mean())
-        equal = uniform(sampled.outcomes())
-        sampled = sampled.without(equal[sampled.rollouts.group])
-        return concatenate([batch, sampled]), left, metrics
+        rows = [row for (row, _), text in zip(newest, said, strict=True) if text is not None]
+        room = setting.response_tokens - max(setting.response_tokens // 4, 1)
+        fitting = [(r, ids) for r, ids in zip(rows, whole, strict=True) if len(ids) <= room]
+        for row, tokens in fitting:
+            state = push_context(state, batch.requests[row].number, tokens, per_prompt)
+        metrics = {
+            "failed_rows": float(len(failed)),
+            "stored_contexts": float(len(fitting)),
+            "refused_feedback": float(len(newest) - len(rows)),
+            "recovery_groups": 0.0,
+            "trained_recoveries": 0.0,
+            "recovered_fraction": 0.0,
+        }
+        sampled = None
+        wanted = min(contexts or max(setting.prompts // 4, 1), setting.prompts)
+        wanted = min(wanted, len(state["number"]))
+        if np.sum(state["number"] >= 0) >= wanted:
+            requests, state = _recoveries(state, wanted, setting)
+            sampled = actor.grade(actor.draw(requests, turn.key))
+            metrics["recovery_groups"] = float(len(requests))
+            metrics["recovered_fraction"] = float(sampled.rollouts.outcome.mean())
+            sampled, _ = rewarded(sampled, environment, call_fraction, turn)
+            rewards = np.where(sampled.rollouts.valid, sampled.rollouts.reward, np.nan)
+            spread = np.array([np.ptp(rewards[own]) for own in sampled.groups])
+            sampled = sampled.without(~(spread > 0)[sampled.rollouts.group])
+            metrics["trained_recoveries"] = float(sampled.rollouts.mask.any(axis=1).sum())
+        batch, rewards = rewarded(batch, environment, call_fraction, turn)
+        metrics |= rewards
+        return (batch if sampled is None else concatenate([batch, sampled])), state, metrics
 
-    return Stage(apply, init, writes={"origin"}, most=2.0, by_row=True)
+    views = (replace(with_request(REQUEST, ""), responses=1),) if feedback == "policy" else ()
+    return Stage(apply, init, writes={"origin"}, most=2.0, by_row=True, views=views)
 
 
-def _with_failures(
-    batch: Batch, actor, state: Contexts, setting, feedback: Feedback | None, per_prompt: int
-) -> tuple[Contexts, int]:
-    """The buffer with the failed rows of a batch, and the number of those rows."""
-    rollouts = batch.rollouts
-    room = setting.response_tokens - max(setting.response_tokens // 4, 1)
-    responses, failed = batch.responses, 0
+def failures(batch: Batch, actor: Actor, setting: Any) -> list[tuple[int, list[int]]]:
+    """The failed rows with the tokens of their contexts, without feedback of a model."""
+    rollouts, found = batch.rollouts, []
     incorrect = repeatable(batch, setting) & batch.decided & (rollouts.outcome <= 0.5)
     for row in np.flatnonzero(incorrect).tolist():
-        request = batch.requests[row]
-        if feedback is None:
-            text = last_error(_replies(batch, row))
-        else:
-            text = feedback(request.prompt, responses[row])
-        if text is None:
-            continue
-        failed += 1
-        tokens = rollouts.tokens[row, : rollouts.length[row]].tolist()
+        end = int(rollouts.length[row])
+        if "turn" in rollouts.records:
+            errors = np.flatnonzero(rollouts.records["process_reward"][row, :end] < 0)
+            if not len(errors):
+                continue
+            begin, origin = errors[-1] + 1, rollouts.records["origin"][row, :end]
+            reply = np.cumprod(origin[begin:] == TOOL).sum()
+            if not reply:
+                continue
+            end = int(begin + reply)
+        tokens = rollouts.tokens[row, :end].tolist()
         if tokens and tokens[-1] == actor.stop_token():
             tokens.pop()
-        tokens += list(actor.encode(text))
-        if len(tokens) <= room:
-            state = push_context(state, request.number, tokens, per_prompt)
-    return state, failed
+        found.append((row, tokens))
+    return found
 
 
-def _replies(batch: Batch, row: int) -> str:
-    """The replies of tools to a row."""
-    rollouts = batch.rollouts
-    if "origin" not in rollouts.records:
-        return ""
-    tokens = rollouts.tokens[row][rollouts.records["origin"][row] == TOOL].tolist()
-    return batch.tokenizer.batch_decode([tokens], clean_up_tokenization_spaces=False)[0]
+def _newest(
+    failed: Sequence[tuple[int, list[int]]], batch: Batch, per_prompt: int, capacity: int
+) -> list[tuple[int, list[int]]]:
+    """The failures of a step that its buffer can hold, in order."""
+    held: dict[int, int] = {}
+    chosen = []
+    for row, tokens in reversed(failed):
+        number = batch.requests[row].number
+        held[number] = held.get(number, 0) + 1
+        if held[number] <= per_prompt and len(chosen) < capacity:
+            chosen.append((row, tokens))
+    return chosen[::-1]
+
+
+def _feedback(
+    batch: Batch, rows: Sequence[int], source: str, actor: Actor, turn: StepContext
+) -> list[str | None]:
+    """The text after each failed row: "" if the context has it, None if there is none."""
+    if source == "reply" or not len(rows):
+        return [""] * len(rows)
+    if source == "judge":
+        return [batch.grades[row].reply or None for row in rows]
+    texts = row_texts(
+        batch.tokenizer, [batch.rollouts.tokens[row, : batch.rollouts.length[row]] for row in rows]
+    )
+    chats = []
+    for row, text in zip(rows, texts, strict=True):
+        prompt = batch.requests[row].prompt
+        content = "\n\n".join((prompt.text, text, REQUEST))
+        chats.append([*prompt.messages, {"role": "user", "content": content}])
+    most = max(1, turn.setting.response_tokens // 4)
+    written = actor.write(chats, turn.key, list(range(len(rows))), {"tokens": most})
+    return [
+        one.text.strip() or None
+        if one is not None and not gives_away(one.text, batch.requests[row].prompt)
+        else None
+        for one, row in zip(written, rows, strict=True)
+    ]
+
+
+def _recoveries(state: Contexts, wanted: int, setting: Any) -> tuple[list[SampleRequest], Contexts]:
+    """Requests for groups that continue the newest contexts, and the buffer without these."""
+    places, left = newest_contexts(state, wanted)
+    number = setting.samples
+    requests = [
+        SampleRequest(
+            setting.task.train[state["number"][place]],
+            int(state["number"][place]),
+            number,
+            given=state["tokens"][place, : state["length"][place]].tolist(),
+            # Two contexts of a prompt have different random numbers, and so has the prompt.
+            first_sample=(1 + order) * number,
+        )
+        for order, place in enumerate(places)
+    ]
+    return requests, left
+
+
+def rewarded(
+    batch: Batch, environment: Any, fraction: float, turn: StepContext
+) -> tuple[Batch, dict[str, float]]:
+    """The rows with R, and the means of its two terms."""
+    world = turn.setting.task.environment if environment == "task" else environment
+    style, rollouts = getattr(world, "style", None), batch.rollouts
+    own = rollouts.mask if "origin" not in rollouts.records else rollouts.records["origin"] == 0
+    own = own & (np.arange(own.shape[1])[None] < rollouts.length[:, None])
+    texts = row_texts(
+        batch.tokenizer, [ids[on] for ids, on in zip(rollouts.tokens, own, strict=True)]
+    )
+    form = (~rollouts.truncated).astype(float)
+    correct = rollouts.outcome.astype(float)
+    for row, text in enumerate(texts if style else ()):
+        calls = calls_in(text, style)
+        form[row] *= not any(call.wrong for call in calls)
+        reference = batch.requests[row].prompt.meta.get("calls")
+        if reference is not None:
+            made = [(call.tool, _arguments(call.arguments, world, call.tool)) for call in calls]
+            correct[row] = (correct[row] + call_reward(made, reference, fraction)) / 2
+    progress = turn.step / max(turn.setting.steps - 1, 1)
+    reward = [trained_reward(*two, 0.0, progress) for two in zip(form, correct, strict=True)]
+    means = {"form_reward": float(form.mean()), "correct_reward": float(correct.mean())}
+    return batch.rewarded(np.array(reward)), means
+
+
+def _arguments(arguments: Any, world: Any, tool: str) -> dict[str, Any]:
+    """Arguments of a call by name; a text is the first parameter of its tool."""
+    if not isinstance(arguments, str):
+        return dict(arguments)
+    return {next(iter(world.by_name[tool].parameters)): arguments} if tool in world.by_name else {}
 
 
 def empty_contexts(capacity: int, tokens: int) -> Contexts:
@@ -214,18 +321,53 @@ def newest_contexts(contexts: Contexts, count: int) -> tuple[np.ndarray, Context
 
 @arguments_of(Tools, into="tools")
 @arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
-def fission_grpo(per_prompt: Count = 2, *, tools: Tools, **clip: Any) -> Recipe:
+def fission_grpo(
+    feedback: Literal["reply", "policy", "judge"] | None = None,
+    per_prompt: Count = 2,
+    contexts: Count | None = None,
+    call_fraction: Unit = 0.5,
+    *,
+    tools: Tools,
+    **clip: Any,
+) -> Recipe:
     """Applies GRPO to responses and to recoveries from failed responses.
 
     Args:
+      feedback: source of the text after a failed response; None: "reply" with tools, else "policy".
       per_prompt: stored failed responses of a prompt at most.
+      contexts: groups of recoveries of a step, for which the buffer waits; None: a quarter of its
+        prompts.
+      call_fraction: weight of the names of calls against their arguments in the reward (α).
+    Raises:
+      ValueError: the feedback is that of replies, and there are no tools.
     """
-    draw = tools.draw() if tools else None
-    feedback = None if draw else fixed_feedback
+    draw = tools.draw(costs=ERRORS) if tools else None
+    if feedback == "reply" and draw is None:
+        raise ValueError(
+            "fission_grpo: feedback must be 'policy' or 'judge' without tools, which reply, got"
+            " 'reply'; tools=python has replies"
+        )
+    stage = recover(
+        feedback or ("reply" if draw else "policy"),
+        per_prompt=per_prompt,
+        contexts=contexts,
+        call_fraction=call_fraction,
+        environment=draw.environment if draw else None,
+    )
     return Recipe(
-        objective=clipped_objective(**clip),
-        experience=experience(draw=draw, stages=[recover(feedback, per_prompt=per_prompt)]),
+        objective=clipped_objective(**clip), experience=experience(draw=draw, stages=[stage])
     )
 
 
-METHOD = Method(fission_grpo, changes="sampling", evidence="reconstruction")
+METHOD = Method(
+    fission_grpo,
+    changes="sampling, reward",
+    evidence="reconstruction",
+    shown=Shown(
+        "noted_calculations",
+        "experience/trained_recoveries",
+        without="verltool",
+        hyperparameters={"contexts": 4},
+        steps=160,
+    ),
+)

@@ -11,6 +11,7 @@ https://github.com/RUCAIBox/R1-Searcher
 
 Documents are read but not trained. Their mask is set when they are inserted; the authors look for
 the tags afterwards. A response ends after 512 tokens without a query or an end (`segment_tokens`).
+The task `lookup:form=r1_searcher` has the tags of the queries and requests the form.
 
 Reports: RL without supervised fine-tuning is above strong RAG methods on HotpotQA, 2Wiki, Bamboogle
 and Musique (no numbers).

@@ -53,7 +53,7 @@ from rlvr_jax.objectives.algebra.parts import Aggregation, Spec, Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.surrogates.aggregations import at_least_one, rollouts_with_tokens
 from rlvr_jax.tasks.base import Task
-from rlvr_jax.types import Function, Method, Recipe, arguments_of, part, replace
+from rlvr_jax.types import Function, Method, Recipe, Shown, arguments_of, part, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -338,4 +338,14 @@ def spear(
     )
 
 
-METHOD = Method(spear, changes="sampling, reward, weight, selection", random=True)
+METHOD = Method(
+    spear,
+    changes="sampling, reward, weight, selection",
+    random=True,
+    shown=Shown(
+        "noted_calculations",
+        "experience/replayed_rows",
+        without="verltool",
+        hyperparameters={"bonus_steps": 80, "replay_steps": 120},
+    ),
+)

@@ -41,7 +41,7 @@ from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives import Transform, clipped_objective, has_tokens, trace_normalized
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.tools.environment import Environment
-from rlvr_jax.types import Method, Recipe, arguments_of, part, replace
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of, part, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -84,7 +84,8 @@ def summaries(
         response_tokens.
       summary: tokens of a summary at most; None: a quarter of response_tokens.
       sampling: settings of the sampler that are prescribed, as in `plain`.
-    Metrics: answers (responses), segments (their segments, so that the quotient is the mean).
+    Metrics: answers (responses), segments (their segments, so that the quotient is the mean),
+      summaries (segments that end with one).
     """
     how = SummarySizes(most, instruction, context, summary)
 
@@ -111,7 +112,8 @@ def summaries(
         room = budget - len(suffix) - size
         batch = how.grow(requests, actor, turn, segments, room, write=write, sum_up=sum_up)
         responses = sum(request.samples for request in requests)
-        return batch, state, {"answers": float(responses), "segments": float(len(batch))}
+        counts = {"answers": responses, "segments": len(batch), "summaries": len(batch) - responses}
+        return batch, state, {name: float(value) for name, value in counts.items()}
 
     return Draw(apply, sampling=sampling, of_policy=True, most=float(most + 1), splits=most > 0)
 
@@ -149,9 +151,10 @@ def summarized_turns(
       limit: replies of a response at most, in all its segments together.
       most, instruction, context, summary: as for `summaries`.
     Writes: turn, origin, process_reward, as `turns`.
-    Metrics: answers (responses), segments (their segments), turns (turns of the policy, summaries
-      included), tool_tokens (tokens of replies), cut_replies (replies that are shortened or left
-      out), lost_answers (ungraded responses); those of the environment.
+    Metrics: answers (responses), segments (their segments), summaries (segments that end with one),
+      turns (turns of the policy, summaries included), tool_tokens (tokens of replies), cut_replies
+      (replies that are shortened or left out), lost_answers (ungraded responses); those of the
+      environment.
     """
     how = SummarySizes(most, instruction, context, summary)
 
@@ -213,7 +216,11 @@ def summarized_turns(
             batch = replace(batch, brought=[grades[number] for number in trace])
         lost, counts = sum(row.episode.lost for row in rows), driver.counts
         counts.update(
-            answers=len(rows), segments=len(batch), turns=len(segments), lost_answers=lost
+            answers=len(rows),
+            segments=len(batch),
+            summaries=len(batch) - len(rows),
+            turns=len(segments),
+            lost_answers=lost,
         )
         return batch, state, {name: float(value) for name, value in counts.items()}
 
@@ -368,4 +375,14 @@ def supo(
     )
 
 
-METHOD = Method(supo, changes="sampling, advantage, mask", evidence="reconstruction")
+METHOD = Method(
+    supo,
+    changes="sampling, advantage, mask",
+    evidence="reconstruction",
+    shown=Shown(
+        "calculations",
+        "experience/summaries",
+        without={"most": 0},
+        hyperparameters={"instruction": "=", "context": 8, "summary": 5},
+    ),
+)

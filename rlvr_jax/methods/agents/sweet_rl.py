@@ -21,6 +21,7 @@ error.
 """
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from rlvr_jax.experience import Stage, View, experience
@@ -29,7 +30,7 @@ from rlvr_jax.experience.views import with_reference
 from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives import Score, best_against_rest, objective_of_terms, token_mean_score
 from rlvr_jax.objectives.statistics.steps import find_steps, step_mean
-from rlvr_jax.types import Method, Recipe, Rollouts, arguments_of, part
+from rlvr_jax.types import Method, Recipe, Rollouts, Shown, arguments_of, part
 from rlvr_jax.types.hyperparameters import Positive
 
 
@@ -50,10 +51,13 @@ def train_under(view: View) -> Stage:
     Args:
       view: such as `with_reference()`.
     Writes: prompt_tokens, prompt_length, shown_tokens, shown_length, off_policy.
+    Metrics: longer_prompts (rows whose prompt has another length under the view).
     """
 
     def apply(batch, actor, state, turn):
-        return under_another_view(batch, actor, view), state, {}
+        shown = under_another_view(batch, actor, view)
+        changed = np.sum(shown.rollouts.prompt_length != batch.rollouts.prompt_length)
+        return shown, state, {"longer_prompts": float(changed)}
 
     return Stage(apply, reads=view.reads, views=(view,))
 
@@ -81,4 +85,8 @@ def sweet_rl(
     )
 
 
-METHOD = Method(sweet_rl, changes="sampling, guidance, surrogate")
+METHOD = Method(
+    sweet_rl,
+    changes="sampling, guidance, surrogate",
+    shown=Shown("noted_calculations", "experience/longer_prompts", without="verltool"),
+)

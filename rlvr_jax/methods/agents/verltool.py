@@ -23,7 +23,7 @@ import numpy as np
 from rlvr_jax.experience import Stage, experience, mask_truncated
 from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe, arguments_of, part
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of, part
 from rlvr_jax.types.hyperparameters import DualClip
 
 
@@ -82,4 +82,8 @@ def verltool(
     )
 
 
-METHOD = Method(verltool, changes="sampling, mask")
+METHOD = Method(
+    verltool,
+    changes="sampling, mask",
+    shown=Shown("calculations", "experience/calls"),
+)

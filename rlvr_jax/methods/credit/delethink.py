@@ -39,7 +39,7 @@ from rlvr_jax.objectives.statistics.groups import group_sum, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count
 from rlvr_jax.objectives.statistics.traces import last_of_trace, trace_ids
 from rlvr_jax.objectives.transforms.corrections import truncate_importance
-from rlvr_jax.types import Ids, Mask, Method, Recipe, replace
+from rlvr_jax.types import Ids, Mask, Method, Recipe, Shown, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
@@ -69,7 +69,8 @@ def chunks(most: Count, head: NonNegativeInt, carry: Count | None = None, **samp
 
     Args:
       sampling: sampler settings that are prescribed, as for `plain`.
-    Metrics: answers (responses), chunks (their chunks; the quotient is the mean number of chunks).
+    Metrics: answers (responses), chunks (their chunks; the quotient is the mean number of chunks),
+      carried_chunks (chunks that begin with a carry-over).
     Raises:
       ValueError: when a run begins, a carry-over after which no new token fits.
     """
@@ -104,7 +105,9 @@ def chunks(most: Count, head: NonNegativeInt, carry: Count | None = None, **samp
             given = sampled.rollouts.records["origin"] == GIVEN
             parts.append(sampled.with_rollouts(mask=sampled.rollouts.mask & ~given))
             traces.append(rows)
-        metrics = {"answers": float(len(answers)), "chunks": float(sum(map(len, parts)))}
+        counts = {"answers": len(answers), "chunks": sum(map(len, parts))}
+        counts["carried_chunks"] = counts["chunks"] - counts["answers"]
+        metrics = {name: float(value) for name, value in counts.items()}
         return by_trace(parts, np.concatenate(traces), requests), state, metrics
 
     return Draw(apply, init, sampling=sampling, of_policy=True, most=float(most), splits=most > 1)
@@ -198,4 +201,15 @@ def delethink(
     )
 
 
-METHOD = Method(delethink, changes="sampling, advantage, weight, aggregation")
+METHOD = Method(
+    delethink,
+    changes="sampling, advantage, weight, aggregation",
+    shown=Shown(
+        "brackets",
+        "experience/carried_chunks",
+        without={"max_chunks": 1},
+        hyperparameters={"head": 2},
+        settings={"response_tokens": 12},
+        steps=300,
+    ),
+)

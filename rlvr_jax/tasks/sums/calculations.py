@@ -16,7 +16,8 @@ a forgotten carry. Gold and solution are then also incorrect; test prompts are n
 
 The task is a small model of tool use. The shipped base model adds two-digit numbers without a tool
 and cannot multiply them. For any question it calls the tool in one of ten responses. A call costs
-`call_cost` of the reward, so it is useful only if the policy would be incorrect.
+`call_cost` of the reward, so it is useful only if the policy would be incorrect. `meta["calls"]` of
+a prompt are its reference calls: one for a product, none for a sum.
 """
 
 import itertools
@@ -97,8 +98,8 @@ def calculations(
         answers=True,
         environment=calculator_calls(),
         show_hint=_show_hint,
-        # The gold answer again.
-        derived=("solution",),
+        # The gold answer again, and the call of a product.
+        derived=("solution", "meta"),
     )
 
 
@@ -109,7 +110,10 @@ def _show_hint(prompt: Prompt, text: str) -> str:
 
 def _prompt(kind: str, a: int, b: int) -> Prompt:
     value = a + b if kind == "sum" else a * b
-    return _labelled(Prompt(f"{a}{KINDS[kind]}{b}=", value, kind), value)
+    expression = f"{a}{KINDS[kind]}{b}"
+    # The base model adds without a tool.
+    calls = [] if kind == "sum" else [("calculator", {"expression": expression})]
+    return _labelled(Prompt(f"{expression}=", value, kind, meta={"calls": calls}), value)
 
 
 def _labelled(prompt: Prompt, value: int) -> Prompt:

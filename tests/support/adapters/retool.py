@@ -29,6 +29,7 @@ def one(case, hyper, bonus):
         dual=hyper["dual"],
         epsilon=hyper["eps"],
         describe=False,
+        critic_steps=0,
     )
     whole = golden.rollouts(case)
     own = whole.mask & (whole.records["turn"] % 2 == 0)

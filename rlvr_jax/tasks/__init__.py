@@ -16,6 +16,7 @@ The name shows where a task comes from:
     traces:path/to/teacher.jsonl               another task with verified answers as its solutions
     critiques:path/to/critiques.jsonl          critiques of candidate solutions, to be imitated
     hints:path/to/hints.jsonl                  another task with hints that a policy wrote
+    verdicts:path/to/run                       the task of a run, with verdicts on its responses
     package.module:name                        custom: a Task, or a function that returns one
 
 Prefixes and built-in names are reserved: a custom module with such a name is never loaded. Options

@@ -9,7 +9,8 @@
 
 A reconstruction: the abstract has no equation. The reward is the smallest one that penalizes
 confident errors most and prevents constant abstention. Three rewards of the task (`columns`) are
-answerability, abstention and c. Balance the kinds of prompts.
+answerability, abstention and c. The task `abstention` has them: the policy states c, and half of
+its prompts are unanswerable.
 
 Left out: the supervised phase before RL.
 Reports: the authors' C-IR_Answerability: above pipelines of classifiers, fewer hallucinations by
@@ -26,7 +27,7 @@ import jax.numpy as jnp
 
 from rlvr_jax.experience import Shaping, experience, part, shape, shaping
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe, arguments_of, is_correct
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of, is_correct
 from rlvr_jax.types.hyperparameters import NonNegativeInt
 
 
@@ -38,7 +39,8 @@ def confident_abstention(
 
     Metrics: reward/abstained (fraction of the rows that abstain), reward/correct_of_answered
       (fraction of the answered answerable questions), reward/hallucinated (fraction of the
-      unanswerable questions that are answered).
+      unanswerable questions that are answered), reward/penalized (fraction of the rows with a
+      reward below 0).
     """
     columns = (answerable, abstained, confidence)
 
@@ -57,6 +59,7 @@ def confident_abstention(
             "reward/abstained": over(silent, ~jnp.isnan(none)),
             "reward/correct_of_answered": over(correct, known & ~silent),
             "reward/hallucinated": over(~silent, ~known & ~jnp.isnan(has)),
+            "reward/penalized": over(earned < 0, usable),
         }
         return jnp.where(usable, earned, jnp.nan), parts
 
@@ -76,4 +79,9 @@ def salu(columns: Sequence[NonNegativeInt] = (0, 1, 2), **clip: Any) -> Recipe:
     )
 
 
-METHOD = Method(salu, changes="reward", evidence="reconstruction")
+METHOD = Method(
+    salu,
+    changes="reward",
+    evidence="reconstruction",
+    shown=Shown("abstention", "experience/reward/penalized"),
+)

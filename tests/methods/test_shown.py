@@ -4,7 +4,7 @@ import pytest
 import training_runs
 from everyday import everyday
 
-from rlvr_jax import methods
+from rlvr_jax import methods, policy
 from rlvr_jax.methods.__main__ import card
 from rlvr_jax.runs import parse_config
 from rlvr_jax.types import Shown, replace
@@ -17,6 +17,11 @@ EVERY_CHECK = {methods.themes()[name]: name for name in reversed(SHOWN)}.values(
 def counted(name, folder, *, acts):
     """The sum of the counter over the first steps; the counter of another method is 0."""
     shown = methods.method(name).shown
+    if shown.settings.get("model") == policy.SHIPPED:
+        try:
+            policy.shipped_weights()
+        except ValueError as error:
+            pytest.skip(str(error))
     few = {"steps": shown.within, "evaluate_every": shown.within, "samples_stored": 0}
     few |= {"evaluation_prompts": 4, "evaluation_samples": 2}
     config = parse_config(shown.command(name, acts=acts)[1:]).replace(run_dir=folder, **few)

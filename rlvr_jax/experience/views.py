@@ -104,8 +104,9 @@ def with_reference() -> View:
 
 @part
 def with_note(note: str) -> View:
-    """Shows a helpful text after the prompt, by `Task.show_hint` or after a sentence."""
-    return lambda prompt, task: _shown(prompt, task.show_hint, note, NOTE + note)
+    """Shows a helpful text after the prompt, by `Task.show_hint` or between two sentences."""
+    plainly = f"{NOTE}{note}{YOUR_TURN}"
+    return lambda prompt, task: _shown(prompt, task.show_hint, note, plainly)
 
 
 @part

@@ -19,7 +19,7 @@ _BUILT_IN = {
     for module in (
         *("sums.arithmetic", "sums.arithmetic_forms", "sums.calculations", "sums.operators"),
         *("sums.partial_sums", "brackets", "dilemma"),
-        *("hinted_brackets", "texts.ifbench", "texts.instructions", "lookup"),
+        *("hinted_brackets", "texts.ifbench", "texts.instructions", "texts.preferences", "lookup"),
         *("code.humaneval", "code.lean", "code.optimisation", "code.programs", "code.sql"),
         *("code.verilog", "puzzles.combinatorial", "puzzles.countdown", "puzzles.enigmata"),
         *("puzzles.knights", "puzzles.sudoku", "worlds.expressions", "worlds.python_functions"),

@@ -27,7 +27,6 @@ CASES = {
     "heimdall": ((), ["reward/verdict"]),
     "retroagent": (("column=1",), ["reward/progress", "best_fraction"]),
     "meta_policy": (("maxima=1,1,1",), ["criterion/0", "criterion/2"]),
-    "br_rm": (("column=2",), ["reward/format", "reward/preference"]),
     "rlbff": (("number=1",), ["reward/odds"]),
     "rlpr": ((), ["reward/likelihood", "reward/base", "group_spread"]),
     "rep_exploration": ((), ["reward/outcome", "reward/novelty"]),

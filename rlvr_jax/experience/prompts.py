@@ -346,11 +346,12 @@ def check_embedded(table: PromptTable, rows: int) -> None:
         )
 
 
-def check_readable(table: PromptTable, shown: Sequence[str], where: str) -> None:
+def check_readable(table: PromptTable, shown: Sequence[str], where: str, remedy: str = "") -> None:
     """Raises if a text has words that the tokenizer replaces by its token of unknown words.
 
     Args:
       table: the tokens of the texts `shown`.
+      remedy: the last sentence of the message; "": another policy, or other prompts.
     Raises:
       ValueError: names the words, the first prompt with one, and the number of such prompts.
     """
@@ -368,8 +369,8 @@ def check_readable(table: PromptTable, shown: Sequence[str], where: str) -> None
         raise ValueError(
             f"{where} prompts must have words that the policy's tokenizer knows, got"
             f" {', '.join(map(repr, dict.fromkeys(words[:3]))) or 'others'} in {text[:120]!r}."
-            f" This is the first of {len(rows)} such prompts of {len(shown)}. Use a policy with"
-            " another tokenizer, or leave these prompts out"
+            f" This is the first of {len(rows)} such prompts of {len(shown)}."
+            f" {remedy or 'Use a policy with another tokenizer, or leave these prompts out'}"
         )
 
 

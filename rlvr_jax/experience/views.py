@@ -104,16 +104,19 @@ def with_reference() -> View:
 
 @part
 def with_note(note: str) -> View:
-    """Shows a helpful text after the prompt, by `Task.show_hint` or after a sentence."""
-    return lambda prompt, task: _shown(prompt, task.show_hint, note, NOTE + note)
+    """Shows a helpful text after the prompt, by `Task.show_hint` or between two sentences."""
+    plainly = f"{NOTE}{note}{YOUR_TURN}"
+    return lambda prompt, task: _shown(prompt, task.show_hint, note, plainly)
 
 
 @part
 def with_two_answers(correct: str, incorrect: str, request: str = "") -> View:
-    """Shows a correct and an incorrect answer after the prompt, and a request about them.
+    """Shows a correct and an incorrect answer after the prompt, and a request for a better answer.
 
     If the task has forms for hints and answers, the correct answer is shown as the hint and the
-    incorrect one as the answer, without the request. Otherwise a sentence introduces each.
+    incorrect one as the answer. These forms request an answer, so the words of `request` are not
+    shown. Otherwise a sentence introduces each answer. For a text that is not an answer, see
+    `requesting`.
     """
 
     def show(prompt: Prompt, task: Task) -> Shown:
@@ -123,6 +126,21 @@ def with_two_answers(correct: str, incorrect: str, request: str = "") -> View:
         return Shown(f"{prompt.text}{SOLVED}{correct}{FAILED}{incorrect}\n\n{request}".rstrip())
 
     return show
+
+
+@part
+def requesting(view: View, request: str) -> View:
+    """Shows a prompt in a view, and then requests a text that is not an answer.
+
+    The forms of a task (`Task.show_hint`, `Task.show_answer`) request answers only, so the request
+    is always written in words. A run does not start with a policy that cannot read them.
+    """
+
+    def show(prompt: Prompt, task: Task) -> Shown:
+        shown = view.show(prompt, task)
+        return shown._replace(text=f"{shown.text}\n\n{request}")
+
+    return replace(view, show=show)
 
 
 @part

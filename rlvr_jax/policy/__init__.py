@@ -25,7 +25,7 @@ from rlvr_jax.policy.fingerprint import SET_BY_RUNS, fingerprint
 from rlvr_jax.policy.model import Model, Params
 from rlvr_jax.policy.parameters import ParameterEntry, parameter_table
 from rlvr_jax.policy.scoring import hidden_states, score, score_prompts, score_vocabulary
-from rlvr_jax.policy.shipped import shipped_weights
+from rlvr_jax.policy.shipped import SHIPPED, shipped_weights
 from rlvr_jax.policy.texts import ScoredText, score_texts
 from rlvr_jax.policy.tokenizer import templated, tokenizer
 from rlvr_jax.policy.weights import load, save
@@ -34,6 +34,7 @@ __all__ = [
     "ADAPTABLE",
     "REMAT_POLICIES",
     "SET_BY_RUNS",
+    "SHIPPED",
     "SIZES",
     "LayerCache",
     "LoraConfig",

@@ -7,10 +7,13 @@
 Source: "Reasoning Palette", from its abstract: sizes, layers and β_KL are ours.
 """
 
+from pathlib import Path
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+import optax
 from jaxtyping import Array, Float
 
 from rlvr_jax.policy import products
@@ -88,3 +91,56 @@ def vae_loss(
     prefix = decode_prefix(vae, mean + jnp.exp(log_variance / 2) * noise)
     missed = jnp.sum((mean_embedding - jnp.mean(prefix, axis=1)) ** 2, axis=-1)
     return jnp.mean(missed + kl_coefficient * gaussian_kl(mean, log_variance))
+
+
+def fit_prefix_vae(
+    vae: PrefixVAE,
+    mean_embedding: Float[Array, "N D"],
+    key: jax.Array,
+    *,
+    steps: int = 1000,
+    learning_rate: float = 1e-2,
+    kl_coefficient: float = 1e-3,
+) -> tuple[PrefixVAE, float]:
+    """Fits the autoencoder to texts by Adam, over all texts in each step.
+
+    Returns:
+      The weights, and the loss of the last step.
+    """
+    optimizer = optax.adam(learning_rate)
+
+    def step(carry, key):
+        vae, state = carry
+        loss, slope = jax.value_and_grad(vae_loss)(vae, mean_embedding, key, kl_coefficient)
+        with jax.numpy_dtype_promotion("standard"):  # Adam raises its decay to an integer power
+            changes, state = optimizer.update(slope, state)
+        return (optax.apply_updates(vae, changes), state), loss
+
+    @jax.jit
+    def fit(vae):
+        keys = jax.random.split(key, steps)
+        return jax.lax.scan(step, (vae, optimizer.init(vae)), keys)
+
+    (vae, _), losses = fit(vae)
+    return vae, float(losses[-1])
+
+
+def save_prefix_vae(path: str | Path, vae: PrefixVAE) -> None:
+    """Writes the weights to a file of numpy, `.npz`."""
+    np.savez(path, **{name: np.asarray(value) for name, value in vae._asdict().items()})
+
+
+def load_prefix_vae(path: str | Path) -> PrefixVAE:
+    """Reads the weights that `save_prefix_vae` wrote.
+
+    Raises:
+      ValueError: no such file, or one with other arrays.
+    """
+    try:
+        with np.load(path) as arrays:
+            return PrefixVAE(*(arrays[name] for name in PrefixVAE._fields))
+    except (OSError, KeyError, ValueError) as error:
+        raise ValueError(
+            f"load_prefix_vae: path must be a file of save_prefix_vae, got {str(path)!r}"
+            f" ({type(error).__name__}). `python -m experiments.palette` makes one"
+        ) from error

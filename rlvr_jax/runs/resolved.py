@@ -18,7 +18,7 @@ from rlvr_jax.runs.config_checks import check_config
 from rlvr_jax.runs.hyperparameters import method_arguments, plain
 from rlvr_jax.runs.judging import asked_by_files
 from rlvr_jax.runs.presets import preset
-from rlvr_jax.runs.task import Load, load_task
+from rlvr_jax.runs.task import Load, load_task, policy_path
 from rlvr_jax.tasks import Task
 from rlvr_jax.types import Recipe, replace
 
@@ -110,7 +110,7 @@ def with_task(config: TrainConfig, task: Task) -> TrainConfig:
     Raises:
       ValueError: neither has a policy.
     """
-    model = config.policy.model or task.base_model
+    model = policy_path(config.policy, task)
     if not model:
         raise ValueError(
             f"--model must be a policy folder for task {config.data.task!r}, which has none, got ''"

@@ -9,7 +9,7 @@ from typing import Any
 
 from rlvr_jax import policy, sandbox, tasks
 from rlvr_jax.experience.prompts import prompt_lengths
-from rlvr_jax.runs.config import DataSettings, TrainConfig
+from rlvr_jax.runs.config import DataSettings, PolicySettings, TrainConfig
 from rlvr_jax.tasks import Prompt, Task
 
 Load = Callable[..., Task]
@@ -34,7 +34,7 @@ def load_task(config: TrainConfig, load: Load = tasks.load_as_written) -> Task:
     task = _behind(_messages(data), load(data.task, data.task_options, data.columns))
     if data.failed_grades == "no_verdict":
         task = replace(task, verify=tasks.no_verdict_on_error(task.verify))
-    path = config.policy.model or task.base_model
+    path = policy_path(config.policy, task)
     if not data.drop_long_prompts or not path:
         return task
     tokenizer, remaining, counts = load_tokenizer(data, path), {}, []
@@ -51,6 +51,16 @@ def load_task(config: TrainConfig, load: Load = tasks.load_as_written) -> Task:
             stacklevel=2,
         )
     return replace(task, **remaining)
+
+
+def policy_path(settings: PolicySettings, task: Task) -> str:
+    """Returns the path of the policy: of the settings, else that of the task; "" without both.
+
+    Raises:
+      ValueError: "smollm2", whose package is not installed.
+    """
+    path = settings.model or task.base_model
+    return str(policy.shipped_weights()) if path == policy.SHIPPED else path
 
 
 def load_tokenizer(data: DataSettings, path: str) -> Any:

@@ -13,11 +13,13 @@ prompt has the first word of a solution, which shows only its form.
 """
 
 import functools
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from rlvr_jax.tasks.base import Prompt, StepScore, Task
+from rlvr_jax.tasks.base import Prompt, Response, StepScore, Task, Verify
 from rlvr_jax.tasks.bracket_equations import equation_scores
 from rlvr_jax.tasks.brackets import (
     LARGEST_OPERAND,
@@ -29,6 +31,7 @@ from rlvr_jax.tasks.brackets import (
     problem_of,
 )
 from rlvr_jax.tasks.options import takes_options_of
+from rlvr_jax.verifiers.grade import Grade
 
 __all__ = ["BASE_MODEL", "HINTED_VOCABULARY", "hinted_brackets", "read_problem", "with_answer"]
 __all__ += ["with_hint"]
@@ -44,15 +47,20 @@ BASE_MODEL = str(Path(__file__).parent / "base_models" / "hinted_brackets")
 @takes_options_of(brackets)
 def hinted_brackets(
     judge_paths: Annotated[bool, "a step is correct if a solution begins so"] = False,
+    any_statement: Annotated[bool, "a true attempt at another problem is also correct"] = False,
     **settings: Any,
 ) -> Task:
-    """The task; its other settings are those of `brackets`."""
+    """The task; its other settings are those of `brackets`.
+
+    Metrics: altered (with `any_statement`: 1 for a true attempt at another problem).
+    """
     plain = brackets(**settings)
     return replace(
         plain,
         train=tuple(replace(prompt, hints=prompt.solution[:1]) for prompt in plain.train),
         test=tuple(replace(prompt, hints=prompt.solution[:1]) for prompt in plain.test),
         derived=(*plain.derived, "hints"),
+        verify=partial(any_problem, plain.verify) if any_statement else plain.verify,
         score_steps=path_scores if judge_paths else plain.score_steps,
         name="hinted_brackets",
         base_model=BASE_MODEL,
@@ -60,6 +68,31 @@ def hinted_brackets(
         show_answer=with_answer,
         read_problem=read_problem,
     )
+
+
+def any_problem(
+    verify: Verify, prompts: Sequence[Prompt], responses: Sequence[Response]
+) -> list[Grade]:
+    """Grades like those of a prover that may change the statement.
+
+    A true attempt whose numbers or result are not those of the prompt is also correct. Its
+    `Grade.info["altered"]` is 1, and that of all other attempts is 0.
+    """
+    grades = []
+    for prompt, response in zip(prompts, responses, strict=True):
+        stated = read_problem(prompt, response.text)
+        asked = prompt
+        if stated is not None and _statement(stated) != _statement(prompt):
+            (other,) = verify([stated], [response])
+            asked = stated if other.outcome == 1 else prompt
+        (grade,) = verify([asked], [response])
+        altered = float(asked is not prompt)
+        grades.append(replace(grade, info={**grade.info, "altered": altered}))
+    return grades
+
+
+def _statement(prompt: Prompt) -> list[int]:
+    return [*sorted(prompt.answer[:3]), prompt.answer[3]]
 
 
 def path_scores(prompt: Prompt, text: str) -> list[StepScore]:

@@ -52,6 +52,8 @@ def prepared(name, rollouts):
     needs = made(name).objective.reads
     if "cell" in needs and "cell" not in rollouts.records:
         rollouts = rollouts.replace(cell=array(np.asarray(rollouts.rollout_id) % 2, np.int32))
+    if "edits" in needs:
+        rollouts = rollouts.replace(edits=array(rollouts.mask, np.int32))
     batch = golden.prepared(made(name), rollouts)
     if "supervised" in needs and "supervised" not in batch.records:
         batch = batch.replace(supervised=array(np.zeros(batch.mask.shape[0]), bool))

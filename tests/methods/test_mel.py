@@ -24,9 +24,9 @@ def test_what_helps_is_imitated_behind_the_prompt_it_was_written_to():
     assert kept > 0
 
 
-@pytest.mark.slow
-def test_training_on_what_the_policy_says_about_its_answers(tmp_path):
-    steps = training_runs.on_brackets("mel", tmp_path)
-    assert max(training_runs.values(steps, "experience/accepted_notes")) > 0
-    assert max(training_runs.values(steps, "imitated_tokens")) > 0
-    assert max(training_runs.values(steps, "gradient_norm")) > 0
+@pytest.mark.parametrize("name", ["mel", "rlad"])
+def test_a_policy_that_cannot_read_the_request_is_refused_with_one_that_can(name, tmp_path):
+    told = r"view requesting.* got '\w+'.*hinted_brackets cannot read\. Use a policy that .*smollm2"
+    with pytest.raises(ValueError, match=told):
+        training_runs.on_brackets(name, tmp_path / "run", "hinted_brackets:train=8")
+    assert not (tmp_path / "run" / "config.json").exists()

@@ -9,6 +9,7 @@ import pytest
 import training_runs
 from numpy.testing import assert_allclose, assert_array_equal
 
+from experiments import palette
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods.exploration.reasoning_palette import (
@@ -21,7 +22,9 @@ from rlvr_jax.policy.prefixes import (
     decode_prefix,
     encode_latent,
     gaussian_kl,
+    load_prefix_vae,
     new_prefix_vae,
+    save_prefix_vae,
     vae_loss,
 )
 from rlvr_jax.runs.step import collect
@@ -139,10 +142,35 @@ def test_it_trains_while_prefixes_are_withdrawn(run, tmp_path):
     assert set(training_runs.values(lines, "ratio/max")) == {1.0}
 
 
-def test_vectors_of_another_shape_are_refused():
-    chain = experience(draw=soft_prefixes(latent=3, decode=lambda z: np.zeros((len(z), 4, 5))))
-    with pytest.raises(ValueError, match=r"decode must give \(16, 4, 4\), got \(16, 4, 5\)"):
+def test_a_decoder_is_read_from_its_file_and_decodes_every_prefix(tmp_path):
+    file = tmp_path / "decoder.npz"
+    vae = new_prefix_vae(jax.random.key(0), width=4, latent=3, prefix=2)
+    save_prefix_vae(file, vae)
+    for name, found in load_prefix_vae(file)._asdict().items():
+        assert_array_equal(found, getattr(vae, name))
+    for decoder, decoded in ((str(file), 16), ("", 0)):
+        chain = experience(draw=soft_prefixes(latent=3, prefix=2, decoder=decoder))
+        collected = numpy_actor.walk(chain, steps=1)[0][0]
+        assert collected.metrics["decoded_prefixes"] == decoded
+        assert collected.metrics["prefixed_fraction"] == 1
+
+
+def test_a_decoder_of_another_shape_is_refused(tmp_path):
+    save_prefix_vae(
+        tmp_path / "wide.npz", new_prefix_vae(jax.random.key(0), width=5, latent=3, prefix=4)
+    )
+    chain = experience(draw=soft_prefixes(latent=3, decoder=str(tmp_path / "wide.npz")))
+    with pytest.raises(ValueError, match=r"as \(3, 4, 4\), got \(3, 4, 5\)"):
         numpy_actor.walk(chain, steps=1)
+    with pytest.raises(ValueError, match=r"file of save_prefix_vae, got 'none.npz'.*palette"):
+        soft_prefixes(decoder="none.npz")
+
+
+def test_the_command_fits_the_texts_of_a_task(tmp_path, capsys):
+    palette.main(palette.Config(tmp_path / "d.npz", "brackets:train=64", latent=8, steps=300))
+    explained = float(capsys.readouterr().out.split("explained ")[1].split()[0])
+    assert 0.3 < explained <= 1
+    assert load_prefix_vae(tmp_path / "d.npz").mean.shape[1] == 8
 
 
 def test_a_prefix_that_does_not_fit_is_refused(run):

@@ -20,7 +20,7 @@ CHANGED = {
 # What their parts read sums have not: solutions, hints, words for them, scores of steps.
 HINTED = {
     *("adcl_egsr", "g2rpo_a", "gar", "ghpo", "nurl", "opd", "prefix_rl", "prof", "questa"),
-    *("reverse_curriculum", "rlad", "rose", "sdpo", "seele", "srpo", "ssb", "svs"),
+    *("reverse_curriculum", "rose", "sdpo", "seele", "srpo", "ssb", "svs"),
 }
 # They read three rewards.
 GRADED = {"rubric_rewards"}
@@ -29,7 +29,15 @@ SHOWN = {"automated_tool_envs", "carr_cgrpo", "critique_rl", "heimdall", "longrl
 # They train in tests/methods, on tasks of their own (tools, templates, forms, answers in words) or
 # over several steps (the windows of t_ppo).
 ELSEWHERE = {
-    *("aepo_agentic", "affectgpt_r1", "cog_drift", "prompt_augmentation", "r1_searcher", "retool"),
+    *(
+        "aepo_agentic",
+        "affectgpt_r1",
+        "cog_drift",
+        "prompt_augmentation",
+        "r1_searcher",
+        "retool",
+        "rlad",
+    ),
     *("rewardmap", "skill0", "t_ppo", "tp_judge", "verltool"),
 }
 

@@ -22,12 +22,10 @@ CASES = {
     "think_rm": ((), ["compared_pairs", "correct_wins"]),
     "retroagent": (("column=1",), ["reward/progress", "best_fraction"]),
     "meta_policy": (("maxima=1,1,1",), ["criterion/0", "criterion/2"]),
-    "br_rm": (("column=2",), ["reward/format", "reward/preference"]),
     "rlbff": (("number=1",), ["reward/odds"]),
     "rlpr": ((), ["reward/likelihood", "reward/base", "group_spread"]),
     "rep_exploration": ((), ["reward/outcome", "reward/novelty"]),
     "rlfr": ((), []),
-    "rlmec": ((), []),
     "rgr_grpo": (("weights=0.5,0.3,0.2",), ["refined_fraction", "criterion/1"]),
     "rubric_rewards": (("veto=2",), ["criterion/0", "criterion/1", "veto/2"]),
 }
@@ -36,7 +34,6 @@ OF_OBJECTIVE = {
     "designing_rewards": ["process_reward", "process_reward/incorrect"],
     "gen_prm_thoughts": ["process_reward"],
     "rlfr": ["process_reward"],
-    "rlmec": ["key_tokens_fraction"],
 }
 # Settings of the run beside those of all: what is shown of a response must fit into a prompt.
 # RetroAgent pays for what exceeds earlier visits: prompts come again in the second step.

@@ -6,30 +6,144 @@ Constraint", https://github.com/RUCAIBox/RLMEC
     p_t  = probability of the token under the rewriting model
     r_t  = clip(p - ½, 0, ½) in correct responses, clip(p - ½, -0.1, 0) in incorrect ones
     c_t  = min(ρ r, clip(ρ, 1 ± 0.3) r) without gradient, ρ = π / π_ref
-    loss = -Σ c_t logp_t / number of tokens with r ≠ 0
+    loss = -Σ c_t logp_t / number of tokens with r ≠ 0  +  λ mean_t -w_t logp_t over rewrites
 
-The rewriting model is the recipe's teacher: the folder of a model that was fine-tuned to find and
-correct the first incorrect step. The authors add the cross entropy of rewrites, with weight 1 on
-edited tokens (`edited_places`) and ½ on others. They train on stored samples.
+The rewriting model is the recipe's teacher. Its prompt shows the reference solution and the
+response, and requests a correct response with few changes (`rewriting`). Rewrites of incorrect
+responses are imitated, with w = 1 on edited tokens (`edited_places`) and ½ on others. Correct
+responses are their own rewrites. The authors fine-tune the rewriting model to correct the first
+incorrect step, and it also writes the rewrites. Here the policy writes them, after the same prompt,
+and incorrect rewrites are dropped. The authors train on stored samples.
 
-Left out: the rewriting model and the imitation of its rewrites.
+Left out: the training of the rewriting model.
 Reports: above RL on whole answers in maths and question answering (no numbers).
-Traps: The default teacher is the initial policy, so rewards only measure agreement with it. Clipped
-tokens still train. Tokens of reward 0 are not in the denominator. Incorrect responses weigh a
-fifth.
+Traps: The default teacher is the initial policy, so rewards measure whether it repeats the response
+after it has read the solution. Rewrites may repeat the solution. Clipped tokens still train. Tokens
+of reward 0 are not in the denominator. Incorrect responses weigh a fifth.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace as replaced
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives import Surrogate, Transform, masked_mean, objective, part, token_mean
+from rlvr_jax.experience import SampleRequest, Shown, Stage, View, concatenate, experience
+from rlvr_jax.experience.stages.donors.imitate_correct import to_imitate
+from rlvr_jax.experience.stages.rounds.another_view import GIVES, with_second_prompts
+from rlvr_jax.experience.views import SOLVED, with_two_answers
+from rlvr_jax.objectives import (
+    Surrogate,
+    Transform,
+    imitate,
+    masked_mean,
+    objective,
+    part,
+    token_mean,
+)
 from rlvr_jax.objectives.statistics.ratios import token_ratio
-from rlvr_jax.types import Method, Recipe, is_correct, replace
+from rlvr_jax.tasks import Prompt, Task
+from rlvr_jax.types import Method, Recipe, Rollouts, Shown as ShownSetting, is_correct, replace
 from rlvr_jax.types.hyperparameters import NonNegative
+from rlvr_jax.types.records import declare
+
+CHECK = "\n\nThis answer may be wrong:\n"
+REQUEST = "\n\nWrite this answer again, and change as little as you can to make it right."
+
+NOT_IMITATED, KEPT, EDITED = 0, 1, 2
+declare("edits", Int[Array, "B T"], "of a rewrite: 1 a kept token, 2 an edited one; 0 not imitated")
+
+
+@part
+def rewriting(reference: str, response: str) -> View:
+    """Shows a reference solution and a response after the prompt, and requests a minimal rewrite.
+
+    If the task has forms for hints and answers, the reference is shown as the hint and the response
+    as the answer.
+    """
+
+    def show(prompt: Prompt, task: Task) -> Shown:
+        if task.show_hint is not None and task.show_answer is not None:
+            return with_two_answers(reference, response).show(prompt, task)
+        return Shown(f"{prompt.text}{SOLVED}{reference}{CHECK}{response}{REQUEST}")
+
+    return View(show)
+
+
+@part(
+    writes=GIVES | {"supervised", "edits"},
+    by_row=True,
+    most=2.0,
+    views=(replaced(rewriting("", ""), responses=2),),
+)
+def rewrite_minimally() -> Stage:
+    """Shows the rewriting prompt of every row to the teacher, and adds rewrites as rows to imitate.
+
+    The second prompt of a row is `rewriting`, with the gold response (else the answer) of its
+    prompt. The policy rewrites each incorrect row once after that prompt. A correct rewrite is a
+    row after the plain prompt, in a separate group that enters no statistic. Correct rows are also
+    imitated.
+
+    Samples: one response per incorrect row.
+    Metrics: accepted_rewrites (rows), edited_tokens (fraction of the tokens of the rewrites).
+    """
+
+    def apply(batch, actor, state, turn):
+        requests = [
+            replaced(request, view=rewriting(_reference(request), response.text), samples=1)
+            for request, response in zip(batch.requests, batch.responses, strict=True)
+        ]
+        batch = with_second_prompts(batch, actor, requests, batch.decided)
+        correct = batch.decided & is_correct(batch.rollouts.outcome)
+        own = np.where(batch.rollouts.mask & correct[:, None], KEPT, NOT_IMITATED)
+        batch = batch.with_rollouts(
+            supervised=np.zeros(len(batch), bool), edits=own.astype(np.int32)
+        )
+        metrics = {"accepted_rewrites": 0.0}
+        failed = np.flatnonzero(batch.decided & ~correct)
+        if not len(failed):
+            return batch, state, metrics
+        rewrites = actor.grade(actor.draw([requests[row] for row in failed], turn.key))
+        accepted = rewrites.decided & is_correct(rewrites.rollouts.outcome)
+        if not accepted.any():
+            return batch, state, metrics
+        originals = batch.take(failed[accepted]).rollouts
+        rewrites = rewrites.take(np.flatnonzero(accepted)).renumbered()
+        plain = [replaced(batch.requests[row], samples=1) for row in failed[accepted]]
+        tokens, length = actor.prompts(plain)
+        edits = edits_of(originals, rewrites.rollouts)
+        rewrites = replaced(to_imitate(rewrites, True), requests=plain).with_rollouts(
+            prompt_tokens=tokens,
+            prompt_length=length,
+            second_tokens=np.zeros_like(tokens),
+            second_length=np.zeros_like(length),
+            edits=edits,
+        )
+        metrics = {
+            "accepted_rewrites": float(len(rewrites)),
+            "edited_tokens": float((edits == EDITED).sum() / (edits != NOT_IMITATED).sum()),
+        }
+        return concatenate([batch, rewrites]), state, metrics
+
+    return apply
+
+
+def _reference(request: SampleRequest) -> str:
+    prompt = request.prompt
+    return str(prompt.answer if prompt.gold is None else prompt.gold)
+
+
+def edits_of(originals: Rollouts, rewrites: Rollouts) -> np.ndarray:
+    """The record `edits` of rewrites, int32 [B, T]."""
+    found = np.zeros(rewrites.tokens.shape, np.int32)
+    rows = zip(originals.tokens, originals.length, rewrites.tokens, rewrites.length, strict=True)
+    for own, (old, before, new, after) in zip(found, rows, strict=True):
+        own[:after] = KEPT
+        own[edited_places(old[:before].tolist(), new[:after].tolist())] = EDITED
+    return found
 
 
 @part(reads={"teacher_logp"}, writes={"advantage", "mask"})
@@ -108,21 +222,41 @@ def edited_places(original: Sequence[Any], rewrite: Sequence[Any]) -> list[int]:
     return sorted(marked)
 
 
+def imitated_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
+    """Tokens of rewrites, and of correct rows."""
+    return rollouts.records["edits"] != NOT_IMITATED
+
+
+def edit_weight(rollouts: Rollouts) -> Float[Array, "B T"]:
+    """The weight of a token in the imitation: 1 if it is edited, else ½."""
+    return jnp.where(rollouts.records["edits"] == EDITED, 1.0, 0.5)
+
+
 def rlmec(
-    clip: NonNegative = 0.3, high: NonNegative = 0.5, low: NonNegative = 0.1, teacher: str = "start"
+    clip: NonNegative = 0.3,
+    high: NonNegative = 0.5,
+    low: NonNegative = 0.1,
+    imitation: NonNegative = 1.0,
+    teacher: str = "start",
 ) -> Recipe:
-    """Applies the policy gradient to key tokens, weighted against the reference.
+    """Applies the policy gradient to key tokens, and imitates rewrites with few edits.
 
     Args:
       clip: half-width of the trust region around the reference.
       high: largest reward of a token in a correct response.
       low: largest penalty of a token in an incorrect response.
+      imitation: weight of the imitation of rewrites (λ).
       teacher: folder of the rewriting model; "start": the initial policy.
     """
-    advantage = rewriter_credit(high, low)
-    surrogate = reference_weighted(clip)
+    rewrites = imitate(imitation, imitated_tokens, ("edits", "supervised"), edit_weight)
     return Recipe(
-        objective=objective(advantage=advantage, surrogate=surrogate, aggregation=token_mean()),
+        objective=objective(
+            advantage=rewriter_credit(high, low),
+            surrogate=reference_weighted(clip),
+            regularizers=[rewrites],
+            aggregation=token_mean(),
+        ),
+        experience=experience(stages=[rewrite_minimally()]),
         teacher=teacher,
     )
 
@@ -133,4 +267,5 @@ METHOD = Method(
     baseline="other",
     gradient="stopped",
     ratio="other",
+    shown=ShownSetting("hinted_brackets:train=512", "experience/accepted_rewrites"),
 )

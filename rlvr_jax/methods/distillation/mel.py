@@ -23,10 +23,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from rlvr_jax.experience import Stage, concatenate, experience
+from rlvr_jax.experience import Stage, View, concatenate, experience
 from rlvr_jax.experience.stages.choices.pairs import asked_about, contrast_pairs
 from rlvr_jax.experience.stages.donors.imitate_correct import to_imitate
-from rlvr_jax.experience.views import with_note, with_two_answers
+from rlvr_jax.experience.views import requesting, with_note, with_two_answers
 from rlvr_jax.objectives import clipped_objective, imitate, part
 from rlvr_jax.types import Method, Recipe, arguments_of, is_correct
 from rlvr_jax.types.hyperparameters import NonNegative
@@ -37,14 +37,19 @@ REQUEST = (
 )
 
 
+def _compared(correct: str, incorrect: str) -> View:
+    return requesting(with_two_answers(correct, incorrect), REQUEST)
+
+
 @part(writes={"supervised"}, by_row=True, most=1.5)
 def reflect() -> Stage:
     """Adds the policy's text about a correct and an incorrect response as rows to imitate.
 
-    In each group with both, one of each is shown with the prompt (`with_two_answers`), and the
-    policy writes a text. The prompt is sampled once with the text as a note (`with_note`). If the
-    response is correct, the text is imitated after the prompt of its sampling. It is a separate
-    group that enters no statistic. The responses with notes are not trained on.
+    In each group with both, one of each is shown with the prompt and a request in words
+    (`requesting`), and the policy writes a text. The prompt is sampled once with the text as a note
+    (`with_note`). If the response is correct, the text is imitated after the prompt of its
+    sampling. It is a separate group that enters no statistic. The responses with notes are not
+    trained on.
 
     Samples: two responses per mixed group.
     Metrics: mixed_groups (fraction of the groups), accepted_notes (fraction of the groups).
@@ -56,7 +61,7 @@ def reflect() -> Stage:
         metrics = {"mixed_groups": len(pairs) / len(batch.groups), "accepted_notes": 0.0}
         if not pairs:
             return batch, state, metrics
-        requests = asked_about(batch, pairs, REQUEST)
+        requests = asked_about(batch, pairs, _compared)
         notes = actor.draw(requests, turn.key)
         tests = [
             replace(request, view=with_note(note.text))
@@ -72,7 +77,7 @@ def reflect() -> Stage:
         metrics["accepted_notes"] = len(notes) / len(batch.groups)
         return concatenate([batch, rows]), state, metrics
 
-    shown = replace(with_two_answers("", "", REQUEST), responses=2)
+    shown = replace(_compared("", ""), responses=2)
     return Stage(apply, views=(shown, replace(with_note(""), responses=1)))
 
 

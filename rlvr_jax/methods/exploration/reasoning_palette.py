@@ -8,19 +8,26 @@ for (V)LMs", https://arxiv.org/abs/2512.17206
     A and loss of GRPO; log-probs and old log-probs are computed with the prefix of the row
 
 A reconstruction from the abstract and the introduction: sizes and schedule are ours. The decoder is
-frozen. By default it is random. `soft_prefixes` also accepts a trained decoder
-(`rlvr_jax.policy.prefixes` has the autoencoder and its loss). Evaluations have no prefix; the late
-phase without prefixes prepares for them.
+half of an autoencoder of mean embeddings of questions with their answers
+(`rlvr_jax.policy.prefixes`). It is fitted before the run, and frozen in it:
 
-Left out: training of the decoder on question-answer pairs; the short tuning to its prefixes.
+    python -m experiments.palette --task brackets --out decoder.npz
+    python -m rlvr_jax train --method reasoning_palette --task brackets \\
+        --hyperparameters decoder=decoder.npz --run-dir runs/palette
+
+Evaluations have no prefix; the late phase without prefixes prepares for them.
+
+Left out: the short tuning to the prefixes.
 Reports: steadily above plain RL on reasoning, with control of the style (no numbers).
-Traps: The default decoder is never trained, so prefixes are noise. A score without the row's prefix
+Traps: Without `decoder` the weights are random, and prefixes are noise. `decoder=task` is the one
+that ships with the base model of brackets. A score without the row's prefix
 would be off-policy without a warning. Without a late phase of plain prompts, evaluations measure an
 untrained input.
 """
 
-from collections.abc import Callable
+import functools
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -29,10 +36,14 @@ import numpy as np
 from rlvr_jax.experience import Draw, experience
 from rlvr_jax.keys import named_key
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.policy.prefixes import decode_prefix, new_prefix_vae
-from rlvr_jax.types import Method, Recipe, part
+from rlvr_jax.policy.prefixes import PrefixVAE, decode_prefix, load_prefix_vae, new_prefix_vae
+from rlvr_jax.tasks import Task
+from rlvr_jax.types import Method, Recipe, Shown, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Positive
 from rlvr_jax.types.passing import arguments_of
+
+OF_TASK = "task"
+"""Name of the decoder that is in the folder of the task's base model."""
 
 
 @part(writes=frozenset({"soft_prompt", "soft_length"}))
@@ -40,7 +51,7 @@ def soft_prefixes(
     latent: Count = 32,
     prefix: Count = 4,
     until: Positive = 0.5,
-    decode: Callable[[np.ndarray], np.ndarray] | None = None,
+    decoder: str = "",
 ) -> Draw:
     """Adds vectors of a random latent z ~ N(0, I) before the prompts of some rows.
 
@@ -53,16 +64,20 @@ def soft_prefixes(
       latent: size of z.
       prefix: vectors of a prefix (P).
       until: fraction of the run's steps over which prefixes are withdrawn.
-      decode: (z [n, Z]) -> [n, P, D], such as a trained decoder. None: a random one of
-        `new_prefix_vae`, of the embeddings' size, by the run's seed.
-    Writes: soft_prompt, soft_length. Metrics: prefixed_fraction (of the rows).
+      decoder: file of a fitted autoencoder (`python -m experiments.palette`), or "task":
+        palette.npz in the folder of the task's base model. Empty: random weights by the run's seed.
+    Writes: soft_prompt, soft_length. Metrics: prefixed_fraction (of the rows), decoded_prefixes
+      (rows with a prefix of a fitted decoder).
     """
+    if decoder not in ("", OF_TASK):
+        _fitted(decoder)
 
     def apply(requests, actor, state, turn):
         fraction = falling_fraction(turn.step, turn.setting.steps, until)
         rows = [prefixed_rows(fraction, request.samples) for request in requests]
         z = turn.random().normal(size=(sum(rows), latent)).astype(np.float32)
-        vectors = _decoded(decode, z, prefix, actor, turn) if len(z) else z
+        fitted = _weights(decoder, turn.setting.task)
+        vectors = _decoded(fitted, z, prefix, actor, turn) if len(z) else z
         split, prefixes = [], iter(vectors)
         for request, number in zip(requests, rows, strict=True):
             first = request.first_sample
@@ -80,7 +95,11 @@ def soft_prefixes(
             requests=[request for request in requests for _ in range(request.samples)],
             sample_seconds=batch.sample_seconds,
         )
-        return batch, state, {"prefixed_fraction": sum(rows) / max(len(group), 1)}
+        metrics = {
+            "prefixed_fraction": sum(rows) / max(len(group), 1),
+            "decoded_prefixes": float(sum(rows)) if fitted is not None else 0.0,
+        }
+        return batch, state, metrics
 
     return apply
 
@@ -95,24 +114,33 @@ def prefixed_rows(fraction: float, samples: int) -> int:
     return int(np.floor(fraction * samples + 0.5))
 
 
-def _decoded(decode, z: np.ndarray, prefix: int, actor, turn) -> np.ndarray:
+_fitted = functools.cache(load_prefix_vae)
+
+
+def _weights(decoder: str, task: Task) -> PrefixVAE | None:
+    """The fitted autoencoder; None: random weights."""
+    if decoder == OF_TASK:
+        return _fitted(str(Path(task.base_model or "") / "palette.npz"))
+    return _fitted(decoder) if decoder else None
+
+
+def _decoded(fitted: PrefixVAE | None, z: np.ndarray, prefix: int, actor, turn) -> np.ndarray:
     embeddings = actor.embeddings()
-    width = embeddings.shape[1]
-    if decode is None:
+    width, latent = embeddings.shape[1], z.shape[1]
+    if fitted is None:
         scale = float(np.sqrt(np.mean(embeddings.astype(np.float32) ** 2)))
         key = named_key(turn.setting.seed, "soft_prefixes", 0)
-        vae = new_prefix_vae(key, width, z.shape[1], prefix, scale=scale)
-        found = np.asarray(jax.jit(decode_prefix)(vae, z))
-    else:
-        found = np.asarray(decode(z))
-    if found.shape != (len(z), prefix, width):
+        fitted = new_prefix_vae(key, width, latent, prefix, scale=scale)
+    found = (fitted.mean.shape[1], *fitted.output.shape[1:])
+    if found != (latent, prefix, width):
         raise ValueError(
-            f"soft_prefixes: decode must give {(len(z), prefix, width)}, got {found.shape}"
+            "soft_prefixes: decoder must have latent, prefix and the width of the model as"
+            f" {(latent, prefix, width)}, got {found}"
         )
-    return found
+    return np.asarray(jax.jit(decode_prefix)(fitted, z))
 
 
-@arguments_of(soft_prefixes, "latent", "prefix", "until")
+@arguments_of(soft_prefixes)
 def reasoning_palette(
     clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2, epsilon: Epsilon = 1e-6, **prefixes: Any
 ) -> Recipe:
@@ -123,4 +151,15 @@ def reasoning_palette(
     )
 
 
-METHOD = Method(reasoning_palette, changes="sampling", evidence="reconstruction")
+METHOD = Method(
+    reasoning_palette,
+    changes="sampling",
+    evidence="reconstruction",
+    shown=Shown(
+        "brackets",
+        "experience/decoded_prefixes",
+        without={"decoder": ""},
+        hyperparameters={"decoder": OF_TASK},
+        steps=300,
+    ),
+)

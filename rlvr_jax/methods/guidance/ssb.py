@@ -23,15 +23,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience import Stage, experience
+from rlvr_jax.experience import Stage, View, experience
 from rlvr_jax.experience.stages.choices.pairs import asked_about, contrast_pairs
 from rlvr_jax.experience.stages.rounds.another_view import GIVES
 from rlvr_jax.experience.views import with_two_answers
 from rlvr_jax.objectives import objective_of_terms, part, statistic_penalty
-from rlvr_jax.types import Method, Recipe, is_correct
+from rlvr_jax.types import Method, Recipe, Shown, is_correct
 from rlvr_jax.types.hyperparameters import Positive
 
 REQUEST = "Explain, step by step and so that nothing is left open, how to answer rightly."
+
+
+def _both(correct: str, incorrect: str) -> View:
+    return with_two_answers(correct, incorrect, REQUEST)
 
 
 @part(writes=GIVES, by_row=True)
@@ -52,7 +56,7 @@ def bootstrap_replies(temperature: Positive) -> Stage:
         metrics = {"mixed_groups": len(pairs) / len(batch.groups), "accepted_replies": 0.0}
         if not pairs:
             return nothing, state, metrics
-        replies = actor.grade(actor.draw(asked_about(batch, pairs, REQUEST), turn.key))
+        replies = actor.grade(actor.draw(asked_about(batch, pairs, _both), turn.key))
         correct = np.flatnonzero(replies.decided & is_correct(replies.rollouts.outcome))
         if not len(correct):
             return nothing, state, metrics
@@ -71,7 +75,7 @@ def bootstrap_replies(temperature: Positive) -> Stage:
         )
         return replies, state, metrics | {"accepted_replies": len(replies) / len(batch.groups)}
 
-    view = replace(with_two_answers("", "", REQUEST), responses=2)
+    view = replace(_both("", ""), responses=2)
     return Stage(apply, views=(view,))
 
 
@@ -89,4 +93,8 @@ def ssb(temperature: Positive = 2.0, teacher: str = "start") -> Recipe:
     )
 
 
-METHOD = Method(ssb, changes="surrogate, guidance")
+METHOD = Method(
+    ssb,
+    changes="surrogate, guidance",
+    shown=Shown("hinted_brackets:train=512", "experience/accepted_replies"),
+)

@@ -13,15 +13,16 @@ read)
 Any task can provide the statements: `lean` where it is installed, or brackets. In brackets a
 statement is three numbers and a target, a proof is an expression, and the verifier checks
 arithmetic. The task defines how a text is read as a statement (`Task.read_problem`). It reports in
-`Grade.info["altered"]` whether a proof is of another statement. A reconstruction: the standard
-deviation with n - 1 and its ε are ours. One policy writes and proves.
+`Grade.info["altered"]` whether a proof is of another statement. `lean` and plain brackets grade
+such proofs as incorrect. With `hinted_brackets:any_statement=true` they are correct and altered. A
+reconstruction: the standard deviation with n - 1 and its ε are ours. One policy writes and proves.
 
 Left out: a second model that writes, and one that translates statements into Lean.
 Reports: pass@32 in %. miniF2F test: Goedel-Prover-V2-8B 77.87 to 80.33, DeepSeek-Prover-V2-7B 70.49
 to 74.18. ProofNet: 22.58 to 25.81.
-Traps: Provers weaken the statement: 74 % of proofs did without the penalty, 34 % with it. The task
-must report `altered`. A statement that is never proved earns nothing, the hardest provable one
-most.
+Traps: Provers weaken the statement: 74 % of proofs did without the penalty, 34 % with it. A task
+that does not report `altered` has no penalty. A statement that is never proved earns nothing, the
+hardest provable one most.
 """
 
 from dataclasses import replace
@@ -45,7 +46,7 @@ from rlvr_jax.experience.stages.problems.written import (
     with_request,
 )
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe, part
+from rlvr_jax.types import Method, Recipe, Shown, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient, Unit
 from rlvr_jax.types.passing import arguments_of
 
@@ -163,4 +164,9 @@ def gar(
     )
 
 
-METHOD = Method(gar, changes="sampling, selection, reward", evidence="reconstruction")
+METHOD = Method(
+    gar,
+    changes="sampling, selection, reward",
+    evidence="reconstruction",
+    shown=Shown("hinted_brackets:train=512,any_statement=true", "experience/altered_fraction"),
+)

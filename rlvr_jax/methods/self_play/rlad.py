@@ -27,9 +27,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from rlvr_jax.experience import Stage, concatenate, experience
-from rlvr_jax.experience.stages.problems.written import SOLVE, WRITE, earned, with_request
-from rlvr_jax.experience.views import with_note
+from rlvr_jax.experience import PLAIN, Stage, concatenate, experience
+from rlvr_jax.experience.stages.problems.written import SOLVE, WRITE, earned
+from rlvr_jax.experience.views import requesting, with_note
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.derived.hints import gives_away
 from rlvr_jax.types import Method, Recipe, part
@@ -50,7 +50,7 @@ REQUEST = (
     by_row=True,
     counts=True,
     most=3.0,
-    views=(with_request(REQUEST, ""), replace(with_note(""), responses=1)),
+    views=(requesting(PLAIN, REQUEST), replace(with_note(""), responses=1)),
 )
 def discover_abstractions(abstractions: Count, unaided: Count = 4) -> Stage:
     """The policy writes abstractions of each prompt, and solves it with each of them.
@@ -82,7 +82,9 @@ def discover_abstractions(abstractions: Count, unaided: Count = 4) -> Stage:
     def apply(batch, actor, state, turn):
         each = turn.setting.samples // abstractions
         plain = batch.requests_of(np.ones(len(batch.groups), bool))
-        requests = [replace(a, view=with_request(REQUEST, ""), samples=abstractions) for a in plain]
+        requests = [
+            replace(a, view=requesting(PLAIN, REQUEST), samples=abstractions) for a in plain
+        ]
         written = actor.draw(requests, turn.key)
         texts = [response.text for response in written.responses]
         aided = [

@@ -47,7 +47,7 @@ from rlvr_jax.experience.stages.problems.written import (
 )
 from rlvr_jax.objectives import imitate, objective_of_terms
 from rlvr_jax.tasks.base import Prompt
-from rlvr_jax.types import Method, Recipe, Rollouts, arguments_of, is_correct, part
+from rlvr_jax.types import Method, Recipe, Rollouts, Shown, arguments_of, is_correct, part
 from rlvr_jax.types.hyperparameters import NonNegative, Positive, Unit
 
 REQUEST = (
@@ -300,4 +300,8 @@ def stp(redo: Unit = 0.05, weight: NonNegative = 1.0, **proofs: Any) -> Recipe:
     )
 
 
-METHOD = Method(stp, changes="surrogate, curriculum, sampling")
+METHOD = Method(
+    stp,
+    changes="surrogate, curriculum, sampling",
+    shown=Shown("hinted_brackets:train=512", "experience/imitated_conjectures"),
+)

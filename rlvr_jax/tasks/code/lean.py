@@ -10,12 +10,15 @@ tactics and no notation (`verifiers.programs.lean_verifier`). One of them must b
 
 import functools
 import itertools
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from random import Random
 
 from rlvr_jax.tasks.base import Prompt
 from rlvr_jax.tasks.checked import verifier_of
 from rlvr_jax.tasks.generated import Generated, generated
+from rlvr_jax.verifiers.fences import last_fence
 from rlvr_jax.verifiers.programs.lean_verifier import engine
 
 __all__ = ["lean"]
@@ -25,6 +28,8 @@ INSTRUCTION = (
     " ```lean block."
 )
 _ATOMS = "abcdpqrs"
+# A theorem of any name up to its proof, which is after := or the end.
+_STATEMENT = re.compile(r"theorem\s+\S+\s+(.*?:.*?)\s*(?::=|\Z)", re.DOTALL)
 # (binders and hypotheses, goal, proof)
 _Theorem = tuple[str, str, str]
 
@@ -43,7 +48,7 @@ def lean() -> Generated:
         given, goal, proof = _THEOREMS[kind](random)
         statement = f"theorem t {given} : {goal}"
         return Prompt(
-            text=f"```lean\n{statement} :=\n```\n{INSTRUCTION}",
+            text=_asking(statement),
             answer={"statement": statement, "name": "t"},
             kind=kind,
             gold=f"```lean\n{statement} := {proof}\n```",
@@ -59,7 +64,37 @@ def lean() -> Generated:
             threads=None,
         ),
         derived=("meta",),
+        read_problem=read_problem,
     )
+
+
+def read_problem(prompt: Prompt, text: str) -> Prompt | None:
+    """The theorem of the last ```lean or ```text block of a text.
+
+    Args:
+      prompt: the prompt whose kind the theorem gets.
+      text: a text of a policy; a proof in it is left out.
+    Returns:
+      None if there is no block that begins with a theorem.
+    """
+    stated = last_fence(text, "lean", "text") or ""
+    found = _STATEMENT.match(stated.strip())
+    if found is None:
+        return None
+    statement = f"theorem t {' '.join(found[1].split())}"
+    return replace(
+        prompt,
+        text=_asking(statement),
+        answer={"statement": statement, "name": "t"},
+        gold=None,
+        solution=(),
+        hints=(),
+        meta={},
+    )
+
+
+def _asking(statement: str) -> str:
+    return f"```lean\n{statement} :=\n```\n{INSTRUCTION}"
 
 
 def _propositions(names: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ analysis is not empty; each tag occurs once. The tags are ours: the environment 
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from rlvr_jax.verifiers.answers import between
 
 MALFORMED = -100
 
-_BRANCH = """\
+BRANCH = """\
 {prompt}
 
 First response:
@@ -29,16 +29,22 @@ Say what matters most here, one to three dimensions, a line each, between [dimen
 [/dimensions]. Then say what is wrong with both responses on these, between [analysis] and \
 [/analysis]."""
 
-_RETHINK = """\
-{branch}
-
-You wrote:
-{turn}
-
-Read both responses again in the light of this, and end with the number of the better one, 1 or 2, \
-between [preference] and [/preference]."""
+RETHINK = (
+    "Read both responses again in the light of this, and end with the number of the better one, 1"
+    " or 2, between [preference] and [/preference]."
+)
+"""The request for the second turn, which reads the first one."""
 
 _BULLET = re.compile(r"(?:[-*•]|[0-9]{1,3}[.)])\s*")
+
+
+def two_turns(text: str) -> tuple[str, str]:
+    """The texts of both turns in a conversation with the request `RETHINK` between them.
+
+    The second turn is empty if the conversation lacks the request.
+    """
+    first, request, _ = text.partition(RETHINK)
+    return first, text.rpartition(RETHINK)[2] if request else ""
 
 
 def branch(text: str) -> list[str] | None:
@@ -85,17 +91,3 @@ def present(pair: tuple[str, str], better: str, key: Sequence[int]) -> tuple[str
     if np.random.default_rng(key).uniform() < 0.5:
         return *pair, better
     return pair[1], pair[0], {"1": "2", "2": "1"}[better]
-
-
-def preferred(prompt: str, first: str, second: str, write: Callable[[str], str]) -> str | None:
-    """The better response by the two turns of a judge, "1" or "2"; None if it breaks the
-    format.
-
-    Args:
-      write: (text) -> text, the judge; its second turn is shown the first one.
-    """
-    asked = _BRANCH.format(prompt=prompt, first=first, second=second)
-    turn = write(asked)
-    if branch(turn) is None:
-        return None
-    return rethink(write(_RETHINK.format(branch=asked, turn=turn)))

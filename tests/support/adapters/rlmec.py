@@ -6,7 +6,7 @@ import numpy as np
 from adapters.common import on_mask, only
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.credit.rlmec import edited_places
+from rlvr_jax.methods.credit.rlmec import edit_weight, edited_places, imitated_tokens
 from rlvr_jax.objectives import imitate
 
 LEFT_OUT = {"edit_distance": "an intermediate of the edited places, which are compared"}
@@ -14,18 +14,20 @@ LEFT_OUT = {"edit_distance": "an intermediate of the edited places, which are co
 
 def outputs(case, hyper):
     batch, data = golden.rollouts(case), golden.inputs(case)
+    nobody = jnp.zeros(len(batch.mask), bool)
+    batch = batch.replace(edits=jnp.zeros(batch.mask.shape, jnp.int32), supervised=nobody)
     method = recipe("rlmec", clip=hyper["clip"], high=hyper["hi"], low=hyper["lo"])
     done = golden.evaluate(method, case, batch=batch)
     mask, correct = np.asarray(batch.mask), np.asarray(batch.outcome) > 0.5
     tokens, weights = rewritten(data, mask, correct, hyper)
-    factor = jnp.asarray(weights)
     # Both texts are scored by the same logits here.
     copy = batch.replace(
         tokens=jnp.asarray(tokens, jnp.int32),
         mask=jnp.zeros_like(batch.mask),
         supervised=jnp.ones(len(mask), bool),
+        edits=jnp.asarray((weights > 0).astype(np.int32) + (weights == hyper["edited"])),
     )
-    imitation = imitate(hyper["lam"], factor=lambda rollouts: factor)
+    imitation = imitate(hyper["lam"], imitated_tokens, ("edits", "supervised"), edit_weight)
     learned = golden.evaluate(only(imitation), case, batch=copy)
     logp = golden.stats(case).logp
     coefficient = np.asarray(-done.token_loss / logp)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlvr_jax.verifiers.texts.br_rm import preferred, present
+from rlvr_jax.verifiers.texts.br_rm import RETHINK, present, two_turns
 from rlvr_jax.verifiers.texts.meta_policy import (
     ANALYSE,
     MERGE,
@@ -18,8 +18,6 @@ from rlvr_jax.verifiers.texts.meta_policy import (
 PRINTED = 2e-6
 """As many digits as the examples print."""
 
-TURN = "[dimensions]accuracy\nstyle[/dimensions][analysis]issue[/analysis]"
-
 
 def test_a_pair_is_shown_in_an_order_of_its_own_and_its_label_turns_with_it():
     shown = [present(("good", "bad"), "1", [3, number]) for number in range(200)]
@@ -30,17 +28,11 @@ def test_a_pair_is_shown_in_an_order_of_its_own_and_its_label_turns_with_it():
     assert present(("bad", "good"), "2", [1]) in [("bad", "good", "2"), ("good", "bad", "1")]
 
 
-def test_the_second_turn_of_a_comparison_sees_the_first():
-    asked = []
-
-    def write(text):
-        asked.append(text)
-        return TURN if len(asked) == 1 else "so [preference]2[/preference]"
-
-    assert preferred("which?", "one {x}", "two", write) == "2"
-    first, second = asked
-    assert "one {x}" in first and first in second and TURN in second
-    assert preferred("which?", "one", "two", lambda text: "the second") is None
+def test_the_turns_of_a_conversation_are_the_texts_around_the_request():
+    assert two_turns(f"one {RETHINK} two") == ("one ", " two")
+    assert two_turns("one, and no request") == ("one, and no request", "")
+    # A judge that writes the request itself has no turn of its own more.
+    assert two_turns(f"one {RETHINK} mine {RETHINK} two") == ("one ", " two")
 
 
 RUBRIC = Rubric((Item("Is it clear?", 5), Item("Is it short?", 5)))

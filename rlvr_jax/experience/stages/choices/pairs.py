@@ -1,15 +1,14 @@
 """Pairs of a correct and an incorrect response to one prompt."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.requests import SampleRequest
-from rlvr_jax.experience.views import with_two_answers
+from rlvr_jax.experience.requests import SampleRequest, View
 from rlvr_jax.types import is_correct
 
 
@@ -47,13 +46,19 @@ def contrast_pairs(batch: Batch) -> list[Pair]:
     return pairs
 
 
-def asked_about(batch: Batch, pairs: Sequence[Pair], request: str) -> list[SampleRequest]:
-    """Requests for one response to each pair; the request shows the pair with its prompt."""
+def asked_about(
+    batch: Batch, pairs: Sequence[Pair], view: Callable[[str, str], View]
+) -> list[SampleRequest]:
+    """Requests for one response to each pair.
+
+    Args:
+      view: (correct response, incorrect response) -> how the pair is shown with its prompt.
+    """
     texts = [response.text for response in batch.responses]
     return [
         replace(
             batch.requests[pair.correct],
-            view=with_two_answers(texts[pair.correct], texts[pair.incorrect], request),
+            view=view(texts[pair.correct], texts[pair.incorrect]),
             samples=1,
         )
         for pair in pairs

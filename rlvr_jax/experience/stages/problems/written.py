@@ -42,10 +42,11 @@ BYTES = 2048
 
 @part
 def with_request(request: str, material: str, prompt_shown: bool = True) -> View:
-    """Shows material for a new text, and the request.
+    """Shows material for a new problem, and the request.
 
-    If the task has `Task.show_answer`, that form is used, without the request. Else the prompt, the
-    material and the request follow each other.
+    If the task has `Task.show_answer`, the material is shown in that form. If it also has
+    `Task.read_problem`, which reads an answer as a problem, that form is the request. Otherwise
+    the request follows in words. Without forms, prompt, material and request follow each other.
 
     Args:
       material: a response, or another problem.
@@ -54,7 +55,8 @@ def with_request(request: str, material: str, prompt_shown: bool = True) -> View
 
     def show(prompt: Prompt, task: Task) -> Shown:
         if task.show_answer is not None:
-            return Shown(task.show_answer(prompt, material))
+            shown = task.show_answer(prompt, material)
+            return Shown(shown if task.read_problem is not None else f"{shown}\n\n{request}")
         first = [prompt.text] if prompt_shown else []
         return Shown("\n\n".join(text for text in [*first, material, request] if text))
 

@@ -21,6 +21,12 @@ _PAIR = "`python -m rlvr_jax.diagnosis POLICY --against START --task TASK` (or `
 _ANALYSIS = "it is an analysis and trains no weights"
 
 UNTRAINED = {
+    "alpha_rl": Untrained(
+        "On Predictability of Reinforcement Learning Dynamics for Large Language Models",
+        "`python -m rlvr_jax.diagnosis.extrapolate --start START RUN RUN … --target SCORE --out"
+        " FOLDER` (`analysis.weights.alpha_rl`)",
+        "it predicts the weights of a policy from those of a short run of any method",
+    ),
     "did": Untrained(
         "Differential Information: An Information-Theoretic Perspective on Preference Optimization",
         f"{_PAIR}, topic “Differential information” (`analysis.updates.did`)",

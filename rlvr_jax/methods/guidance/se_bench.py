@@ -9,8 +9,8 @@ https://arxiv.org/abs/2602.04811, https://github.com/thunlp/SE-Bench
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
 
 The documentation is `Prompt.hints`; evaluations never show it. The gap between the two prompts is
-not corrected, as in the authors' code, which computes log-probs under the sampling prompt and does
-not use them. With `closed=False` (open) the documentation stays in the prompt of the loss.
+not corrected, as in the authors' code. It computes log-probs under the sampling prompt and does not
+use them. With `closed=False` (open) the documentation stays in the prompt of the loss.
 
 Left out: closed SFT, which imitates the correct rows without the documentation; programs with
 tests (`renamed_package` has values).

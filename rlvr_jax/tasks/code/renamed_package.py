@@ -8,8 +8,8 @@ prompt does not show it. With the documentation a question is simple, without it
 nothing. A policy that answers held-out questions without it has retained the documentation. Train
 and test prompts have the same functions and different arguments.
 
-Source: the environment of SE-Bench, Yuan et al. 2026, https://arxiv.org/abs/2602.04811, in small: a
-value instead of a program with tests, a package of six functions instead of NumPy.
+Source: the environment of SE-Bench, Yuan et al. 2026, https://arxiv.org/abs/2602.04811, in small.
+Answers are values instead of programs with tests. The package has six functions.
 """
 
 import re

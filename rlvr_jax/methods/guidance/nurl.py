@@ -40,7 +40,8 @@ def unsolved_pool(after: Count) -> Curriculum:
 
     Args:
       after: steps before the change.
-    Metrics: pool_prompts (prompts of the pool), pool_rate (mean pass rate when last sampled).
+    Metrics: pool_prompts (prompts of the pool), left_prompts (prompts that left it), pool_rate
+      (mean pass rate when last sampled).
     """
 
     def cut(steps, pool, history):

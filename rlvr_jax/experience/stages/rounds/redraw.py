@@ -44,8 +44,7 @@ def redraw(
       plain: how many of the new rows, the last ones, are sampled from the plain prompt.
       after: number of steps before the first use.
     Metrics: redrawn_fraction (fraction of the groups that are sampled again), redrawn_as_it_was
-      (fraction of these groups whose prompts the view shows unchanged, as a hint contains the
-      answer).
+      (fraction of these groups whose prompts the view does not change).
     """
 
     def apply(batch, actor, state, turn):

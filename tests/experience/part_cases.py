@@ -72,7 +72,7 @@ from rlvr_jax.methods.curricula.drive import shrinking_pool
 from rlvr_jax.methods.curricula.dynamic_sampling import adaptive_refill, prioritized, undecided
 from rlvr_jax.methods.curricula.mmr1_vas import variance_promotion
 from rlvr_jax.methods.curricula.multi_domain import one_level_at_a_time
-from rlvr_jax.methods.curricula.one_shot import chosen_prompts
+from rlvr_jax.methods.curricula.one_shot import chosen_prompts, prompts_of_largest_variance
 from rlvr_jax.methods.curricula.prompt_augmentation import random_templates, reward_template
 from rlvr_jax.methods.curricula.rlve import adaptive_levels
 from rlvr_jax.methods.curricula.sws import shift_to_weaknesses
@@ -84,7 +84,7 @@ from rlvr_jax.methods.distillation.meml_grpo import (
     show_to_worst,
 )
 from rlvr_jax.methods.entropy.arbitrary_entropy import draw_controllers
-from rlvr_jax.methods.entropy.ead import growing_horizon
+from rlvr_jax.methods.entropy.ead import count_cooled, growing_horizon
 from rlvr_jax.methods.entropy.erpo import all_correct, heat_solved
 from rlvr_jax.methods.entropy.hapo_temperature import entropy_heated
 from rlvr_jax.methods.exploration.depth_breadth_dars import budget_for_hard, draw_more
@@ -279,6 +279,12 @@ CASES = {
     ),
     "refill": lambda: experience(stages=[refill(uniform, rounds=3)]),
     "refine": lambda: experience(stages=[refine(CRITERIA, by_rubric(CRITERIA))]),
+    "prompts_of_largest_variance": lambda: experience(
+        prompts_of_largest_variance(first_steps=2, number=2)
+    ),
+    "count_cooled": lambda: experience(
+        stages=[count_cooled(1.2, 0.1, 1, growing_horizon(2.0, 1.0, 9.0))]
+    ),
     "mark_code": lambda: experience(stages=[mark_code("word3")]),
     "count_broadened": lambda: experience(stages=[count_broadened(usual=2)]),
     "mask_void": lambda: experience(draw=turns(Counting()), stages=[mask_void()]),

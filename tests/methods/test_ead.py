@@ -8,7 +8,9 @@ import training_runs
 from compiling import compilations
 from temperature_runs import run_of, turn
 
-from rlvr_jax.methods.entropy.ead import growing_horizon
+from rlvr_jax.experience import experience
+from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.methods.entropy.ead import count_cooled, growing_horizon
 from rlvr_jax.rollout import annealed, annealed_temperature
 from rlvr_jax.runs.step import collect
 
@@ -27,6 +29,19 @@ def test_the_temperature_begins_at_the_hottest_crosses_one_and_ends_at_the_colde
     places = np.array([0.0, one, floor, 500.0])
     found = annealed_temperature(places, horizon, hottest=1.2, coldest=0.1, untouched=0)
     np.testing.assert_allclose(found, [1.2, 1.0, 0.1, 0.1], rtol=1e-12)  # float64
+
+
+def test_tokens_below_a_temperature_of_1_are_counted():
+    # Horizon 2: 2.2 - exp(n / 2) is above 1 for n = 0 only, and the first token is untouched.
+    stage = count_cooled(1.2, 0.1, 1, growing_horizon(2.0, 0.0, 9.0))
+    ((collected, _, _),) = numpy_actor.walk(experience(stages=[stage]), steps=1)
+    length = np.asarray(collected.batch.rollouts.mask).sum(axis=1)
+    wanted = np.maximum(length - 1, 0).sum() / length.sum()
+    assert 0 < collected.metrics["cooled_fraction"] == pytest.approx(wanted)
+    hot = count_cooled(1.2, 0.1, 1, growing_horizon(500.0, 0.0, 500.0))
+    ((collected, _, _),) = numpy_actor.walk(experience(stages=[hot]), steps=1)
+    assert collected.metrics["cooled_fraction"] == 0
+    assert collected.metrics["last_temperature"] > 1
 
 
 @pytest.mark.parametrize(

@@ -126,13 +126,23 @@ def test_groups_of_equal_outcomes_teach_nothing_and_the_others_are_cleaner():
         trained = [bool(batch.rollouts.mask[rows].any()) for rows in batch.groups]
         np.testing.assert_array_equal(trained, mixed)
         assert collected.metrics["dropped_groups"] == 1 - mixed.mean()
-        for before, after in zip(sampled.groups, batch.groups, strict=True):
+        saved = []
+        for before, after, some in zip(sampled.groups, batch.groups, mixed, strict=True):
             penalty = [
                 missed_rewards(one.take(rows[one.rollouts.outcome[rows] > 0]), own.task)
                 for one, rows in ((sampled, before), (batch, after))
             ]
             if len(penalty[1]):
                 assert penalty[1].max() <= np.sort(penalty[0])[len(penalty[1]) - 1]
+            saved += [penalty[0].mean() - penalty[1].mean()] if some else []
+        wanted = np.mean(saved) if saved else 0
+        assert collected.metrics["penalty_saved"] == pytest.approx(wanted)
+
+
+def test_nothing_is_saved_if_all_rows_are_selected():
+    chain = experience(stages=[select_cleanest(oversampling=1, min_incorrect=1, min_correct=1)])
+    for collected, _, _ in numpy_actor.walk(chain):
+        assert collected.metrics["penalty_saved"] == 0
 
 
 def test_more_minima_than_rows_are_refused():

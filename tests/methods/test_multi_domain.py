@@ -52,7 +52,9 @@ def test_the_level_of_a_step_is_told_where_a_stage_makes_up_prompts():
         return dataclasses.replace(batch, requests=requests), state, {}
 
     chain = experience(one_level_at_a_time(2), stages=[Stage(made_up)])
-    assert [told["level"] for _, told, _ in numpy_actor.walk(chain)] == [0, 0, 1, 1]
+    found = [told for _, told, _ in numpy_actor.walk(chain)]
+    assert [told["level"] for told in found] == [0, 0, 1, 1]
+    assert [told["levels_passed"] for told in found] == [0, 0, 1, 1]
 
 
 def test_between_levels_the_policy_becomes_its_reference(tmp_path):

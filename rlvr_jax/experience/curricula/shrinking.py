@@ -40,7 +40,7 @@ def picks_from_pool(cut: Callable[[int, np.ndarray, History], np.ndarray]) -> Cu
         history = visited(state.history, turn.step, rates)
         pool = cut(turn.step + 1, state.pool, history)
         known = pool & ~np.isnan(history.latest)
-        metrics = {"pool_prompts": float(pool.sum())}
+        metrics = {"pool_prompts": float(pool.sum()), "left_prompts": float((~pool).sum())}
         if known.any():
             metrics["pool_rate"] = float(history.latest[known].mean())
         return _State(history, pool), metrics

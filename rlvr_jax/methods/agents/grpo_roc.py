@@ -32,7 +32,7 @@ from rlvr_jax.experience.grades import component_rewards
 from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Task
-from rlvr_jax.types import Method, Recipe, arguments_of, part
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of, part
 from rlvr_jax.types.hyperparameters import Count, DualClip, NonNegativeInt
 
 Penalty = Callable[[Batch, Task], np.ndarray]
@@ -108,25 +108,36 @@ def select_cleanest(
 
     Args:
       oversampling, penalty, min_incorrect, min_correct: as for `grpo_roc`.
-    Reads: outcome, and the fields that the penalty reads. Metrics: those of `select_rows`.
+    Reads: outcome, and the fields that the penalty reads. Metrics: those of `select_rows`;
+      penalty_saved (mean penalty of the correct responses of a group minus that of the selected
+      ones).
     Raises:
       ValueError: when called, minima above the number to select.
     """
 
-    def choose(batch, rows, number, turn):
-        if min_incorrect + min_correct > number:
-            raise ValueError(
-                f"select_cleanest: min_incorrect and min_correct must be at most {number} together,"
-                f" the selected rows, got {min_incorrect} and {min_correct}"
-            )
-        rows = rows[batch.decided[rows]]
-        outcome = batch.rollouts.outcome[rows]
-        if len(rows) < number or uniform(outcome[None])[0]:
-            return rows[:0]
-        untidy = penalty(batch.take(rows), turn.setting.task)
-        return rows[cleanest_rows(outcome > 0, untidy, number, min_incorrect, min_correct)]
+    def apply(batch, actor, state, turn):
+        saved = []
 
-    return select_rows(choose, oversampling)
+        def choose(batch, rows, number, turn):
+            if min_incorrect + min_correct > number:
+                raise ValueError(
+                    f"select_cleanest: min_incorrect and min_correct must be at most {number}"
+                    f" together, the selected rows, got {min_incorrect} and {min_correct}"
+                )
+            rows = rows[batch.decided[rows]]
+            outcome = batch.rollouts.outcome[rows]
+            if len(rows) < number or uniform(outcome[None])[0]:
+                return rows[:0]
+            correct, untidy = outcome > 0, penalty(batch.take(rows), turn.setting.task)
+            chosen = cleanest_rows(correct, untidy, number, min_incorrect, min_correct)
+            saved.append(untidy[correct].mean() - untidy[correct & chosen].mean())
+            return rows[chosen]
+
+        selected = select_rows(choose, oversampling).apply(batch, actor, state, turn)
+        chosen, state, metrics = selected
+        return chosen, state, {**metrics, "penalty_saved": float(np.mean(saved or [0.0]))}
+
+    return Stage(apply, size=lambda samples: oversampling * samples, by_row=True, counts=True)
 
 
 def cleanest_rows(
@@ -189,4 +200,14 @@ def grpo_roc(
     )
 
 
-METHOD = Method(grpo_roc, changes="selection, sampling")
+METHOD = Method(
+    grpo_roc,
+    changes="selection, sampling",
+    # Correct responses with a call of the calculator are cleaner than those without one.
+    shown=Shown(
+        "calculations",
+        "experience/penalty_saved",
+        without={"oversampling": 1},
+        hyperparameters={"tools": None},
+    ),
+)

@@ -36,7 +36,7 @@ from rlvr_jax.experience.stages.problems.written import (
 )
 from rlvr_jax.objectives import clipped_objective, k3_clamped, kl_penalty, scale_of_cell
 from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.types import Method, Recipe, part
+from rlvr_jax.types import Method, Recipe, part, recipes
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient, Unit
 from rlvr_jax.types.passing import arguments_of
 
@@ -151,4 +151,8 @@ def clpo(
     )
 
 
-METHOD = Method(clpo, changes="regularizer, sampling, selection")
+METHOD = Method(
+    clpo,
+    changes="regularizer, sampling, selection",
+    shown=recipes.Shown("hinted_brackets", "experience/rewritten_accepted"),
+)

@@ -35,7 +35,7 @@ from rlvr_jax.experience.curricula.batches import requests_for
 from rlvr_jax.experience.curricula.history import rated_rates, visits_of
 from rlvr_jax.experience.curricula.picks import of_round, rarest_order
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Criterion, Method, Recipe, part
+from rlvr_jax.types import Criterion, Method, Recipe, Shown, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, KLCoefficient, Unit
 from rlvr_jax.types.passing import arguments_of
 
@@ -210,4 +210,9 @@ def dr_sci(
     )
 
 
-METHOD = Method(dr_sci, changes="curriculum, reward", evidence="reconstruction")
+METHOD = Method(
+    dr_sci,
+    changes="curriculum, reward",
+    evidence="reconstruction",
+    shown=Shown("brackets:train=64", "experience/mastered_prompts"),
+)

@@ -31,7 +31,7 @@ import numpy as np
 from rlvr_jax.experience import Curriculum, experience
 from rlvr_jax.experience.curricula.shrinking import picks_from_pool
 from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean
-from rlvr_jax.types import Method, Recipe, part
+from rlvr_jax.types import Method, Recipe, Shown, part
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -54,7 +54,8 @@ def shrinking_pool(after: Sequence[Count], fractions: Sequence[Share]) -> Curric
     Args:
       after: steps, not falling; of two equal numbers the last counts.
       fractions: of all prompts that stay after each of these steps.
-    Metrics: pool_prompts (prompts of the pool), pool_rate (mean pass rate of the last groups).
+    Metrics: pool_prompts (prompts of the pool), left_prompts (prompts that left it), pool_rate
+      (mean pass rate of the last groups).
     """
     if list(after) != sorted(after):
         raise ValueError(f"shrinking_pool: after must not fall, got {tuple(after)}")
@@ -107,4 +108,9 @@ def drive(
     )
 
 
-METHOD = Method(drive, changes="curriculum", evidence="reconstruction")
+METHOD = Method(
+    drive,
+    changes="curriculum",
+    evidence="reconstruction",
+    shown=Shown("brackets", "experience/left_prompts"),
+)

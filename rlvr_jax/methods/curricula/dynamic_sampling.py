@@ -37,7 +37,7 @@ from rlvr_jax.experience.curricula.history import History, no_history, visited, 
 from rlvr_jax.experience.curricula.picks import mixed, of_round, weighted_order
 from rlvr_jax.experience.stages.rounds.redraw import refilled
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe, part
+from rlvr_jax.types import Method, Recipe, Shown, part
 from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Count, Epsilon, Unit
 from rlvr_jax.types.passing import arguments_of
 
@@ -171,4 +171,5 @@ METHOD = Method(
     "Dynamic sampling: DAPO's group filter and its relatives",
     "https://github.com/verl-project/verl-recipe",
     changes="selection, curriculum",
+    shown=Shown("brackets", "experience/refill/dropped_groups"),
 )

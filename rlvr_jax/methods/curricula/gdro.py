@@ -29,7 +29,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives import Transform, clipped_objective, group_has_tokens, group_mean
 from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean
-from rlvr_jax.types import Method, Recipe, Rollouts, part, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, Shown, part, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
@@ -189,4 +189,8 @@ def gdro(
     )
 
 
-METHOD = Method(gdro, changes="advantage, regularizer")
+METHOD = Method(
+    gdro,
+    changes="advantage, regularizer",
+    shown=Shown("brackets", "largest_bin_weight"),
+)

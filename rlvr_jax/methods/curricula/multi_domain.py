@@ -27,7 +27,7 @@ import numpy as np
 from rlvr_jax.experience import Curriculum, experience
 from rlvr_jax.experience.curricula.batches import requests_for
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe, arguments_of, part
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of, part
 from rlvr_jax.types.hyperparameters import Count, NonNegativeInt
 
 
@@ -42,7 +42,7 @@ def one_level_at_a_time(per_level: Count, refresh: bool = True) -> Curriculum:
       per_level: steps of each level.
       refresh: at each later level, the weights become the reference of a KL, and the optimizer and
         its step count are reset.
-    Metrics: level (level of the step's prompts).
+    Metrics: level (level of the step's prompts), levels_passed (levels before it).
     Raises:
       ValueError: at the start of a run, a prompt without a level.
     """
@@ -80,7 +80,8 @@ def one_level_at_a_time(per_level: Count, refresh: bool = True) -> Curriculum:
 
     def observe(state, turn, seen, learned):
         levels = np.unique(level_of(turn.setting)).tolist()
-        return state, {"level": float(level_stage(turn.step, per_level, levels)[0])}
+        level = level_stage(turn.step, per_level, levels)[0]
+        return state, {"level": float(level), "levels_passed": float(levels.index(level))}
 
     def events(state, step):
         _, first = level_stage(step, per_level, range(int(state)))
@@ -117,4 +118,15 @@ def multi_domain(per_level: NonNegativeInt = 175, refresh: bool = True, **clip: 
     )
 
 
-METHOD = Method(multi_domain, changes="curriculum, reward")
+METHOD = Method(
+    multi_domain,
+    changes="curriculum, reward",
+    # Brackets have five levels.
+    shown=Shown(
+        "brackets",
+        "experience/levels_passed",
+        without={"per_level": 0},
+        hyperparameters={"per_level": 2},
+        steps=10,
+    ),
+)

@@ -31,7 +31,7 @@ from rlvr_jax.experience import Curriculum, RunInfo, experience, refill, shape, 
 from rlvr_jax.experience.curricula.batches import requests_for
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.objectives import clipped_objective, truncate_importance
-from rlvr_jax.types import Function, Method, Recipe, part
+from rlvr_jax.types import Function, Method, Recipe, Shown, part
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
@@ -231,4 +231,9 @@ def rlve(
     )
 
 
-METHOD = Method(rlve, changes="curriculum, selection, reward, weight")
+METHOD = Method(
+    rlve,
+    changes="curriculum, selection, reward, weight",
+    # The base model solves 0.4 to 0.8 of the prompts of a level.
+    shown=Shown("brackets", "experience/levels_raised", hyperparameters={"threshold": 0.6}),
+)

@@ -122,9 +122,8 @@ def shift_to_weaknesses(
       agreement: fraction of the answers that the majority must have.
       easiest, hardest: bounds of the accuracy of an accepted problem.
       capacity: accepted problems, the newest ones.
-    Metrics: failed_prompts (prompts), weak_asks (fraction of the prompts that come from weak
-      kinds), written_problems (read in the step), accepted_problems (of the last step),
-      pool_problems (problems), synthetic_prompts (of the pool, in the step).
+    Metrics: failed_prompts (prompts), weak_asks (fraction of the prompts), written_problems,
+      accepted_problems, pool_problems (problems), synthetic_prompts (prompts from the pool).
     Raises:
       ValueError: bounds that do not ascend; when a run begins, a task that cannot label problems.
     """

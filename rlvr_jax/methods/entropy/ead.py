@@ -20,19 +20,22 @@ sampler has the factor. This recipe has one schedule.
 
 Reports: small Qwen2.5-Math and Llama models: pass@16 and worst@16 above any fixed temperature,
 under GRPO, DAPO and Clip-Cov. Entropy falls later.
-Traps: Temperatures fall to 0.1 without a correction. After about 37 steps, a response of 3072
-tokens ends before the lowest temperature.
+Traps: With short responses all tokens are hot, unless `decay_scale` is smaller; see the metric
+`cooled_fraction`. Temperatures fall to 0.1 without a correction. After about 37 steps, a response
+of 3072 tokens ends before the lowest temperature.
 """
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience import experience, plain
+from rlvr_jax.experience import Stage, experience, plain
 from rlvr_jax.objectives import clipped_objective, truncate_importance
 from rlvr_jax.objectives.statistics.ratios import clamped_token_ratio, token_ratio
 from rlvr_jax.rollout import annealed
-from rlvr_jax.types import Function, Method, Recipe, arguments_of, part
+from rlvr_jax.rollout.temperatures import annealed_temperature
+from rlvr_jax.types import Function, Method, Recipe, Shown, arguments_of, part
 from rlvr_jax.types.hyperparameters import (
     Bound,
     DualClip,
@@ -51,6 +54,35 @@ def growing_horizon(start: Positive, growth: NonNegative, most: Positive) -> Fun
         return {"horizon": np.float32(min(start + growth * turn.step, most))}
 
     return constants
+
+
+@part
+def count_cooled(
+    hottest: Temperature, coldest: Temperature, untouched: NonNegativeInt, horizon: Function
+) -> Stage:
+    """Counts the tokens that were sampled at a temperature below 1. The batch does not change.
+
+    Args:
+      hottest, coldest, untouched: as for `annealed`.
+      horizon: (turn) -> constants of the processor, such as `growing_horizon`.
+    Metrics: cooled_fraction (fraction of the tokens), last_temperature (mean temperature of the
+      last token of a response).
+    """
+
+    def apply(batch, actor, state, turn):
+        mask, length = batch.rollouts.mask, batch.rollouts.length
+        place = jnp.arange(mask.shape[1])
+        constants = horizon(turn)
+        temperature = np.asarray(
+            annealed_temperature(place, constants["horizon"], hottest, coldest, untouched)
+        )
+        metrics = {
+            "cooled_fraction": float((mask & (temperature < 1)).sum() / max(mask.sum(), 1)),
+            "last_temperature": float(temperature[np.maximum(length - 1, 0)].mean()),
+        }
+        return batch, state, metrics
+
+    return apply
 
 
 @arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon", clip_high=0.28)
@@ -77,7 +109,7 @@ def ead(
       cap: largest importance weight of a token (C); None: no weight.
       tempered: whether log-probs are scored at τ_n, not at 1.
     """
-    horizon = (decay_scale * d for d in (decay_start, decay_growth, decay_most))
+    horizon = growing_horizon(*(decay_scale * d for d in (decay_start, decay_growth, decay_most)))
     return Recipe(
         objective=clipped_objective(
             transforms=[] if cap is None else [truncate_importance(cap)],
@@ -88,9 +120,10 @@ def ead(
         experience=experience(
             draw=plain(
                 processor=annealed(hottest, coldest, untouched),
-                constants=growing_horizon(*horizon),
+                constants=horizon,
                 scored_as_sampled=tempered,
-            )
+            ),
+            stages=[count_cooled(hottest, coldest, untouched, horizon)],
         ),
     )
 
@@ -100,4 +133,10 @@ METHOD = Method(
     "Let it Calm: Exploratory Annealed Decoding for Verifiable Reinforcement Learning",
     "https://arxiv.org/abs/2510.05251",
     changes="sampling",
+    # Responses have 24 tokens, those of the paper 3072: the horizon is a tenth.
+    shown=Shown(
+        "brackets",
+        "experience/cooled_fraction",
+        hyperparameters={"decay_scale": 2, "decay_growth": 0, "untouched": 2},
+    ),
 )

@@ -92,7 +92,8 @@ def unsolved_pool(window: Count, least_gain: NonNegative) -> Curriculum:
 
     Args:
       window, least_gain: as for `nurl`.
-    Metrics: pool_prompts (prompts of the pool), pool_rate (mean pass rate when last sampled).
+    Metrics: pool_prompts (prompts of the pool), left_prompts (prompts that left it), pool_rate
+      (mean pass rate when last sampled).
     """
     picks = picks_from_pool(lambda steps, pool, history: pool)
 
@@ -108,7 +109,9 @@ def unsolved_pool(window: Count, least_gain: NonNegative) -> Curriculum:
         later = progress_after(progress, _rate(seen, len(picked.pool)), least_gain)
         if later.converged and not progress.converged:
             left = picked.pool & ~(picked.history.latest >= 1)
-            picked = picked._replace(pool=left if left.any() else picked.pool)
+            pool = left if left.any() else picked.pool
+            metrics = metrics | {"left_prompts": float(np.sum(picked.pool) - np.sum(pool))}
+            picked = picked._replace(pool=pool)
         return (picked, later), metrics
 
     return Curriculum(propose, init, observe)

@@ -12,8 +12,8 @@ https://github.com/Cardinal-Operations/SIRL
 The reasoning is free of the KL, so that it explores; the code stays near the reference. Rewards R
 are the second and third reward of the task `optimisation` (`stage_1`, `stage_2`), whose solver is
 HiGHS. `code` begins the code: a fence with a linear program, in the paper a tag before Python. The
-last one in the response counts. A response without it is all code. β = 0.0005 is that of the
-authors' script, which samples 16 responses to a prompt and trains two epochs.
+last one in the response counts. A response without it is all code. β is that of the authors'
+script. The script samples 16 responses to a prompt and trains two epochs.
 
 Left out: Python as the code; a schedule from stage 1 to stage 2 (set `stage` in a second run). The
 released code changes the response mask in place: the tokens before the code then leave returns,

@@ -42,8 +42,7 @@ def redraw(
       trained: view under which the new rows are trained; None: that of their sampling.
       plain: how many of the new rows, the last ones, are sampled from the plain prompt.
     Metrics: redrawn_fraction (fraction of the groups that are sampled again), redrawn_as_it_was
-      (fraction of these groups whose prompts the view shows unchanged, as a hint contains the
-      answer).
+      (fraction of these groups whose prompts the view does not change).
     """
 
     def apply(batch, actor, state, turn):
@@ -113,7 +112,8 @@ def refill(when: GroupTest, rounds: Count, stages: Sequence[Stage] = ()) -> Stag
       stages: applied to the batch of each round before groups are dropped, such as `redraw(…)`.
         They must have no state and not change the number of rows.
     Metrics: refill/rounds (sampled batches), refill/accepted_fraction (of the sampled groups),
-      refill/filled_with_dropped (groups); those of the stages (means over the rounds).
+      refill/dropped_groups, refill/filled_with_dropped (groups); those of the stages (means over
+      the rounds).
     Raises:
       ValueError: a stage has state, or changes the number of rows.
     Source: Yu et al. 2025, https://arxiv.org/abs/2503.14476 (dynamic sampling).
@@ -183,6 +183,7 @@ def refilled(
     metrics = {
         "refill/rounds": len(sampled),
         "refill/accepted_fraction": len(selected) / (len(selected) + len(spare)),
+        "refill/dropped_groups": len(spare),
         "refill/filled_with_dropped": max(0, wanted - len(selected)),
     }
     if len(sampled) == 1 and len(batch.groups) <= wanted:

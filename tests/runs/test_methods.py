@@ -16,6 +16,7 @@ CHANGED = {
     "capo_curvature": {"hyperparameters": ("top_k=5",), "learning_rate": 1e-4},
     "gtpo": {"hyperparameters": ("entropy_threshold=10",)},
     "longrlvr": {"hyperparameters": ("columns=1,2",)},
+    "opd": {"hyperparameters": ("teacher=docs/results/guidance/teacher",)},
     "passk_advantage": {"samples_per_prompt": 8},
 }
 # What their parts read sums have not: solutions, hints, words for them, scores of steps.
@@ -45,7 +46,7 @@ def changes_of(name):
     """Settings of a method beside those of all."""
     if name in HINTED:
         base = tasks.load("hinted_brackets").base_model
-        sizes = {"prompts_per_step": 8, "samples_per_prompt": 8}
+        sizes = {"prompts_per_step": 8, "samples_per_prompt": 8, **CHANGED.get(name, {})}
         return {"task": "hinted_brackets:train=64", "model": base, **sizes}
     if name in GRADED:
         sizes = {"prompts_per_step": 12, "samples_per_prompt": 6}

@@ -90,6 +90,11 @@ def resolve(
     hyperparameters = method_arguments(own, given, environment=task.environment is not None)
     if recipe is None:
         recipe = methods.recipe(own.method, **hyperparameters)
+    if recipe.teacher == "":
+        raise ValueError(
+            f"--hyperparameters: teacher of {own.method} must be a policy folder with the tokens"
+            " and shape of the policy, or average:<decay>, got ''. The method learns only from it"
+        )
     recipe = compose(own, task, recipe, hyperparameters)
     if own.update.compared_with:
         objective = measured_against(recipe.objective, _compared_objective(own))

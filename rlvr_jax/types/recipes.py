@@ -28,9 +28,9 @@ class Recipe:
         its estimates as the record `values`. Or a `Scorer`, whose scores are the record
         `process_reward` or `critic_values`. None: it has none, or training cannot make it.
       teacher: policy that the objective compares with (`teacher_logp`, `kl`, `reverse_kl`, `js`).
-        "start": the initial weights. "average:0.99": the exponential average of the weights with
-        that decay. Else the folder of another policy with equal tokens and shape. None: the weights
-        that sampled the batch, only for divergences.
+        "start": the initial weights. "": the user has to name one. "average:0.99": the exponential
+        average of the weights with that decay. Else the folder of another policy with equal tokens
+        and shape. None: the weights that sampled the batch, only for divergences.
     """
 
     objective: Any

@@ -15,6 +15,7 @@ CHANGED = {
     # With a larger step it drops every token.
     "capo_curvature": {"hyperparameters": ("top_k=5",), "learning_rate": 1e-4},
     "gtpo": {"hyperparameters": ("entropy_threshold=10",)},
+    "opd": {"hyperparameters": ("teacher=docs/results/guidance/teacher",)},
     "passk_advantage": {"samples_per_prompt": 8},
 }
 # What their parts read sums have not: solutions, hints, words for them, scores of steps.
@@ -46,7 +47,7 @@ def changes_of(name):
     """Settings of a method beside those of all."""
     if name in HINTED:
         base = tasks.load("hinted_brackets").base_model
-        sizes = {"prompts_per_step": 8, "samples_per_prompt": 8}
+        sizes = {"prompts_per_step": 8, "samples_per_prompt": 8, **CHANGED.get(name, {})}
         return {"task": "hinted_brackets:train=64", "model": base, **sizes}
     if name in SHOWN:
         shown = methods.method(name).shown

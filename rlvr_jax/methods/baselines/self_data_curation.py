@@ -25,7 +25,7 @@ import numpy as np
 
 from rlvr_jax.experience import Curriculum, Stage, experience, shuffled_epochs
 from rlvr_jax.objectives import clipped_objective, part, statistic_penalty
-from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of
 from rlvr_jax.types.hyperparameters import Count, KLCoefficient
 
 GREEDY = 1e-6  # a temperature that samples the most probable token
@@ -97,4 +97,8 @@ def self_data_curation(
     )
 
 
-METHOD = Method(self_data_curation, changes="selection, regularizer")
+METHOD = Method(
+    self_data_curation,
+    changes="selection, regularizer",
+    shown=Shown("brackets", "experience/solved_greedily"),
+)

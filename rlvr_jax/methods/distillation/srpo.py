@@ -35,7 +35,7 @@ from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import has_correct_sibling
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.surrogates.distillation import Distance
-from rlvr_jax.types import Function, Method, Recipe, part, replace
+from rlvr_jax.types import Function, Method, Recipe, Shown, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite, NonNegative
 
 
@@ -114,4 +114,14 @@ def srpo(
     )
 
 
-METHOD = Method(srpo, changes="advantage, weight, surrogate, guidance", evidence="reconstruction")
+METHOD = Method(
+    srpo,
+    changes="advantage, weight, surrogate, guidance",
+    evidence="reconstruction",
+    # As for SDPO, the average over 20 updates would follow the policy.
+    shown=Shown(
+        "hinted_brackets:train=512",
+        "taught_fraction",
+        hyperparameters={"teacher": "start"},
+    ),
+)

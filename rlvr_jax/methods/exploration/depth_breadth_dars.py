@@ -31,7 +31,7 @@ import numpy as np
 
 from rlvr_jax.experience import Stage, experience, refill, uniform
 from rlvr_jax.objectives import clipped_objective, group_centered
-from rlvr_jax.types import Function, Method, Recipe, is_correct, part
+from rlvr_jax.types import Function, Method, Recipe, Shown, is_correct, part
 from rlvr_jax.types.hyperparameters import AtLeastOne, ClipHigh, ClipLow
 
 Budget = Callable[[np.ndarray, int], np.ndarray]
@@ -155,4 +155,8 @@ def depth_breadth_dars(
     )
 
 
-METHOD = Method(depth_breadth_dars, changes="advantage, selection, sampling")
+METHOD = Method(
+    depth_breadth_dars,
+    changes="advantage, selection, sampling",
+    shown=Shown("brackets", "experience/extra_rows"),
+)

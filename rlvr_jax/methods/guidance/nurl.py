@@ -110,7 +110,7 @@ def unsolved_pool(window: Count, least_gain: NonNegative) -> Curriculum:
         if later.converged and not progress.converged:
             left = picked.pool & ~(picked.history.latest >= 1)
             pool = left if left.any() else picked.pool
-            metrics = metrics | {"left_prompts": float(np.sum(picked.pool) - np.sum(pool))}
+            metrics = metrics | {"left_prompts": float(np.sum(~pool))}
             picked = picked._replace(pool=pool)
         return (picked, later), metrics
 

@@ -17,9 +17,11 @@ the requests, and the rule on the two turns.
 
 Left out: the authors' 97,000 preference pairs; a hierarchy of criteria for each type of prompt.
 Reports: BR-RM-Qwen-14B, in %: RewardBench 92.1, RM-Bench 85.9, RMB 74.7.
-Traps: One malformed response at -100 reduces the difference between correct and incorrect to a
-hundredth of a standard deviation, so the first phase learns only the format. Use `malformed=-2` to
-avoid this. If the order of a prompt's responses is changed, its label must also change.
+Traps: A judge that never writes the format has equal rewards and no gradient. SmolLM2-135M, the
+policy of the shown setting, is such a judge. One malformed response
+at -100 reduces the difference between correct and incorrect to a hundredth of a standard deviation,
+so the first phase learns only the format. Use `malformed=-2` to avoid this. If the order of a
+prompt's responses is changed, its label must also change.
 """
 
 from collections.abc import Mapping, Sequence
@@ -129,8 +131,9 @@ METHOD = Method(
         settings={
             "model": "smollm2",
             "response_tokens": 160,
-            "prompts_per_step": 4,
+            "prompts_per_step": 2,
             "samples_per_prompt": 4,
+            "micro_batches": 4,
             "learning_rate": 1e-5,
         },
         hyperparameters={"malformed": -2, "turn_tokens": 80},

@@ -39,7 +39,7 @@ from rlvr_jax.experience import PLAIN, Batch, SampleRequest, concatenate, experi
 from rlvr_jax.experience.parts import Actor, Draw, RunInfo, StepContext
 from rlvr_jax.experience.sampling import occurrences
 from rlvr_jax.objectives import clipped_objective, part
-from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of
 from rlvr_jax.types.hyperparameters import EntropyCoefficient, Finite, KLCoefficient, NonNegative
 
 COUNTS = ("verified_tokens", "reused_tokens", "reused_responses", "saved_decode_steps")
@@ -434,4 +434,8 @@ def spec_rl(
     return Recipe(objective, experience=experience(draw=from_drafts(lenience, exact_mb=exact_mb)))
 
 
-METHOD = Method(spec_rl, changes="sampling")
+METHOD = Method(
+    spec_rl,
+    changes="sampling",
+    shown=Shown("brackets:train=64", "experience/reused_tokens"),
+)

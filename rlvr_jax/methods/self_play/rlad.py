@@ -32,7 +32,7 @@ from rlvr_jax.experience.stages.problems.written import SOLVE, WRITE, earned
 from rlvr_jax.experience.views import requesting, with_note
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.derived.hints import gives_away
-from rlvr_jax.types import Method, Recipe, part
+from rlvr_jax.types import Method, Recipe, Shown, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, KLCoefficient
 from rlvr_jax.types.passing import arguments_of
 
@@ -138,4 +138,23 @@ def rlad(
     )
 
 
-METHOD = Method(rlad, changes="sampling, reward, guidance", evidence="reconstruction")
+METHOD = Method(
+    rlad,
+    changes="sampling, reward, guidance",
+    evidence="reconstruction",
+    shown=Shown(
+        "arithmetic",
+        "experience/abstraction_reward",
+        settings={
+            "model": "smollm2",
+            "response_tokens": 20,
+            "prompts_per_step": 4,
+            "samples_per_prompt": 8,
+            "micro_batches": 4,
+            "learning_rate": 1e-5,
+        },
+        hyperparameters={"abstractions": 2},
+        steps=24,
+        within=1,
+    ),
+)

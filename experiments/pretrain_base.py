@@ -7,6 +7,8 @@
         --out rlvr_jax/tasks/base_models/expressions
     python -m experiments.pretrain_base --task calculations --steps 3000 \
         --out rlvr_jax/tasks/base_models/calculations
+    python -m experiments.pretrain_base --task forms --steps 4000 --batch 64 \
+        --num-traces 100000 --out rlvr_jax/tasks/base_models/forms
 
 Supervised training on random traces. Same seed and machine: same weights.
 
@@ -31,6 +33,8 @@ calculations: sums and products, half of each, of the train split. With probabil
 for any question, the response calls the calculator, with an incorrect number with probability
 `slip`, and repeats the reply, which is not trained on. Otherwise the response is the correct answer
 only.
+
+forms: responses to the prompts of five tasks; the module `form_traces` has their errors.
 """
 
 import time
@@ -48,10 +52,12 @@ import optax
 import tyro
 
 from rlvr_jax import policy, token_stats
+from rlvr_jax.experiments.form_traces import form_traces
 from rlvr_jax.keys import plain_key
 from rlvr_jax.runs import described
 from rlvr_jax.tasks import Prompt
 from rlvr_jax.tasks.brackets import LARGEST_VALUE, PADDING, VOCABULARY, brackets, legal_attempts
+from rlvr_jax.tasks.forms.words import PATTERN as FORM_PATTERN, VOCABULARY as FORM_VOCABULARY
 from rlvr_jax.tasks.hinted_brackets import HINTED_VOCABULARY, with_answer, with_hint
 from rlvr_jax.tasks.sums.calculations import (
     KINDS as CALCULATION_KINDS,
@@ -66,13 +72,15 @@ from rlvr_jax.tasks.worlds.expressions import (
 )
 from rlvr_jax.tasks.worlds.triplets import KINDS, split
 
+TaskName = Literal["brackets", "hinted_brackets", "expressions", "calculations", "forms"]
+
 
 @dataclass(frozen=True)
 class Config:
     """Distribution of the traces and training."""
 
     out: Path
-    task: Literal["brackets", "hinted_brackets", "expressions", "calculations"] = "brackets"
+    task: TaskName = "brackets"
     seed: int = 0
     num_traces: int = 200_000
     right_share: float = 0.03
@@ -205,7 +213,13 @@ def expression_trace(config: Config, random: Random) -> tuple[str, str]:
 def expression_rows(config: Config, ids: dict[str, int]) -> Rows:
     """Random questions in the world of expressions and a random response to each."""
     random = Random(config.seed)
-    return padded_rows([expression_trace(config, random) for _ in range(config.num_traces)], ids)
+    traces = [expression_trace(config, random) for _ in range(config.num_traces)]
+    return padded_rows([(text.split(), response.split()) for text, response in traces], ids)
+
+
+def form_rows(config: Config, ids: dict[str, int]) -> Rows:
+    """Random prompts of the tasks of forms and a random response to each."""
+    return padded_rows(form_traces(config.num_traces, config.seed), ids)
 
 
 def make_rows(config: Config, ids: dict[str, int], shown: bool) -> Rows:
@@ -221,14 +235,14 @@ def make_rows(config: Config, ids: dict[str, int], shown: bool) -> Rows:
             text, response = shown_trace(prompt, config, random)
         else:
             text, response = prompt.text, trace(prompt, config, random)
-        traces.append((text, response))
+        traces.append((text.split(), response.split()))
     return padded_rows(traces, ids)
 
 
-def padded_rows(traces: Sequence[tuple[str, str]], ids: dict[str, int]) -> Rows:
-    """Texts of prompts and responses as tokens."""
-    rows = [[ids[word] for word in f"{text} {response} .".split()] for text, response in traces]
-    prompt_length = [len(text.split()) for text, _ in traces]
+def padded_rows(traces: Sequence[tuple[list[str], list[str]]], ids: dict[str, int]) -> Rows:
+    """Words of prompts and responses as tokens."""
+    rows = [[ids[word] for word in [*text, *response, "."]] for text, response in traces]
+    prompt_length = [len(text) for text, _ in traces]
     lengths = np.array([len(row) for row in rows])
     tokens = np.full((len(rows), lengths.max()), ids[PADDING], np.int32)
     for index, row in enumerate(rows):
@@ -254,7 +268,7 @@ def calculation_rows(config: Config, ids: dict[str, int]) -> Rows:
             value = int(a) + int(b) if prompt.kind == "sum" else int(a) * int(b)
             written, reply = f"[{a}{prompt.text[2]}{b}]", f"{value};"
         answer = reply[:-1] or prompt.gold
-        traces.append((" ".join(prompt.text), " ".join(f"{written}{reply}{answer}")))
+        traces.append(([*prompt.text], [*written, *reply, *answer]))
         begin = len(prompt.text) + len(written)
         replies.append((begin, begin + len(reply)))
     rows = padded_rows(traces, ids)
@@ -271,17 +285,16 @@ def number_features(width: int) -> np.ndarray:
     return np.pad(features, ((0, 0), (0, width - features.shape[1]))).astype(np.float32)
 
 
-def make_tokenizer(vocabulary: Sequence[str], letters: bool = False) -> Any:
-    """A tokenizer of words, or of single letters, in transformers' form."""
+def make_tokenizer(vocabulary: Sequence[str], pattern: str = "", unknown: str = PADDING) -> Any:
+    """A tokenizer in transformers' form: of words between spaces, or of matches of a pattern."""
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
     ids = {word: index for index, word in enumerate(vocabulary)}
-    unknown = UNKNOWN if letters else PADDING
     words = Tokenizer(models.WordLevel(ids, unk_token=unknown))
     words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    if letters:
-        words.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
+    if pattern:
+        words.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), "isolated")
         words.decoder = decoders.Fuse()
     return PreTrainedTokenizerFast(
         tokenizer_object=words, eos_token=".", pad_token=PADDING, unk_token=unknown
@@ -296,20 +309,26 @@ def main(config: Config) -> None:
         "hinted_brackets": HINTED_VOCABULARY,
         "expressions": EXPRESSION_VOCABULARY,
         "calculations": CALCULATION_VOCABULARY,
+        "forms": FORM_VOCABULARY,
     }[config.task]
-    tokenizer = make_tokenizer(vocabulary, letters)
+    reading = {"calculations": (".", UNKNOWN), "forms": (FORM_PATTERN,)}.get(config.task, ())
+    tokenizer = make_tokenizer(vocabulary, *reading)
     ids = tokenizer.get_vocab()
     started = time.perf_counter()
-    made = {"expressions": expression_rows, "calculations": calculation_rows}
-    rows = made.get(config.task, partial(make_rows, shown=False))(config, ids)
+    made = {
+        "expressions": expression_rows,
+        "calculations": calculation_rows,
+        "forms": form_rows,
+    }.get(config.task, partial(make_rows, shown=False))
+    rows = made(config, ids)
     parts = [(rows, config.batch)]
     if hinted:
         parts.append((make_rows(config, ids, shown=True), config.shown_batch))
     print(f"{len(parts)} x {config.num_traces} traces in {time.perf_counter() - started:.0f} s")
 
     # Prompts with a hint and an answer, and the response, are 65 tokens at most; six references
-    # with six inputs each are 97.
-    positions = {"hinted_brackets": 96, "expressions": 128}.get(config.task, 64)
+    # with six inputs each are 97; a turn of tools after its state is 68.
+    positions = {"hinted_brackets": 96, "expressions": 128, "forms": 96}.get(config.task, 64)
     shape = policy.named_config("brackets", len(vocabulary), max_positions=positions)
     model = policy.Model(shape)
     params = model.init(plain_key(config.seed))

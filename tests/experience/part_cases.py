@@ -107,6 +107,7 @@ from rlvr_jax.methods.guidance.scope import salvage
 from rlvr_jax.methods.guidance.seele import remember_hints, search_hint
 from rlvr_jax.methods.guidance.ssb import bootstrap_replies
 from rlvr_jax.methods.judges.arena_rl import anchor, anchor_scores, wins
+from rlvr_jax.methods.judges.critique_rl import some_verdicts
 from rlvr_jax.methods.judges.laser import reward_itself
 from rlvr_jax.methods.judges.rgr_grpo import refine
 from rlvr_jax.methods.judges.rlbff import reward_odds
@@ -185,6 +186,7 @@ CASES = {
         prioritized(undecided, explore=0.1, decay=0.7, resample_below=0.75),
         stages=[refill(outside(0, 1), rounds=2)],
     ),
+    "some_verdicts": lambda: experience(some_verdicts(0.5)),
     "cells_by_kind": lambda: experience([shuffled_epochs(), cells_by_kind()]),
     "heat_solved": lambda: experience(
         [chosen_prompts([0, 1]), heat_solved(base=1.0, rise=0.1, highest=1.2)]

@@ -1,36 +1,45 @@
 """Critique RL: a fifth of the prompts requests a verdict on a solution."""
 
+import jax
 import numpy as np
 import pytest
-import text_tasks
 import training_runs
-from training_runs import trained, values
 
-from rlvr_jax.tasks import Labelled, Response, with_verdicts
+from rlvr_jax.experience import RunInfo, StepContext
+from rlvr_jax.methods.judges.critique_rl import some_verdicts
+from rlvr_jax.tasks import Labelled, Response, load, with_verdicts
+
+LABELLED = [Labelled("1 + 1 =", str(answer), answer == 2) for answer in (2, 3)]
 
 
-@pytest.mark.slow
-def test_verdicts_on_solutions_are_prompts_beside_a_tasks_own(tmp_path, monkeypatch):
-    words = [*training_runs.WORDS, *text_tasks.VERDICTS]
-    monkeypatch.setattr(training_runs, "WORDS", words)
-    model = training_runs.write_policy(tmp_path / "policy")
-    lines = trained(
-        model, tmp_path / "run", "critique_rl", task="text_tasks:judged_sums", prompts_per_step=8
-    )
-    told = np.array([values(lines, f"outcome/{kind}") for kind in ("verdict", "small")])
-    assert told[0].max() > 0 and max(values(lines, "experience/refill/rounds")) > 1
+def requests_of(task, fraction):
+    setting = RunInfo(task, 20, 2, 2, 4)
+    turn = StepContext(0, jax.random.key(0), setting, list)
+    return some_verdicts(fraction).propose([], (), turn)
+
+
+@pytest.mark.parametrize(("fraction", "wanted"), [(0.0, 0), (0.2, 4), (0.5, 10)])
+def test_a_fraction_of_a_batch_requests_verdicts(fraction, wanted):
+    requests = requests_of(load("critiqued_sums"), fraction)
+    assert len(requests) == 20
+    assert sum(request.prompt.kind == "verdict" for request in requests) == wanted
+
+
+def test_a_task_without_verdicts_has_its_own_mixture():
+    assert len(requests_of(training_runs.sums(), 0.2)) == 20
 
 
 def test_a_verdict_is_right_if_it_is_the_label():
-    task = text_tasks.judged_sums()
-    verdicts = [prompt for prompt in task.train if prompt.kind == "verdict"][:2]
+    task = with_verdicts(load("brackets:train=9"), LABELLED, 0.5, "{problem} {solution} ?")
+    verdicts = [prompt for prompt in task.train if prompt.kind == "verdict"]
     assert [prompt.answer for prompt in verdicts] == [True, False]
+    assert verdicts[0].text == "1 + 1 = 2 ?"
     told = task.verify(
         [verdicts[0], task.train[0], verdicts[1], verdicts[0]],
         [Response(text) for text in ("\\conclusion{True}", "0", "\\conclusion{True}", "fine")],
     )
-    assert [grade.outcome for grade in told][::2] == [1.0, 0.0]
-    assert told[3].outcome == 0 and np.isnan(told[3].info["words"])
+    assert [grade.outcome for grade in told] == [1, 0, 0, 0]
+    assert [np.isnan(grade.info["legal"]) for grade in told] == [True, False, True, True]
     assert task.mixture["verdict"] == 0.5 and sum(task.mixture.values()) == pytest.approx(1)
 
 

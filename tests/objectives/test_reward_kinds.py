@@ -11,10 +11,8 @@ from rlvr_jax.experience import (
     agreement,
     by_rubric,
     choose,
-    counted_calls,
     lower_bound,
     own_score,
-    reached_fraction,
     vote_count,
     vote_sum,
 )
@@ -83,12 +81,6 @@ def test_citations_and_evidence_that_nobody_could_judge_are_no_reward():
     np.testing.assert_array_equal(found[2:], 0)
 
 
-def test_calls_solve_each_answer_once_and_for_their_own_tool():
-    open_ = {"add": ["5", "7"]}
-    assert counted_calls(["add"] * 3, ["5", "5", "7"], open_) == (3, 2)
-    assert counted_calls(["sub"], ["7"], open_) == (1, 0)
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -100,7 +92,6 @@ def test_calls_solve_each_answer_once_and_for_their_own_tool():
             "one of 'plain', 'factual', 'veto', got",
         ),
         (lambda: anchored(synergy=-1), "anchored: synergy must be above -1, got -1"),
-        (lambda: reached_fraction([], []), "one verdict for each of the 0 rubrics"),
         (lambda: decoupled_exploration(-1.0), "scale must be at least 0, got -1"),
         (lambda: by_start_quartiles(0, cells=0), "cells must be at least 1, got 0"),
     ],
@@ -108,13 +99,6 @@ def test_calls_solve_each_answer_once_and_for_their_own_tool():
 def test_what_makes_no_reward_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-def test_evidence_counts_where_it_is_reached_from_the_answer():
-    rubrics = [["E0", "E1"], ["E1", "E2"], ["E3", "E4"], ["E0", "E5"], ["E2", "E6"]]
-    names = {f"E{number}": "name" for number in range(6)} | {"E6": None}
-    assert reached_fraction(rubrics, [True, True, True, False, True], names) == 2 / 5
-    assert reached_fraction([["E0"], []], [True, True]) == 1 / 2
 
 
 def test_choices_of_the_worked_example():

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import training_runs
 
-from rlvr_jax import tasks
+from rlvr_jax import methods, tasks
 from rlvr_jax.runs.step import collect
 from rlvr_jax.training.learning import learn
 
@@ -15,7 +15,6 @@ CHANGED = {
     # With a larger step it drops every token.
     "capo_curvature": {"hyperparameters": ("top_k=5",), "learning_rate": 1e-4},
     "gtpo": {"hyperparameters": ("entropy_threshold=10",)},
-    "longrlvr": {"hyperparameters": ("columns=1,2",)},
     "passk_advantage": {"samples_per_prompt": 8},
 }
 # What their parts read sums have not: solutions, hints, words for them, scores of steps.
@@ -24,7 +23,9 @@ HINTED = {
     *("reverse_curriculum", "rlad", "rose", "sdpo", "seele", "srpo", "ssb", "svs"),
 }
 # They read three rewards.
-GRADED = {"automated_tool_envs", "longrlvr", "rubric_rewards", "salu"}
+GRADED = {"rubric_rewards"}
+# They train on the task in which they are shown.
+SHOWN = {"automated_tool_envs", "carr_cgrpo", "critique_rl", "heimdall", "longrlvr", "salu"}
 # They train in tests/methods, on tasks of their own (tools, templates, forms, answers in words) or
 # over several steps (the windows of t_ppo).
 ELSEWHERE = {
@@ -39,6 +40,11 @@ def changes_of(name):
         base = tasks.load("hinted_brackets").base_model
         sizes = {"prompts_per_step": 8, "samples_per_prompt": 8}
         return {"task": "hinted_brackets:train=64", "model": base, **sizes}
+    if name in SHOWN:
+        shown = methods.method(name).shown
+        given = tuple(f"{key}={value}" for key, value in shown.hyperparameters.items())
+        base = tasks.load(shown.task).base_model
+        return {"task": shown.task, "model": base, "hyperparameters": given}
     if name in GRADED:
         sizes = {"prompts_per_step": 12, "samples_per_prompt": 6}
         return {"task": "reward_tasks:graded_sums", **sizes, **CHANGED.get(name, {})}

@@ -2,9 +2,7 @@
 
 import training_runs
 
-from rlvr_jax.tasks import Grade, Labelled, Prompt, Task, with_verdicts
-
-VERDICTS = ("\\conclusion{True}", "\\conclusion{False}")
+from rlvr_jax.tasks import Grade, Prompt, Task
 
 
 def ended(prompts, responses):
@@ -43,14 +41,3 @@ def constrained():
     return Task(
         "constrained", with_soft(sums.train), sums.test, training_runs.verify, training_runs.BUDGET
     )
-
-
-def judged_sums():
-    """Sums beside verdicts on sums; the vocabulary needs `VERDICTS`."""
-    sums = training_runs.sums()
-    labelled = [
-        Labelled(prompt.text, str(prompt.answer + incorrect), not incorrect)
-        for prompt in sums.train
-        for incorrect in (0, 1)
-    ]
-    return with_verdicts(sums, labelled, 0.5, "{problem} {solution} =")

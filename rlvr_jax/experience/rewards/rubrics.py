@@ -4,7 +4,7 @@ Scores [B, K] are in [0, 1], or NaN for a criterion without a score. The mean le
 criterion. A row without any score has no reward (NaN). A judge or a check computes the scores.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -15,7 +15,7 @@ from rlvr_jax.types import Criterion
 from rlvr_jax.types.hyperparameters import Positive
 from rlvr_jax.types.parts import part
 
-__all__ = ["by_rubric", "fraction_of_rubric", "reached_fraction", "vetoed", "weighted_fraction"]
+__all__ = ["by_rubric", "fraction_of_rubric", "vetoed", "weighted_fraction"]
 
 Scores = Float[Array, "B K"]
 Rows = Float[Array, "B"]
@@ -51,44 +51,6 @@ def vetoed(reward: Rows, scores: Scores, columns: Sequence[int], least: float) -
     """0 where one of some criteria has a score below `least`; NaN vetoes nothing."""
     failed = jnp.any(scores[:, list(columns)] < least, axis=1)
     return jnp.where(failed & ~jnp.isnan(reward), 0, reward)
-
-
-def reached_fraction(
-    rubrics: Sequence[Iterable[str]],
-    supported: Sequence[bool],
-    entities: Mapping[str, str | None] | None = None,
-    start: str = "E0",
-) -> float:
-    """Fraction of the rubrics that are reached from the answer through supported rubrics.
-
-    A supported rubric links the entities that it mentions. A rubric that mentions an unnamed entity
-    does not count.
-
-    Args:
-      rubrics: the entities of each rubric.
-      supported: whether the evidence shows each rubric.
-      entities: names that were found, None for the others; None: all entities have a name.
-      start: the entity of the answer.
-    Source: CaRR, https://github.com/THUDM/CaRR.
-    """
-    if not rubrics or len(rubrics) != len(supported):
-        raise ValueError(
-            f"reached_fraction: supported must be one verdict for each of the {len(rubrics)}"
-            f" rubrics, at least one, got {len(supported)}"
-        )
-    sets = [set(mentioned) for mentioned in rubrics]
-    lacking = set() if entities is None else {e for e, name in entities.items() if name is None}
-    open_ = [
-        number
-        for number, mentioned in enumerate(sets)
-        if supported[number] and not mentioned & lacking
-    ]
-    reached, counted = {start}, 0
-    while new := [number for number in open_ if sets[number] & reached]:
-        open_ = [number for number in open_ if number not in new]
-        counted += len(new)
-        reached = reached.union(*(sets[number] for number in new))
-    return counted / len(rubrics)
 
 
 Combine = Callable[[Array, Sequence[Criterion]], Array]

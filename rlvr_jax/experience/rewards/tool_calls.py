@@ -1,7 +1,7 @@
 """Rewards of turns with tool calls."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -11,34 +11,7 @@ from rlvr_jax.arguments import check_each
 from rlvr_jax.types import Rollouts
 from rlvr_jax.types.hyperparameters import Finite, Unit
 
-__all__ = ["call_reward", "counted_calls", "replies_read", "trained_reward"]
-
-
-def counted_calls(
-    calls: Sequence[str],
-    results: Sequence[str],
-    unsolved: dict[str, Sequence[str]],
-    equal: Callable[[str, str], bool] = str.__eq__,
-) -> tuple[int, int]:
-    """The number of calls, and the number of calls that solve an open answer.
-
-    In order, each call solves the first open answer of its tool that equals its result. Each answer
-    is solved once.
-
-    Args:
-      calls: tool of each call.
-      results: reply of each tool.
-      unsolved: open answers, by tool.
-      equal: (result, answer) -> whether they are equal.
-    """
-    left = {tool: list(answers) for tool, answers in unsolved.items()}
-    solved = 0
-    for tool, result in zip(calls, results, strict=True):
-        hit = next((one for one in left.get(tool, ()) if equal(result, one)), None)
-        if hit is not None:
-            left[tool].remove(hit)
-            solved += 1
-    return len(calls), solved
+__all__ = ["call_reward", "replies_read", "trained_reward"]
 
 
 def replies_read(rollouts: Rollouts) -> Float[Array, "B"]:

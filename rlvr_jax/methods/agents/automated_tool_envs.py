@@ -9,9 +9,10 @@ https://github.com/bytedance/FTRL
     loss = Σ [PPO clip + β k3] / Σ n_i - c · mean entropy
 
 Training uses single turns from stored states. The task provides n, s and the reward of a turn
-without calls (`columns`). `counted_calls` computes n and s.
+without calls (`columns`); `rlvr_jax.verifiers.texts.automated_tool_envs` computes them. The task
+`tool_turns` has generated states, two tools and their open questions.
 
-Left out: the building of environments.
+Left out: the building of environments from documents by a model; states that a policy sampled.
 Reports: The use of tools improves at several model sizes without a loss of general abilities
 (abstract, no numbers).
 Traps: The F1 is the harmonic mean of s/n and s, so two correct calls in a turn earn 1.33. A final
@@ -26,7 +27,7 @@ from jaxtyping import Array, Float
 
 from rlvr_jax.experience import Shaping, experience, judged_mean, shape
 from rlvr_jax.objectives import clipped_objective
-from rlvr_jax.types import Method, Recipe, arguments_of, part
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of, part
 from rlvr_jax.types.hyperparameters import EntropyCoefficient, KLCoefficient, NonNegativeInt
 
 Rows = Float[Array, "B"]
@@ -112,4 +113,8 @@ def automated_tool_envs(
     )
 
 
-METHOD = Method(automated_tool_envs, changes="reward")
+METHOD = Method(
+    automated_tool_envs,
+    changes="reward",
+    shown=Shown("tool_turns", "experience/reward/solved"),
+)

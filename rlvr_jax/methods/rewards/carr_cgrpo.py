@@ -10,10 +10,12 @@ Rubric Rewards", https://github.com/THUDM/CaRR
 
 α is `fraction`. The largest fraction is that of all rows of the group, including incorrect ones.
 The authors' flags use the fraction without this division (`relative=False`). The fraction is a
-reward of the task (`column`); `reached_fraction` computes it from judged rubrics.
+reward of the task (`column`). `rlvr_jax.verifiers.texts.carr_cgrpo` computes it from the supported
+statements of the rubric. The task `cited_chains` has it: a program reads the entities and the cited
+chunks there.
 
-Left out: the authors' judges (use `--judge`); the agent's tools; truncated importance sampling
-between engines.
+Left out: the authors' judges, which read entities and support in free text; the agent's tools;
+truncated importance sampling between engines.
 Reports: Qwen3-4B and 30B-A3B Thinking: above GRPO on outcomes on four deep-search benchmarks, more
 so with longer contexts (no numbers).
 Traps: In a group of correct responses, only the evidence decides, at full strength. In a group of
@@ -26,7 +28,7 @@ import jax.numpy as jnp
 
 from rlvr_jax.experience import Shaping, experience, shape, shaping
 from rlvr_jax.objectives import clipped_objective, group_max, part
-from rlvr_jax.types import Method, Recipe, arguments_of, is_correct
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegativeInt, Unit
 
 
@@ -39,7 +41,7 @@ def with_evidence(column: NonNegativeInt, fraction: Unit = 0.3, relative: bool =
       fraction: weight of the evidence in the reward (α).
       relative: whether evidence is divided by the group's largest.
     Metrics: reward/evidence (mean of the column), reward/evidence_of_right (its mean over correct
-      rows).
+      rows), reward/withheld (mean of the outcome minus the reward: what evidence would add).
     """
 
     def reward(rollouts):
@@ -51,7 +53,8 @@ def with_evidence(column: NonNegativeInt, fraction: Unit = 0.3, relative: bool =
         # An incorrect response earns 0 even where its evidence is unknown (NaN).
         of_evidence = jnp.where(outcome == 0, 0, outcome * counted)
         earned = (1 - fraction) * outcome + fraction * of_evidence
-        return earned, {"reward/evidence": own, "reward/evidence_of_right": of_correct}
+        parts = {"reward/evidence": own, "reward/evidence_of_right": of_correct}
+        return earned, {**parts, "reward/withheld": outcome - earned}
 
     return shaping(reward, columns=column + 1)
 
@@ -67,4 +70,13 @@ def carr_cgrpo(
     )
 
 
-METHOD = Method(carr_cgrpo, changes="reward")
+METHOD = Method(
+    carr_cgrpo,
+    changes="reward",
+    shown=Shown(
+        "cited_chains",
+        "experience/reward/withheld",
+        without={"fraction": 0},
+        hyperparameters={"column": 3},
+    ),
+)

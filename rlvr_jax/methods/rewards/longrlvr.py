@@ -9,11 +9,12 @@ https://github.com/real-absolute-AI/LongRLVR
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
 An incorrect response (a = 0) earns at most η (`fraction`), a correct one 1 + F. β = 2 tolerates
-extra citations. P, R and the format are rewards of the task (`columns`).
+extra citations. P, R and the format are rewards of the task (`columns`), as of `cited_chains`.
 `rlvr_jax.verifiers.texts.longrlvr` reads the cited chunks of a response. The authors drop groups of
 mixed outcomes and equal total rewards. Here all groups stay, as equal rewards have no gradient.
 
-Left out: the judge of answers; the filter of groups.
+Left out: long documents, as a chunk of `cited_chains` has one fact; the judge of answers; the
+filter of groups.
 Reports: a 14B model over RL on answers, in %: RULER-QA 73.17 to 88.90, LongBench v2 39.8 to 46.5.
 Traps: Rewards go up to 2. Groups of equal outcomes train only on citations. Citing all of 50
 chunks, 2 of them relevant, still scores 0.17.
@@ -27,7 +28,7 @@ from jaxtyping import Array, Float
 
 from rlvr_jax.experience import Shaping, experience, part, shape, shaping
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of
 from rlvr_jax.types.hyperparameters import NonNegativeInt, Positive, Unit
 
 Rows = Float[Array, "B"]
@@ -47,7 +48,7 @@ def grounded(
       precision, recall: indices of the task's rewards.
       form: index of the reward that is 1 if the format is correct; None: it always is.
     Metrics: reward/precision, reward/recall, reward/f_score, reward/format (means over the rows;
-      reward/format with a format).
+      reward/format with a format), reward/citations (mean of the reward minus the outcome).
     """
     columns = [precision, recall, *([] if form is None else [form])]
 
@@ -59,7 +60,7 @@ def grounded(
         earned = outcome + fraction * score + (1 - fraction) * outcome * score
         if form is not None:
             earned = jnp.where(cited[2] > 0.5, earned, jnp.where(jnp.isnan(cited[2]), jnp.nan, 0))
-        return earned, parts
+        return earned, {**parts, "reward/citations": earned - outcome}
 
     return shaping(reward, columns=max(columns) + 1)
 
@@ -91,4 +92,8 @@ def longrlvr(
     )
 
 
-METHOD = Method(longrlvr, changes="reward")
+METHOD = Method(
+    longrlvr,
+    changes="reward",
+    shown=Shown("cited_chains", "experience/reward/citations"),
+)

@@ -9,14 +9,16 @@
 
 A reconstruction: the abstract has no equation. The reward is the smallest one that penalizes
 confident errors most and prevents constant abstention. Three rewards of the task (`columns`) are
-answerability, abstention and c. Balance the kinds of prompts.
+answerability, abstention and c. The task `abstention` has them: the policy states c, and half of
+its prompts are unanswerable.
 
 Left out: the supervised phase before RL.
 Reports: the authors' C-IR_Answerability: above pipelines of classifiers, fewer hallucinations by
 human judgement (no numbers).
 Traps: The more frequent kind of prompts determines how often the policy abstains. An incorrect
 answer with c below ½ costs less than abstaining, so the policy can learn to guess. The policy can
-lower its own confidence.
+lower its own confidence. Where answers are rarely correct, it stops answering: on `abstention`, it
+abstains from 98 % of the questions after 20 steps (one seed).
 """
 
 from collections.abc import Sequence
@@ -26,7 +28,7 @@ import jax.numpy as jnp
 
 from rlvr_jax.experience import Shaping, experience, part, shape, shaping
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe, arguments_of, is_correct
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of, is_correct
 from rlvr_jax.types.hyperparameters import NonNegativeInt
 
 
@@ -38,7 +40,8 @@ def confident_abstention(
 
     Metrics: reward/abstained (fraction of the rows that abstain), reward/correct_of_answered
       (fraction of the answered answerable questions), reward/hallucinated (fraction of the
-      unanswerable questions that are answered).
+      unanswerable questions that are answered), reward/penalized (fraction of the rows with a
+      reward below 0).
     """
     columns = (answerable, abstained, confidence)
 
@@ -57,6 +60,7 @@ def confident_abstention(
             "reward/abstained": over(silent, ~jnp.isnan(none)),
             "reward/correct_of_answered": over(correct, known & ~silent),
             "reward/hallucinated": over(~silent, ~known & ~jnp.isnan(has)),
+            "reward/penalized": over(earned < 0, usable),
         }
         return jnp.where(usable, earned, jnp.nan), parts
 
@@ -76,4 +80,9 @@ def salu(columns: Sequence[NonNegativeInt] = (0, 1, 2), **clip: Any) -> Recipe:
     )
 
 
-METHOD = Method(salu, changes="reward", evidence="reconstruction")
+METHOD = Method(
+    salu,
+    changes="reward",
+    evidence="reconstruction",
+    shown=Shown("abstention", "experience/reward/penalized"),
+)

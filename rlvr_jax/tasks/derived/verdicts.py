@@ -2,19 +2,26 @@ r"""Verdicts on solutions as additional prompts of a task: is this solution corr
 
 The answer is the label, true or false. A response has it in its last \conclusion{…}
 (`rlvr_jax.verifiers.texts.critique_rl`).
+
+    verdicts:runs/first                 the task of a run, with verdicts on its stored responses
 """
 
 import dataclasses
+import json
 import math
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from rlvr_jax.tasks.base import Prompt, Response, Task
 from rlvr_jax.tasks.checked import verifier_of
+from rlvr_jax.tasks.loading import load_as_written
+from rlvr_jax.tasks.synthesis.lines import read_lines, wanted
 from rlvr_jax.verifiers.grade import Grade
 
-__all__ = ["KIND", "Labelled", "with_verdicts"]
+__all__ = ["KIND", "Labelled", "stored_solutions", "verdict_mixture", "verdicts"]
+__all__ += ["with_verdicts"]
 
 KIND = "verdict"
 _VERIFY = verifier_of("rlvr_jax.verifiers.texts.critique_rl", workers=0)
@@ -70,9 +77,6 @@ def with_verdicts(
         )
         for one in labelled
     ]
-    mixture = task.mixture or Counter(prompt.kind for prompt in task.train)
-    whole = sum(mixture.values())
-    fractions = {kind: (1 - fraction) * weight / whole for kind, weight in mixture.items()}
 
     def verify(asked: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
         found: dict[int, Grade] = {}
@@ -91,5 +95,58 @@ def with_verdicts(
         name=f"{task.name}+verdicts",
         train=[*task.train, *prompts],
         verify=verify,
-        mixture={**fractions, KIND: fraction},
+        mixture=verdict_mixture(task, fraction),
     )
+
+
+def verdict_mixture(task: Task, fraction: float) -> dict[str, float]:
+    """Fractions of the kinds of a task if a fraction of a batch requests verdicts; the other kinds
+    divide the rest as in the task."""
+    mixture = task.mixture or Counter(prompt.kind for prompt in task.train)
+    others = {kind: weight for kind, weight in mixture.items() if kind != KIND}
+    whole = sum(others.values())
+    return {kind: (1 - fraction) * w / whole for kind, w in others.items()} | {KIND: fraction}
+
+
+def verdicts(path: str, fraction: float = 0.2, request: str = ASK) -> Task:
+    """The task of a run, with verdicts on the responses that the run stored.
+
+    Args:
+      path: run directory. `--samples-stored` of that run is the number of its responses per step.
+      fraction, request: as in `with_verdicts`.
+    Raises:
+      ValueError: there is no run, or it has no correct or no incorrect response; those of
+        `with_verdicts`.
+    """
+    card = Path(path) / "config.json"
+    if not card.is_file():
+        raise ValueError(f"verdicts: path must be a run directory with a config.json, got {path}")
+    settings = json.loads(card.read_text(encoding="utf-8"))["settings"]
+    task = load_as_written(settings["task"], settings["task_options"], settings["columns"])
+    labelled = stored_solutions(Path(path))
+    if not labelled:
+        raise ValueError(
+            f"verdicts: {path} must have correct and incorrect responses in samples/, got none of"
+            " one label; store more of them by --samples-stored"
+        )
+    return dataclasses.replace(
+        with_verdicts(task, labelled, fraction, request), name=f"verdicts:{path}"
+    )
+
+
+def stored_solutions(folder: Path) -> list[Labelled]:
+    """Different stored solutions of a run, as many correct ones (outcome 1) as incorrect ones.
+
+    They are in the order of the steps, and the later ones of the more frequent label are left out.
+    Truncated and ungraded responses and verdicts are not solutions.
+    """
+    found: dict[bool, dict[Labelled, None]] = {True: {}, False: {}}
+    for file in sorted((folder / "samples").glob("*.jsonl")):
+        for place, row in enumerate(read_lines(file)):
+            texts = [wanted(row, name, place, file, str) for name in ("prompt", "response")]
+            right = wanted(row, "outcome", place, file, (float, int)) == 1
+            solves = row.get("kind") != KIND and not row.get("truncated", False)
+            if solves and row.get("verdict", True):
+                found[right][Labelled(*texts, right)] = None
+    pairs = zip(*found.values(), strict=False)
+    return [one for pair in pairs for one in pair]

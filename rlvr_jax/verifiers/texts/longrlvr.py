@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 from rlvr_jax.verifiers.answers import between
 
+BLOCK = "useful_chunks"
 _CHUNK = re.compile(r"<CHUNK_([0-9]{1,9})>")
-_WORD = re.compile(r"\[\[\s*(YES|NO)\s*\]\]", re.IGNORECASE)
 
 
 def parse(text: str) -> tuple[list[int] | None, str | None]:
@@ -23,7 +23,7 @@ def parse(text: str) -> tuple[list[int] | None, str | None]:
 
     Either one is None if its block is missing.
     """
-    chunks, answer = (between(text, f"<{n}>", f"</{n}>") for n in ("useful_chunks", "answer"))
+    chunks, answer = (between(text, f"<{n}>", f"</{n}>") for n in (BLOCK, "answer"))
     return chunks if chunks is None else [*map(int, _CHUNK.findall(chunks))], answer
 
 
@@ -36,9 +36,3 @@ def precision_and_recall(ids: Sequence[int], reference: Sequence[int]) -> tuple[
     """
     hit = len(set(ids) & set(reference))
     return hit / len(ids) if ids else 0.0, hit / len(set(reference))
-
-
-def judge(text: str) -> bool | None:
-    """The verdict of a judge: the last [[YES]] or [[NO]]; None without one."""
-    words = _WORD.findall(text)
-    return words[-1].upper() == "YES" if words else None

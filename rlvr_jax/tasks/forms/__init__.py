@@ -1,0 +1,1 @@
+"""Small tasks whose responses have a required form, with one vocabulary and one base model."""

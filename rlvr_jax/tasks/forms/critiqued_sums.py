@@ -1,0 +1,59 @@
+r"""Critiqued sums: sums with their lines, and critiques of worked solutions as further prompts.
+
+    prompt    4+17+6?                       prompt    4+17+6?4+17=24;24+6=30;critique?
+    response  4+17=21;21+6=27               response  21;27\conclusion{False}
+
+A sum is correct if the last number of the response is its value. The critiques are prompts of kind
+"verdict" (`with_verdicts`). Each problem has a correct solution and one with a slip. The test split
+has sums only: critiques are to improve solutions.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+
+from rlvr_jax.tasks.base import Prompt, Response, Task
+from rlvr_jax.tasks.derived.verdicts import with_verdicts
+from rlvr_jax.tasks.forms.words import BASE_MODEL
+from rlvr_jax.tasks.forms.worked_sums import candidates, problem_text, problems, worked
+from rlvr_jax.tasks.grading import one_by_one
+from rlvr_jax.tasks.settings import HeldOut, ResponseTokens, Seed, task
+from rlvr_jax.verifiers.grade import Grade
+
+__all__ = ["REQUEST", "critiqued_sums"]
+
+REQUEST = "{problem}{solution};critique?"
+# Two lines of five words, their sign and the stop token; some more for other texts.
+MAX_TOKENS = 16
+
+
+@task
+def critiqued_sums(
+    held_out: HeldOut = "test", seed: Seed = 0, response_tokens: ResponseTokens = MAX_TOKENS
+) -> Task:
+    """The task; problems are split 6:1:1 by their sorted numbers, and the seed determines slips."""
+    random = Random(f"critiqued_sums {seed}")
+    train, test = problems(held_out)
+    sums = Task(
+        name="critiqued_sums",
+        train=tuple(map(_prompt, train)),
+        test=tuple(map(_prompt, test)),
+        verify=_verify,
+        response_tokens=response_tokens,
+        base_model=BASE_MODEL,
+        answers=True,
+    )
+    labelled = [one for numbers in train for one in candidates(numbers, random)]
+    return replace(with_verdicts(sums, labelled, request=REQUEST), name=sums.name)
+
+
+def _prompt(numbers: Sequence[int]) -> Prompt:
+    return Prompt(problem_text(numbers), str(sum(numbers)), "sum", gold=worked(numbers))
+
+
+@one_by_one
+def _verify(prompt: Prompt, response: Response) -> Grade:
+    numbers = re.findall(r"\d+", response.text)
+    answer = numbers[-1] if numbers and not response.truncated else None
+    return Grade(float(answer == prompt.answer), answer=answer)

@@ -64,6 +64,7 @@ def near(number: int, random: Random) -> int:
 
 
 def abstention_trace(prompt: Prompt, random: Random) -> str:
+    """A value or `unknown`, with a random confidence."""
     draw = random.random()
     if prompt.kind == "answerable":
         value = int(prompt.answer)
@@ -75,6 +76,7 @@ def abstention_trace(prompt: Prompt, random: Random) -> str:
 
 
 def verdict_trace(prompt: Prompt, random: Random) -> str:
+    """Two results and a verdict in the form that the prompt requests."""
     numbers = [int(word) for word in prompt.text.partition("?")[0].split("+")]
     results = [sum(numbers[:2]), sum(numbers)]
     shown = [near(n, random) if random.random() < 0.05 else n for n in results]
@@ -88,6 +90,7 @@ def verdict_trace(prompt: Prompt, random: Random) -> str:
 
 
 def sum_trace(prompt: Prompt, random: Random) -> str:
+    """The lines of a sum; a line continues with an incorrect result."""
     numbers = [int(word) for word in prompt.text.removesuffix("?").split("+")]
     slips, total = [], numbers[0]
     for number in numbers[1:]:
@@ -99,6 +102,7 @@ def sum_trace(prompt: Prompt, random: Random) -> str:
 
 
 def chain_trace(prompt: Prompt, random: Random) -> str:
+    """The facts of a chain with citations, and the answer."""
     facts, reference = prompt.answer["facts"], prompt.answer["reference"]
     cited = [[chunk] if random.random() < 0.85 else [] for chunk in reference]
     for own in cited:
@@ -112,6 +116,7 @@ def chain_trace(prompt: Prompt, random: Random) -> str:
 
 
 def turn_trace(prompt: Prompt, random: Random) -> str:
+    """Calls of the open sub-questions, or an answer."""
     calls = calls_in(prompt.gold)
     value, draw = int(prompt.answer["value"]), random.random()
     if draw < 0.05:

@@ -17,7 +17,8 @@ Reports: the authors' C-IR_Answerability: above pipelines of classifiers, fewer 
 human judgement (no numbers).
 Traps: The more frequent kind of prompts determines how often the policy abstains. An incorrect
 answer with c below ½ costs less than abstaining, so the policy can learn to guess. The policy can
-lower its own confidence.
+lower its own confidence. Where answers are rarely correct, it stops answering: on `abstention`, it
+abstains from 98 % of the questions after 20 steps (one seed).
 """
 
 from collections.abc import Sequence

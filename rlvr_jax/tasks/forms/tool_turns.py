@@ -1,4 +1,4 @@
-"""Tool turns: single turns of a policy with two tools, from states of stored trajectories.
+"""Tool turns: single turns of a policy with two tools, from generated states of a trajectory.
 
     prompt    (3+4)*(2+5)?;add(3,4)=7
     response  <tool_call>add(2,5)</tool_call><tool_call>mul(7,7)</tool_call>
@@ -39,8 +39,7 @@ STATES = ((), (0,), (1,), (0, 1), (0, 1, 2))
 
 @generated(response_tokens=28)
 def tool_turns() -> Generated:
-    """As many states of each number of solved sub-questions, except that one sum is solved in two
-    of five.
+    """As many states of each kind: none, either, both of the sums, or all sub-questions are solved.
 
     Metrics: calls (calls in a turn), solved (calls that solve an open sub-question), without_calls
       (reward of a turn without calls; NaN with calls).

@@ -23,7 +23,7 @@ from rlvr_jax.experience.curricula import *
 from rlvr_jax.experience.draws import *
 from rlvr_jax.experience.evaluation import evaluate, held_out_indices
 from rlvr_jax.experience.parts import Actor, Curriculum, Draw, RunInfo, Stage, StepContext
-from rlvr_jax.experience.requests import PLAIN, SampleRequest, Shown, View
+from rlvr_jax.experience.requests import PLAIN, SampleRequest, ShownPrompt, View
 from rlvr_jax.experience.rewards import *
 from rlvr_jax.experience.sampling import Sampler
 from rlvr_jax.experience.stages import *
@@ -41,7 +41,7 @@ __all__ = [
     "RunActor",
     "Sampler",
     "RunInfo",
-    "Shown",
+    "ShownPrompt",
     "Stage",
     "StepContext",
     "View",

@@ -11,7 +11,7 @@ from rlvr_jax.tasks import Prompt, Task
 from rlvr_jax.types.parts import Part
 
 
-class Shown(NamedTuple):
+class ShownPrompt(NamedTuple):
     """The text of a prompt that the policy sees, and the beginning of its response.
 
     Fields:
@@ -41,22 +41,22 @@ class View(Part):
     """A way to show a prompt.
 
     Fields:
-      show: (prompt, task) -> `Shown`, pure.
+      show: (prompt, task) -> `ShownPrompt`, pure.
       reads: fields of the prompts that it reads in addition to their text ("solution", "hints").
       fraction: fraction of a worked solution that it reveals.
       responses: number of responses that it shows, each at most as long as a response's budget. A
         run reserves positions for them before it reads weights.
     """
 
-    show: Callable[[Prompt, Task], Shown]
+    show: Callable[[Prompt, Task], ShownPrompt]
     reads: frozenset[str] = frozenset()
     fraction: float = 0.0
     responses: int = 0
 
 
-def plain(prompt: Prompt, task: Task) -> Shown:
+def plain(prompt: Prompt, task: Task) -> ShownPrompt:
     """An unchanged prompt."""
-    return Shown(prompt.text)
+    return ShownPrompt(prompt.text)
 
 
 PLAIN = View(plain)

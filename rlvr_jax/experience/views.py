@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from rlvr_jax.experience.prompts import encode_text
-from rlvr_jax.experience.requests import Shown, View
+from rlvr_jax.experience.requests import ShownPrompt, View
 from rlvr_jax.tasks import Prompt, Task
 from rlvr_jax.types.hyperparameters import Unit
 from rlvr_jax.types.parts import part
@@ -29,9 +29,9 @@ def solution_prefix(prompt: Prompt, fraction: float, characters: bool = False) -
 
 def _shown(
     prompt: Prompt, by_task: Callable[[Prompt, str], str] | None, text: str, plainly: str
-) -> Shown:
+) -> ShownPrompt:
     """The prompt with a text in the task's form; if the task has none, the prompt and `plainly`."""
-    return Shown(by_task(prompt, text) if by_task is not None else f"{prompt.text}{plainly}")
+    return ShownPrompt(by_task(prompt, text) if by_task is not None else f"{prompt.text}{plainly}")
 
 
 @part(reads={"solution"})
@@ -45,7 +45,7 @@ def hint(fraction: Unit, characters: bool = False) -> View:
       characters: the end may be inside a word.
     """
 
-    def show(prompt: Prompt, task: Task) -> Shown:
+    def show(prompt: Prompt, task: Task) -> ShownPrompt:
         text = solution_prefix(prompt, fraction, characters)
         return _shown(prompt, task.show_hint, text, SENTENCE + text)
 
@@ -62,11 +62,11 @@ def begin_with(fraction: Unit, trained: bool = False, whole_steps: bool = False)
       whole_steps: the fraction is of the solution's steps, not of its tokens.
     """
 
-    def show(prompt: Prompt, task: Task) -> Shown:
+    def show(prompt: Prompt, task: Task) -> ShownPrompt:
         steps = prompt.solution
         if whole_steps:
-            return Shown(prompt.text, "".join(steps[: round(fraction * len(steps))]), trained)
-        return Shown(prompt.text, "".join(steps), trained, fraction)
+            return ShownPrompt(prompt.text, "".join(steps[: round(fraction * len(steps))]), trained)
+        return ShownPrompt(prompt.text, "".join(steps), trained, fraction)
 
     return View(show, fraction=fraction)
 
@@ -78,7 +78,7 @@ def begin_with_most(trained: bool = False) -> View:
     Args:
       trained: as for `begin_with`.
     """
-    return lambda prompt, task: Shown(prompt.text, "".join(prompt.solution[:-1]), trained)
+    return lambda prompt, task: ShownPrompt(prompt.text, "".join(prompt.solution[:-1]), trained)
 
 
 @part
@@ -95,7 +95,7 @@ def with_answer(answer: str) -> View:
 def with_reference() -> View:
     """Shows the prompt's gold response (else its answer), in the form of `with_answer`."""
 
-    def show(prompt: Prompt, task: Task) -> Shown:
+    def show(prompt: Prompt, task: Task) -> ShownPrompt:
         answer = str(prompt.answer if prompt.gold is None else prompt.gold)
         return with_answer(answer).show(prompt, task)
 
@@ -119,11 +119,13 @@ def with_two_answers(correct: str, incorrect: str, request: str = "") -> View:
     `requesting`.
     """
 
-    def show(prompt: Prompt, task: Task) -> Shown:
+    def show(prompt: Prompt, task: Task) -> ShownPrompt:
         if task.show_hint is not None and task.show_answer is not None:
             hinted = replace(prompt, text=task.show_hint(prompt, correct))
-            return Shown(task.show_answer(hinted, incorrect))
-        return Shown(f"{prompt.text}{SOLVED}{correct}{FAILED}{incorrect}\n\n{request}".rstrip())
+            return ShownPrompt(task.show_answer(hinted, incorrect))
+        return ShownPrompt(
+            f"{prompt.text}{SOLVED}{correct}{FAILED}{incorrect}\n\n{request}".rstrip()
+        )
 
     return show
 
@@ -136,7 +138,7 @@ def requesting(view: View, request: str) -> View:
     is always written in words. A run does not start with a policy that cannot read them.
     """
 
-    def show(prompt: Prompt, task: Task) -> Shown:
+    def show(prompt: Prompt, task: Task) -> ShownPrompt:
         shown = view.show(prompt, task)
         return shown._replace(text=f"{shown.text}\n\n{request}")
 
@@ -146,10 +148,10 @@ def requesting(view: View, request: str) -> View:
 @part
 def showing(text: str) -> View:
     """Shows a text instead of the prompt."""
-    return lambda prompt, task: Shown(text)
+    return lambda prompt, task: ShownPrompt(text)
 
 
-def check_openings(tokenizer: Any, seen: Sequence[Shown], budget: int, where: str) -> None:
+def check_openings(tokenizer: Any, seen: Sequence[ShownPrompt], budget: int, where: str) -> None:
     """Raises if a response would begin with all tokens of its budget in a view."""
     known: dict[tuple[str, float], int] = {}
     for one in seen:

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from rlvr_jax.experience import SampleRequest, Shown, StepContext, View, experience
+from rlvr_jax.experience import SampleRequest, ShownPrompt, StepContext, View, experience
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.trees.cure import (
@@ -73,7 +73,7 @@ def test_a_row_of_the_whole_budget_can_branch_at_its_last_token():
 
 
 def test_an_opening_is_not_given_twice():
-    opened = View(lambda prompt, task: Shown(prompt.text, "abc"))
+    opened = View(lambda prompt, task: ShownPrompt(prompt.text, "abc"))
 
     actor = numpy_actor.NumpyActor()
     chain = experience(stages=[branch(critical_token(top_k=2), samples=1)])

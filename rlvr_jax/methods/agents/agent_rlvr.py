@@ -20,7 +20,7 @@ Traps: A task without a success, or without a failure, has no pair. Without pair
 Sums over thousands of tokens saturate σ.
 """
 
-from rlvr_jax.experience import PLAIN, Shown, View, all_incorrect, experience, redraw, turns
+from rlvr_jax.experience import PLAIN, ShownPrompt, View, all_incorrect, experience, redraw, turns
 from rlvr_jax.experience.views import with_note
 from rlvr_jax.objectives import implicit_reward_loss, objective_of_terms
 from rlvr_jax.tasks.base import Prompt, Task
@@ -41,11 +41,11 @@ def guidance(words: Count = 8) -> View:
       words: number of consecutive words of the solution that reveal it.
     """
 
-    def show(prompt: Prompt, task: Task) -> Shown:
+    def show(prompt: Prompt, task: Task) -> ShownPrompt:
         text = "\n".join(prompt.hints)
         solution = "".join(prompt.solution) or str(prompt.gold or "")
         if leaks(text, solution, words):
-            return Shown(prompt.text)
+            return ShownPrompt(prompt.text)
         return with_note(text).show(prompt, task)
 
     return show

@@ -31,7 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.experience import SampleRequest, Shown, Stage, View, concatenate, experience
+from rlvr_jax.experience import SampleRequest, ShownPrompt, Stage, View, concatenate, experience
 from rlvr_jax.experience.stages.donors.imitate_correct import to_imitate
 from rlvr_jax.experience.stages.rounds.another_view import GIVES, with_second_prompts
 from rlvr_jax.experience.views import SOLVED, with_two_answers
@@ -46,7 +46,7 @@ from rlvr_jax.objectives import (
 )
 from rlvr_jax.objectives.statistics.ratios import token_ratio
 from rlvr_jax.tasks import Prompt, Task
-from rlvr_jax.types import Method, Recipe, Rollouts, Shown as ShownSetting, is_correct, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, Shown, is_correct, replace
 from rlvr_jax.types.hyperparameters import NonNegative
 from rlvr_jax.types.records import declare
 
@@ -65,10 +65,10 @@ def rewriting(reference: str, response: str) -> View:
     as the answer.
     """
 
-    def show(prompt: Prompt, task: Task) -> Shown:
+    def show(prompt: Prompt, task: Task) -> ShownPrompt:
         if task.show_hint is not None and task.show_answer is not None:
             return with_two_answers(reference, response).show(prompt, task)
-        return Shown(f"{prompt.text}{SOLVED}{reference}{CHECK}{response}{REQUEST}")
+        return ShownPrompt(f"{prompt.text}{SOLVED}{reference}{CHECK}{response}{REQUEST}")
 
     return View(show)
 
@@ -267,5 +267,5 @@ METHOD = Method(
     baseline="other",
     gradient="stopped",
     ratio="other",
-    shown=ShownSetting("hinted_brackets:train=512", "experience/accepted_rewrites"),
+    shown=Shown("hinted_brackets:train=512", "experience/accepted_rewrites"),
 )

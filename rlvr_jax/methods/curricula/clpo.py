@@ -25,7 +25,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from rlvr_jax.experience import Shown, Stage, View, concatenate, experience
+from rlvr_jax.experience import ShownPrompt, Stage, View, concatenate, experience
 from rlvr_jax.experience.stages.problems.written import (
     WRITTEN,
     accepted_groups,
@@ -117,7 +117,7 @@ def rewrite_prompts(hard: Unit, medium: Unit) -> Stage:
 def _asking(request: str) -> View:
     """Shows a prompt with its answer, and requests another version of it."""
 
-    def show(prompt: Prompt, task: Task) -> Shown:
+    def show(prompt: Prompt, task: Task) -> ShownPrompt:
         answer = str(prompt.answer if prompt.gold is None else prompt.gold)
         return with_request(request + FORM, answer).show(prompt, task)
 
@@ -154,5 +154,5 @@ def clpo(
 METHOD = Method(
     clpo,
     changes="regularizer, sampling, selection",
-    shown=recipes.Shown("hinted_brackets", "experience/rewritten_accepted"),
+    shown=recipes.ShownPrompt("hinted_brackets", "experience/rewritten_accepted"),
 )

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience import Curriculum, Shown, Stage, View, experience, shuffled_epochs
+from rlvr_jax.experience import Curriculum, ShownPrompt, Stage, View, experience, shuffled_epochs
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe, arguments_of, part
 
@@ -156,7 +156,7 @@ def template_view(template: Template) -> View:
     """Shows a prompt in a template."""
 
     def show(prompt, task):
-        return Shown(template.text.replace(QUESTION, prompt.text), template.opening)
+        return ShownPrompt(template.text.replace(QUESTION, prompt.text), template.opening)
 
     return View(show)
 

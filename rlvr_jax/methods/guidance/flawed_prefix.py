@@ -26,7 +26,7 @@ import numpy as np
 
 from rlvr_jax.experience import Curriculum, experience, part, shuffled_epochs
 from rlvr_jax.experience.curricula.history import outcomes_by
-from rlvr_jax.experience.requests import PLAIN, Shown, View, shows_nothing
+from rlvr_jax.experience.requests import PLAIN, ShownPrompt, View, shows_nothing
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.types import Method, Recipe, recipes
@@ -97,8 +97,8 @@ def begin_with_flaw(kind: str) -> View:
     A prompt without one is shown unchanged.
     """
 
-    def show(prompt: Prompt, task: Task) -> Shown:
-        return Shown(prompt.text, prompt.meta.get("flawed", {}).get(kind, ""))
+    def show(prompt: Prompt, task: Task) -> ShownPrompt:
+        return ShownPrompt(prompt.text, prompt.meta.get("flawed", {}).get(kind, ""))
 
     return View(show)
 
@@ -127,5 +127,5 @@ METHOD = Method(
     flawed_prefix,
     changes="curriculum, guidance",
     evidence="reconstruction",
-    shown=recipes.Shown("brackets", "experience/flawed_fraction", steps=300),
+    shown=recipes.ShownPrompt("brackets", "experience/flawed_fraction", steps=300),
 )

@@ -30,7 +30,7 @@ from typing import Literal
 import jax
 import numpy as np
 
-from rlvr_jax.experience import PLAIN, Batch, Shown, Stage, View, experience, score_steps
+from rlvr_jax.experience import PLAIN, Batch, ShownPrompt, Stage, View, experience, score_steps
 from rlvr_jax.experience.parts import Actor, StepContext
 from rlvr_jax.experience.stages.donors.imitate_correct import to_imitate
 from rlvr_jax.experience.stages.rewards.score_steps import scored_steps, tokens_up_to
@@ -61,11 +61,11 @@ _REPLY = re.compile(rf"\s*{OPENING}\s*(\d{{1,4}})\s*[:.)]\s*(\S[^\n]*)(\n|\Z)", 
 def error_request(steps: Sequence[str]) -> View:
     """Shows the worked solution and the numbered steps of a response; requests the correction."""
 
-    def show(prompt: Prompt, task: Task) -> Shown:
+    def show(prompt: Prompt, task: Task) -> ShownPrompt:
         listed = "\n".join(f"{OPENING} {n}: {step.strip()}" for n, step in enumerate(steps, 1))
         solution = "".join(prompt.solution).strip()
         texts = prompt.text, SOLUTION + solution, RESPONSE + listed, REQUEST
-        return Shown("\n\n".join(texts), OPENING)
+        return ShownPrompt("\n\n".join(texts), OPENING)
 
     return View(show)
 
@@ -268,7 +268,7 @@ METHOD = Method(
     intervention_training,
     changes="surrogate, sampling, guidance",
     evidence="reconstruction",
-    shown=recipes.Shown(
+    shown=recipes.ShownPrompt(
         "hinted_brackets:judge_paths=true",
         "experience/accepted_interventions",
         hyperparameters={"finder": "scores", "continuations": 8},

@@ -29,7 +29,7 @@ import numpy as np
 
 from rlvr_jax.experience import (
     Curriculum,
-    Shown,
+    ShownPrompt,
     Stage,
     View,
     all_incorrect,
@@ -153,13 +153,13 @@ def written_hint() -> View:
     `rlvr_jax.tasks.derived.hints.answer_texts` lists the texts that count as the answer.
     """
 
-    def show(prompt: Prompt, task: Task) -> Shown:
+    def show(prompt: Prompt, task: Task) -> ShownPrompt:
         text = prompt.hints[0]
         if gives_away(text, prompt):
-            return Shown(prompt.text)
+            return ShownPrompt(prompt.text)
         if task.show_hint is not None:
-            return Shown(task.show_hint(prompt, text))
-        return Shown(f"{prompt.text}{NOTE}{text}")
+            return ShownPrompt(task.show_hint(prompt, text))
+        return ShownPrompt(f"{prompt.text}{NOTE}{text}")
 
     return View(show)
 
@@ -189,7 +189,7 @@ METHOD = Method(
     nurl,
     changes="curriculum, sampling, guidance",
     evidence="reconstruction",
-    shown=recipes.Shown(
+    shown=recipes.ShownPrompt(
         "hinted_brackets",
         "experience/redrawn_fraction",
         hyperparameters={"window": 2, "least_gain": 0.1},

@@ -25,7 +25,7 @@ from dataclasses import replace
 import numpy as np
 
 from rlvr_jax.experience import Curriculum, experience, shuffled_epochs
-from rlvr_jax.experience.requests import Shown, View, shows_nothing
+from rlvr_jax.experience.requests import ShownPrompt, View, shows_nothing
 from rlvr_jax.objectives import clipped_objective, group_centered, part
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.derived.hints import augment
@@ -65,12 +65,12 @@ def augmented(fraction: Unit) -> View:
     its answer, or if the hint would.
     """
 
-    def show(prompt: Prompt, task: Task) -> Shown:
+    def show(prompt: Prompt, task: Task) -> ShownPrompt:
         solution = "".join(prompt.solution)
         if task.show_hint is not None:
-            return Shown(task.show_hint(prompt, solution[: int(fraction * len(solution))]))
+            return ShownPrompt(task.show_hint(prompt, solution[: int(fraction * len(solution))]))
         shown = augment(prompt.text, solution, str(prompt.answer), fraction)
-        return Shown(shown or prompt.text)
+        return ShownPrompt(shown or prompt.text)
 
     return View(show, fraction=fraction)
 
@@ -90,5 +90,5 @@ def questa(fraction: Unit = 0.5, clip_low: ClipLow = 0.2, clip_high: ClipHigh = 
 METHOD = Method(
     questa,
     changes="curriculum, guidance",
-    shown=recipes.Shown("hinted_brackets", "experience/hinted_fraction", steps=300),
+    shown=recipes.ShownPrompt("hinted_brackets", "experience/hinted_fraction", steps=300),
 )

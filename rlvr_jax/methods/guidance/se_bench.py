@@ -23,24 +23,24 @@ from typing import Any
 
 import numpy as np
 
-from rlvr_jax.experience import PLAIN, Draw, Shown, View, experience, part
+from rlvr_jax.experience import PLAIN, Draw, ShownPrompt, View, experience, part
 from rlvr_jax.experience.views import NOTE
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.types import Method, Recipe, Shown as ShownSetting, arguments_of
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of
 
 
 @part(reads={"hints"})
 def documentation() -> View:
     """Shows all hints of a prompt, in the form of `Task.show_hint` or after the prompt's text."""
 
-    def show(prompt: Prompt, task: Task) -> Shown:
+    def show(prompt: Prompt, task: Task) -> ShownPrompt:
         text = "\n".join(prompt.hints)
         if not text:
-            return Shown(prompt.text)
+            return ShownPrompt(prompt.text)
         if task.show_hint is not None:
-            return Shown(task.show_hint(prompt, text))
-        return Shown(f"{prompt.text}{NOTE}{text}")
+            return ShownPrompt(task.show_hint(prompt, text))
+        return ShownPrompt(f"{prompt.text}{NOTE}{text}")
 
     return View(show)
 
@@ -89,5 +89,5 @@ def se_bench(closed: bool = True, **clip: Any) -> Recipe:
 METHOD = Method(
     se_bench,
     changes="sampling, guidance",
-    shown=ShownSetting("hinted_brackets", "experience/spliced_fraction", without={"closed": False}),
+    shown=Shown("hinted_brackets", "experience/spliced_fraction", without={"closed": False}),
 )

@@ -34,7 +34,7 @@ from typing import Any
 
 import numpy as np
 
-from rlvr_jax.experience import Shown, Stage, View, experience
+from rlvr_jax.experience import ShownPrompt, Stage, View, experience
 from rlvr_jax.experience.stages.rounds.another_view import GIVES, with_second_prompts
 from rlvr_jax.objectives import Transform, clipped_objective, k3_clamped, masked_mean, part
 from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty, statistic_penalty
@@ -68,13 +68,13 @@ def hide_words(fraction: Unit, filler: str) -> View:
     if not filler:
         raise ValueError(f"hide_words: filler must be a text, got {filler!r}")
 
-    def show(prompt: Prompt, task: Task) -> Shown:
+    def show(prompt: Prompt, task: Task) -> ShownPrompt:
         words = prompt.text.split(" ")
         random = np.random.default_rng(zlib.crc32(prompt.text.encode()))
         hidden = random.uniform(size=len(words)) < fraction
         hidden[-1] = False
         shown = (filler if out else word for word, out in zip(words, hidden, strict=True))
-        return Shown(" ".join(shown))
+        return ShownPrompt(" ".join(shown))
 
     return View(show)
 

@@ -31,7 +31,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience import Shown, Stage, View, concatenate, experience, turns
+from rlvr_jax.experience import ShownPrompt, Stage, View, concatenate, experience, turns
 from rlvr_jax.experience.rewards.outcomes import Rate
 from rlvr_jax.experience.stages.problems.written import (
     BYTES,
@@ -192,7 +192,7 @@ def question_to(searched: bool) -> View:
       searched: the search tools are described, unless the environment does so itself.
     """
 
-    def show(prompt: Prompt, task: Task) -> Shown:
+    def show(prompt: Prompt, task: Task) -> ShownPrompt:
         request, world = REQUEST, task.environment
         style = getattr(world, "style", None) if searched else None
         if style is not None and not world.start(prompt)[1]:

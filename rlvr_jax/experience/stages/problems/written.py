@@ -8,7 +8,7 @@ import numpy as np
 
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import StepContext
-from rlvr_jax.experience.requests import PLAIN, SampleRequest, Shown, View
+from rlvr_jax.experience.requests import PLAIN, SampleRequest, ShownPrompt, View
 from rlvr_jax.experience.stages.choices.groups import pass_rates
 from rlvr_jax.experience.store import as_bytes, as_texts
 from rlvr_jax.tasks import Grade, Prompt, Task
@@ -53,12 +53,12 @@ def with_request(request: str, material: str, prompt_shown: bool = True) -> View
       prompt_shown: the prompt comes first.
     """
 
-    def show(prompt: Prompt, task: Task) -> Shown:
+    def show(prompt: Prompt, task: Task) -> ShownPrompt:
         if task.show_answer is not None:
             shown = task.show_answer(prompt, material)
-            return Shown(shown if task.read_problem is not None else f"{shown}\n\n{request}")
+            return ShownPrompt(shown if task.read_problem is not None else f"{shown}\n\n{request}")
         first = [prompt.text] if prompt_shown else []
-        return Shown("\n\n".join(text for text in [*first, material, request] if text))
+        return ShownPrompt("\n\n".join(text for text in [*first, material, request] if text))
 
     return View(show)
 

@@ -54,7 +54,7 @@ from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives import clipped_objective, group_mean
 from rlvr_jax.rollout import named_key
 from rlvr_jax.types import Method, Recipe, Shown, arguments_of, is_correct, part, replace
-from rlvr_jax.types.hyperparameters import Count, NonNegative, Unit
+from rlvr_jax.types.hyperparameters import Count, Finite, NonNegative, Unit
 from rlvr_jax.types.records import declare
 from rlvr_jax.verifiers.grade import Grade
 from rlvr_jax.verifiers.texts.reflections import json_reflection
@@ -106,7 +106,7 @@ def retrospect(
     alpha: Unit = 0.7,
     beta: Unit = 0.05,
     kappa: NonNegative = 1.0,
-    threshold: float = 0.4,
+    threshold: Finite = 0.4,
     capacity: Count = 256,
 ) -> Stage:
     """Samples half of each group with a lesson, and a reflection after every response.

@@ -36,7 +36,7 @@ from rlvr_jax.experience.stages.problems.written import (
 )
 from rlvr_jax.objectives import clipped_objective, k3_clamped, kl_penalty, scale_of_cell
 from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.types import Method, Recipe, part, recipes
+from rlvr_jax.types import Method, Recipe, Shown, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient, Unit
 from rlvr_jax.types.passing import arguments_of
 
@@ -154,5 +154,5 @@ def clpo(
 METHOD = Method(
     clpo,
     changes="regularizer, sampling, selection",
-    shown=recipes.ShownPrompt("hinted_brackets", "experience/rewritten_accepted"),
+    shown=Shown("hinted_brackets", "experience/rewritten_accepted"),
 )

@@ -29,7 +29,7 @@ from rlvr_jax.experience.curricula.history import outcomes_by
 from rlvr_jax.experience.requests import PLAIN, ShownPrompt, View, shows_nothing
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.types import Method, Recipe, recipes
+from rlvr_jax.types import Method, Recipe, Shown
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Unit
 
 
@@ -127,5 +127,5 @@ METHOD = Method(
     flawed_prefix,
     changes="curriculum, guidance",
     evidence="reconstruction",
-    shown=recipes.ShownPrompt("brackets", "experience/flawed_fraction", steps=300),
+    shown=Shown("brackets", "experience/flawed_fraction", steps=300),
 )

@@ -42,7 +42,7 @@ from rlvr_jax.experience.stages.rounds.first_errors import (
 from rlvr_jax.experience.views import hint
 from rlvr_jax.objectives import imitate, objective_of_terms, part
 from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.types import Method, Recipe, is_correct, recipes
+from rlvr_jax.types import Method, Recipe, Shown, is_correct
 from rlvr_jax.types.hyperparameters import Count, Finite, Unit
 from rlvr_jax.verifiers.grade import Grade
 
@@ -268,7 +268,7 @@ METHOD = Method(
     intervention_training,
     changes="surrogate, sampling, guidance",
     evidence="reconstruction",
-    shown=recipes.ShownPrompt(
+    shown=Shown(
         "hinted_brackets:judge_paths=true",
         "experience/accepted_interventions",
         hyperparameters={"finder": "scores", "continuations": 8},

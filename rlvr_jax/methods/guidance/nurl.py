@@ -44,7 +44,7 @@ from rlvr_jax.experience.views import NOTE
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.derived.hints import gives_away
-from rlvr_jax.types import Method, Recipe, arguments_of, recipes
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of
 from rlvr_jax.types.hyperparameters import Count, NonNegative, NonNegativeInt
 
 
@@ -189,7 +189,7 @@ METHOD = Method(
     nurl,
     changes="curriculum, sampling, guidance",
     evidence="reconstruction",
-    shown=recipes.ShownPrompt(
+    shown=Shown(
         "hinted_brackets",
         "experience/redrawn_fraction",
         hyperparameters={"window": 2, "least_gain": 0.1},

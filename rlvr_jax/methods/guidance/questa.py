@@ -29,7 +29,7 @@ from rlvr_jax.experience.requests import ShownPrompt, View, shows_nothing
 from rlvr_jax.objectives import clipped_objective, group_centered, part
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.derived.hints import augment
-from rlvr_jax.types import Method, Recipe, recipes
+from rlvr_jax.types import Method, Recipe, Shown
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Unit
 
 
@@ -90,5 +90,5 @@ def questa(fraction: Unit = 0.5, clip_low: ClipLow = 0.2, clip_high: ClipHigh = 
 METHOD = Method(
     questa,
     changes="curriculum, guidance",
-    shown=recipes.ShownPrompt("hinted_brackets", "experience/hinted_fraction", steps=300),
+    shown=Shown("hinted_brackets", "experience/hinted_fraction", steps=300),
 )

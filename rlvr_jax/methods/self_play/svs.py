@@ -44,7 +44,7 @@ from rlvr_jax.experience.stages.problems.written import (
     with_request,
 )
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe, is_correct, part
+from rlvr_jax.types import Method, Recipe, Shown, is_correct, part
 from rlvr_jax.types.hyperparameters import AtLeastOne, ClipHigh, ClipLow, Count, Epsilon, Unit
 from rlvr_jax.types.passing import arguments_of
 
@@ -177,4 +177,8 @@ def svs(
     )
 
 
-METHOD = Method(svs, changes="sampling, selection, reward")
+METHOD = Method(
+    svs,
+    changes="sampling, selection, reward",
+    shown=Shown("hinted_brackets:train=512", "experience/accepted_written"),
+)

@@ -41,6 +41,9 @@ from rlvr_jax.types.hyperparameters import (
 )
 from rlvr_jax.types.passing import arguments_of
 
+UNIFORM = 1e-4
+"""A factor nearer to 1 is that of equal bins, up to rounding."""
+
 
 @part(writes={"advantage"})
 def hard_bins_first(
@@ -66,7 +69,8 @@ def hard_bins_first(
       by_fraction: whether a bin's loss is divided by its part of the batch, as in the scripts.
       bins: (rollouts) -> int [B] in 0 … len(edges), such as `difficulty_bins` of pass rates over a
         longer history; None: by the pass rate in the batch.
-    Metrics: largest_bin_weight (largest factor of an advantage).
+    Metrics: largest_bin_weight (largest factor of an advantage), reweighted_fraction (fraction of
+      the rows with another factor than 1).
     """
     if list(edges) != sorted(set(edges)) or not all(0 < edge < 1 for edge in edges):
         raise ValueError(f"hard_bins_first: edges must ascend in (0, 1), got {edges}")
@@ -88,7 +92,15 @@ def hard_bins_first(
         weight = proportional_weights(fraction[own], counted, max_weight)
         signals = replace(signals, advantage=signals.advantage * weight[:, None])
         state = updated_scores(scores, seen, losses.astype(scores.dtype), present, rate)
-        return signals, state, {"largest_bin_weight": masked_max(weight, counted)}
+        changed = jnp.abs(weight - 1) > UNIFORM
+        return (
+            signals,
+            state,
+            {
+                "largest_bin_weight": masked_max(weight, counted),
+                "reweighted_fraction": masked_mean(changed.astype(weight.dtype), counted),
+            },
+        )
 
     return Transform(apply, init=init, once=True)
 
@@ -192,5 +204,5 @@ def gdro(
 METHOD = Method(
     gdro,
     changes="advantage, regularizer",
-    shown=Shown("brackets", "largest_bin_weight"),
+    shown=Shown("brackets", "reweighted_fraction"),
 )

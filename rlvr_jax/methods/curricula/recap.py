@@ -29,7 +29,7 @@ from jaxtyping import Array, Float, Int
 
 from rlvr_jax.experience import cells_by_kind, experience, shuffled_epochs
 from rlvr_jax.objectives import Transform, clipped_objective, has_tokens, masked_count
-from rlvr_jax.types import Method, Recipe, Shown, part, replace
+from rlvr_jax.types import Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Positive, Unit
 from rlvr_jax.types.passing import arguments_of
 
@@ -152,9 +152,4 @@ def recap(
     )
 
 
-METHOD = Method(
-    recap,
-    changes="weight, curriculum",
-    evidence="reconstruction",
-    shown=Shown("brackets", "objective_weight/max"),
-)
+METHOD = Method(recap, changes="weight, curriculum", evidence="reconstruction")

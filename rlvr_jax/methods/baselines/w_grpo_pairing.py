@@ -36,7 +36,7 @@ from rlvr_jax.experience.curricula.picks import rarest_order
 from rlvr_jax.objectives import Transform, clipped_objective, group_centered, rollout_advantage
 from rlvr_jax.objectives.statistics.group_order import group_index
 from rlvr_jax.objectives.statistics.groups import group_has_tokens, group_z_score
-from rlvr_jax.types import Function, Method, Recipe, is_correct, part
+from rlvr_jax.types import Function, Method, Recipe, Shown, is_correct, part
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -172,4 +172,9 @@ def w_grpo_pairing(
     )
 
 
-METHOD = Method(w_grpo_pairing, changes="reward, advantage, curriculum", evidence="reconstruction")
+METHOD = Method(
+    w_grpo_pairing,
+    changes="reward, advantage, curriculum",
+    evidence="reconstruction",
+    shown=Shown("brackets", "experience/pair/hard_rate"),
+)

@@ -29,7 +29,7 @@ from rlvr_jax.objectives import Surrogate, group_normalized, kl_penalty, objecti
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.objectives.surrogates.soft_tokens import GumbelNoise, soft_token_logp
 from rlvr_jax.rollout.soft import SoftThinking
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Shown, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -170,4 +170,5 @@ METHOD = Method(
     "https://arxiv.org/abs/2511.06411",
     changes="sampling, surrogate, regularizer",
     ratio="other",
+    shown=Shown("brackets", "experience/soft_fraction"),
 )

@@ -68,6 +68,7 @@ SUBPACKAGES = [
     "tasks.code",
     "tasks.data",
     "tasks.derived",
+    "tasks.forms",
     "tasks.gym",
     "tasks.puzzles",
     "tasks.sums",

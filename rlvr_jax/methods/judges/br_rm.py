@@ -18,10 +18,10 @@ the requests, and the rule on the two turns.
 Left out: the authors' 97,000 preference pairs; a hierarchy of criteria for each type of prompt.
 Reports: BR-RM-Qwen-14B, in %: RewardBench 92.1, RM-Bench 85.9, RMB 74.7.
 Traps: A judge that never writes the format has equal rewards and no gradient. SmolLM2-135M, the
-policy of the shown setting, is such a judge. One malformed response
-at -100 reduces the difference between correct and incorrect to a hundredth of a standard deviation,
-so the first phase learns only the format. Use `malformed=-2` to avoid this. If the order of a
-prompt's responses is changed, its label must also change.
+policy of the shown setting, is such a judge. One malformed response at -100 reduces the difference
+between correct and incorrect to a hundredth of a standard deviation, so the first phase learns only
+the format. Use `malformed=-2` to avoid this. If the order of a prompt's responses is changed, its
+label must also change.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,6 @@
 """Judges of brackets, which make no mistakes.
 
-`points` gives the points of a rubric. `rewriter` follows a rubric and improves it. `critique`
+`points` writes the points of a rubric. `rewriter` follows a rubric and improves it. `critique`
 writes a critique of a candidate.
 
 python -m experiments.train --task brackets --method rubric_rewards --hyperparameters weights=2,1 \

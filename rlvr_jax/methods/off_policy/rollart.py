@@ -11,8 +11,8 @@ https://arxiv.org/abs/2512.22560, with the queue of ROLL, https://github.com/ali
 One program has the queue, whose rows leave when they end, and the versions of tokens. a is
 `staleness`. The weight is one of ROLL's corrections; its `cap` C is ours. ROLL's queue opens groups
 ahead; here each step opens groups. With `tools`, or the task's environment, responses are written
-in turns (`queued_turns`), and replies are requested in threads while other rows are sampled; there
-are then no redundant rows and no windows. `--dynamic-sampling` is ROLL's filter of groups.
+in turns (`queued_turns`). Replies are then requested in threads while other rows are sampled, and
+there are no redundant rows and no windows. `--dynamic-sampling` is ROLL's filter of groups.
 
 Left out: disaggregated hardware; environments in threads next to the device.
 Reports: training is 1.35 to 2.05 times shorter than with synchronous systems (over 3000 GPUs).

@@ -100,8 +100,8 @@ def critiques(
     Args:
       path: path of the file.
     Raises:
-      ValueError: there is no such file, or a row does not fit: its task, its problem, its fields,
-        or a critique that disagrees with the verifier.
+      ValueError: there is no such file, or a row has an unknown task or problem, other fields, or a
+        critique that disagrees with the verifier.
     """
     file = Path(path)
     rows = read_lines(file)

@@ -89,9 +89,9 @@ def stage_rewards(response: str, grade: Grade) -> dict[str, float]:
 def form(response: str) -> float:
     """The format of a response with a model, in [0, 2]; 0 without one.
 
-    From 2 are subtracted ⅛ for a fence that is repeated, ¼ for each section that is missing
-    (objective, constraints, end), and ⅓ for each two sections in the wrong order. In the paper's
-    code a text without any model has ⅔.
+    The format is 2 minus penalties: ⅛ for a repeated fence, ¼ for each missing section (objective,
+    constraints, end), ⅓ for each two sections in the wrong order. In the paper's code a text without
+    any model has ⅔.
     """
     model = extract(response)
     if model is None:

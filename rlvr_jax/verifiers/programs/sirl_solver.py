@@ -90,8 +90,8 @@ def form(response: str) -> float:
     """The format of a response with a model, in [0, 2]; 0 without one.
 
     The format is 2 minus penalties: ⅛ for a repeated fence, ¼ for each missing section (objective,
-    constraints, end), ⅓ for each two sections in the wrong order. In the paper's code a text without
-    any model has ⅔.
+    constraints, end), ⅓ for each two sections in the wrong order. In the paper's code a text
+    without any model has ⅔.
     """
     model = extract(response)
     if model is None:

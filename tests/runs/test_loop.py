@@ -125,7 +125,7 @@ def test_a_report_stands_from_the_first_evaluation_on_and_outlives_the_run(model
             raise RuntimeError("the machine is gone")
 
     with pytest.raises(RuntimeError, match="gone"):
-        train(config, Console(file=io.StringIO()), lambda label, steps, first: on_step)
+        train(config, Console(file=io.StringIO()), lambda *_: on_step)
     seen["after"] = (tmp_path / "run" / "report.html").read_text()
     for moment, steps in ((0, 0), (1, 1), (2, 2), ("after", 2)):
         assert f"{steps} steps, not finished" in seen[moment]
@@ -147,7 +147,7 @@ def test_a_page_that_cannot_be_written_ends_no_run_and_hides_no_error(model, tmp
         pytest.warns(UserWarning, match=r"report\.html was not written: no page"),
         pytest.raises(RuntimeError, match="gone"),
     ):
-        train(config, Console(file=io.StringIO()), lambda label, steps, first: on_step)
+        train(config, Console(file=io.StringIO()), lambda *_: on_step)
 
 
 def test_samples_show_each_token_with_its_numbers(finished):

@@ -111,7 +111,7 @@ def test_guidance_that_holds_the_solution_is_not_used(hints, shown):
     solution = ("first second third ", "fourth fifth")
     prompt = dataclasses.replace(task.train[0], hints=hints, solution=solution)
     text = guidance(4).show(prompt, task).text
-    assert (text != prompt.text) == shown and text.endswith("look\nthere") == shown
+    assert (text != prompt.text) == shown and ("look\nthere" in text) == shown
 
 
 @pytest.mark.slow

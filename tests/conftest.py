@@ -23,7 +23,7 @@ WITHOUT_JAX = ("sandbox", "verifiers")
 
 HELD = {
     "methods": 5480,
-    "objectives": 1180,
+    "objectives": 1400,
     "rollout": 600,
     "experience": 590,
     "policy": 580,

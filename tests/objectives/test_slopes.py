@@ -39,6 +39,7 @@ def test_losses_that_differ_by_a_factor_have_the_distance_of_the_factor():
     np.testing.assert_allclose(distance, abs(factor - 1) / (factor + 1), rtol=1e-9)
 
 
+@pytest.mark.thorough
 def test_the_other_loss_decides_by_itself_if_the_batch_was_decided_once():
     own = recipe("nsr").objective
     both = measured_against(own, recipe("dapo").objective)

@@ -34,8 +34,7 @@ def load_task(config: TrainConfig, load: Load = tasks.load_as_written) -> Task:
     task = _behind(_messages(data), load(data.task, data.task_options, data.columns))
     if data.failed_grades == "no_verdict":
         task = replace(task, verify=tasks.no_verdict_on_error(task.verify))
-    path = policy_path(config.policy, task)
-    if not data.drop_long_prompts or not path:
+    if not data.drop_long_prompts or not (path := policy_path(config.policy, task)):
         return task
     tokenizer, remaining, counts = load_tokenizer(data, path), {}, []
     for split in ("train", "test"):

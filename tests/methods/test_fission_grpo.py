@@ -104,11 +104,11 @@ def test_counts_below_one_are_refused(name):
 
 
 @pytest.mark.thorough
-def test_recoveries_are_scored_in_their_context_and_every_token_counts_once(tmp_path):
-    policy = training_runs.write_policy(tmp_path / "policy")
-    run = training_runs.prepared(
-        training_runs.settings(policy, "unused", method="fission_grpo", response_tokens=10)
-    )
+def test_recoveries_are_scored_in_their_context_and_every_token_counts_once():
+    sizes = {"prompts_per_step": 16, "response_tokens": 0}
+    model = load("noted_calculations").base_model
+    own = {"task": "noted_calculations", "method": "fission_grpo", **sizes}
+    run = training_runs.prepared(training_runs.settings(model, "unused", **own))
     state = run.initial_state()
     collected = collect(run, state, 0)
     rollouts = collected.batch.rollouts

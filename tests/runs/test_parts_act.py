@@ -27,7 +27,7 @@ ACTS = {
     "cure": ("branched_fraction", {"hyperparameters": ("samples=1", "barred_characters=0")}),
     "depth_breadth_dars": ("extra_rows", {}),
     "brorl": (
-        "broadened_fraction",
+        "refill/accepted_fraction",
         {"prompts_per_step": 2, "samples_per_prompt": 32, "sampling_batches": 4},
     ),
     "prof": ("step_score", {"task": "brackets", "model": ""}),

@@ -23,7 +23,7 @@ target. Without any target, the loss is 0. A budget that truncates the proposal 
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -127,7 +127,8 @@ def imitate_own_interventions(continuations: Count) -> Stage:
                     targets.append((row, ids + list(actor.encode(found[1]))))
         targets = [(row, ids) for row, ids in targets if len(ids) < turn.setting.response_tokens]
         counts = {"unreadable_interventions": (len(rows) - len(targets)) / len(batch)}
-        return _accepted(batch, actor, turn, targets, continuations, counts, state)
+        imitated, metrics = _accepted(batch, actor, turn, targets, continuations)
+        return imitated, state, metrics | counts
 
     return Stage(apply, views=(error_request(()),))
 
@@ -178,7 +179,8 @@ def imitate_scored_interventions(
             proposals = actor.draw(requests_after(batch, rows, beginnings, proposer), turn.key)
             proposed = _up_to_the_next_step(proposals, start[rows], task)
             targets = [(row, ids) for row, ids in zip(rows, proposed, strict=True) if ids]
-        return _accepted(batch, actor, turn, targets, continuations, {}, state)
+        imitated, metrics = _accepted(batch, actor, turn, targets, continuations)
+        return imitated, state, metrics
 
     return Stage(apply, init, views=(proposer,))
 
@@ -189,26 +191,23 @@ def _accepted(
     turn: StepContext,
     targets: Sequence[Target],
     continuations: int,
-    counts: Mapping[str, float],
-    state: tuple[()],
-):
-    """The targets with a correct continuation as rows to imitate, for a stage without state."""
+) -> tuple[Batch, dict[str, float]]:
+    """The targets with a correct continuation as rows to imitate, and metrics."""
     metrics = {"proposed_interventions": len(targets) / len(batch), "accepted_interventions": 0.0}
-    metrics |= counts
     if not targets:
-        return to_imitate(batch, False), state, metrics
+        return to_imitate(batch, False), metrics
     tests = requests_after(batch, *zip(*targets, strict=True), PLAIN, samples=continuations)
     tested = actor.grade(actor.draw(tests, jax.random.fold_in(turn.key, 1)))
     useful = is_correct(np.nan_to_num(tested.outcomes())).any(axis=1)
     accepted = [target for target, there in zip(targets, useful, strict=True) if there]
     metrics["accepted_interventions"] = len(accepted) / len(batch)
     if not accepted:
-        return to_imitate(batch, False), state, metrics
+        return to_imitate(batch, False), metrics
     plain = [replace(batch.requests[row], view=PLAIN, samples=1, given=()) for row, _ in accepted]
     rows = actor.written(plain, [ids for _, ids in accepted])
     # The beginning of a response has no grade.
     rows = replace(rows.graded([Grade(None)] * len(accepted)), tokenizer=batch.tokenizer)
-    return to_imitate(rows, True), state, metrics
+    return to_imitate(rows, True), metrics
 
 
 def _up_to_the_next_step(proposals: Batch, start: np.ndarray, task: Task) -> list[list[int]]:

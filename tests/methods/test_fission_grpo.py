@@ -216,8 +216,9 @@ def test_recoveries_from_a_tools_error_call_it_again(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_it_trains_on_brackets(tmp_path):
-    lines = training_runs.on_brackets("fission_grpo", tmp_path / "run", steps=3, task="brackets")
+def test_it_trains_on_recoveries(tmp_path):
+    own = {"steps": 3, "task": "noted_calculations", "prompts_per_step": 16}
+    lines = training_runs.on_brackets("fission_grpo", tmp_path / "run", **own)
     assert sum(training_runs.values(lines, "experience/recovery_groups")) > 0
     assert np.all(np.isfinite(training_runs.values(lines, "loss")))
     # However old a failed answer is, its recovery is drawn by the weights that learn from it.

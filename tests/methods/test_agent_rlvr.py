@@ -11,6 +11,7 @@ from turn_runs import assert_turns_were_learned_from, run_of
 
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numbered_task import numbered_task
+from rlvr_jax.experience.views import NOTE, YOUR_TURN
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.agents.agent_rlvr import guidance
 from rlvr_jax.objectives.regularizers.preferences import first_pairs
@@ -124,7 +125,8 @@ def test_training_makes_pairs_with_guided_successes(tmp_path):
 
 @pytest.mark.slow
 def test_agent_rlvr_tries_again_in_turns_with_guidance(tmp_path, monkeypatch):
-    monkeypatch.setattr(training_runs, "WORDS", [*training_runs.WORDS, "What", "may", "help:"])
+    words = f"{NOTE}{YOUR_TURN}".split()
+    monkeypatch.setattr(training_runs, "WORDS", [*training_runs.WORDS, *words])
     task = "small_environments:hinted_sums"
     often = {"prompts_per_step": 12, "samples_per_prompt": 2}
     steps = run_of(tmp_path, "agent_rlvr", "max_turns=2", task=task, steps=2, **often)

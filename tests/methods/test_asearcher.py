@@ -10,7 +10,7 @@ from rlvr_jax.methods import recipe
 
 @pytest.mark.slow
 def test_groups_without_a_right_answer_teach_nothing_and_others_do():
-    chain, seen = recipe("asearcher").experience, set()
+    chain, seen = recipe("asearcher", staleness=0).experience, set()
     for found, _, _ in numpy_actor.walk(chain, steps=6):
         batch = found.batch
         assert len(batch.groups) == 4

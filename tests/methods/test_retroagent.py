@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import training_runs
 from numpy.testing import assert_allclose
-from turn_runs import assert_turns_were_learned_from, run_of
+from turn_runs import assert_turns_were_learned_from
 
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.laws import numpy_actor
@@ -142,6 +142,7 @@ def test_the_recipe_has_a_memory_and_the_environment():
 
 @pytest.mark.slow
 def test_retroagent_learns_from_episodes_and_pays_what_they_claim(tmp_path):
-    steps = run_of(tmp_path, "retroagent", prompts_per_step=15)
+    own = {"steps": 3, "task": "noted_calculations", "prompts_per_step": 16}
+    steps = training_runs.on_brackets("retroagent", tmp_path / "run", **own)
     assert_turns_were_learned_from(steps)
     assert max(training_runs.values(steps, "experience/reward/progress")) > 0

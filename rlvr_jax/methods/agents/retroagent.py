@@ -151,7 +151,7 @@ def retrospect(
         by_row=True,
         views=(
             replace(with_note(""), responses=1),
-            replace(with_request(REQUEST, ""), responses=1),
+            replace(with_request(REQUEST, "", reader="read_reflection"), responses=1),
         ),
     )
 
@@ -223,7 +223,7 @@ def _reflected(
             samples=1,
             first_sample=int(place),
             given=(),
-            view=with_request(REQUEST, response.text),
+            view=with_request(REQUEST, response.text, reader="read_reflection"),
         )
         for request, response, place in zip(
             batch.requests, batch.responses, place_in_group, strict=True

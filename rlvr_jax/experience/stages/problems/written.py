@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
@@ -41,22 +42,29 @@ BYTES = 2048
 
 
 @part
-def with_request(request: str, material: str, prompt_shown: bool = True) -> View:
-    """Shows material for a new problem, and the request.
+def with_request(
+    request: str,
+    material: str,
+    prompt_shown: bool = True,
+    reader: Literal["read_problem", "read_reflection"] = "read_problem",
+) -> View:
+    """Shows material for a new text, and the request.
 
-    If the task has `Task.show_answer`, the material is shown in that form. If it also has
-    `Task.read_problem`, which reads an answer as a problem, that form is the request. Otherwise
+    If the task has `Task.show_answer`, the material is shown in that form. If it also has the
+    reader, which reads an answer to this form as such a text, the form is the request. Otherwise
     the request follows in words. Without forms, prompt, material and request follow each other.
 
     Args:
       material: a response, or another problem.
       prompt_shown: the prompt comes first.
+      reader: field of the task that reads the text.
     """
 
     def show(prompt: Prompt, task: Task) -> ShownPrompt:
         if task.show_answer is not None:
             shown = task.show_answer(prompt, material)
-            return ShownPrompt(shown if task.read_problem is not None else f"{shown}\n\n{request}")
+            reads = getattr(task, reader) is not None
+            return ShownPrompt(shown if reads else f"{shown}\n\n{request}")
         first = [prompt.text] if prompt_shown else []
         return ShownPrompt("\n\n".join(text for text in [*first, material, request] if text))
 

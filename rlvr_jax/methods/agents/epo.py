@@ -303,5 +303,11 @@ def epo(
 METHOD = Method(
     epo,
     changes="sampling, regularizer",
-    shown=Shown("noted_calculations", "band_penalty", without={"penalty": 0.0}),
+    # The band acts from half of the longest episode on, and a calculation takes few turns.
+    shown=Shown(
+        "noted_calculations",
+        "band_penalty",
+        without="verltool",
+        hyperparameters={"max_steps": 3},
+    ),
 )

@@ -23,7 +23,7 @@ from rlvr_jax.objectives.advantages.group_relative import relative_to
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.types import Method, Recipe, Shown, part, replace
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, NonNegativeInt
 
 
@@ -69,5 +69,5 @@ METHOD = Method(
     ngrpo,
     changes="advantage, surrogate, mask",
     baseline="other",
-    shown=Shown("brackets", "perfect_fraction", steps=300),
+    shown=LOSS_ON_BRACKETS,
 )

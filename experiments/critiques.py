@@ -127,7 +127,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _kind(text: str | None, agrees: bool) -> str:
-    """What became of a critique."""
+    """The result of a critique."""
     if text is None:
         return "failed"
     if agrees:

@@ -171,7 +171,7 @@ def load_policy(
 
 
 def _remedy(view: View, task: Task, path: str) -> str:
-    """Returns what a user can change if a policy cannot read a view of the method."""
+    """Returns the remedy if a policy cannot read a view of the method."""
     form = "" if task.show_answer is not None else "--task hinted_brackets, or "
     return (
         f"The method shows prompts in this view, which the policy {path} cannot read. Use {form}a"

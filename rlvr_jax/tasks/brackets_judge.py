@@ -41,7 +41,7 @@ def points(messages: Sequence[Mapping[str, str]]) -> str:
     return f"right: {grade.outcome:g}\nlegal: {grade.info['legal']:g}"
 
 
-REACHES = "Does the last attempt reach the number that is asked for?"
+REACHES = "Does the last attempt reach the requested number?"
 """The item that `rewriter` adds."""
 
 _CRITERION = re.compile(r"(item \d+) \(0 to (\d+)\): (.*)")

@@ -1,4 +1,4 @@
-"""The command that shows gains by what the base can do: by hand, and on the lines of the boards."""
+"""The command for gains by the pass rate of the base: by hand, and on the lines of the boards."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Tasks with required forms: what their grades read, on responses written by hand."""
+"""Tasks with required forms: the numbers of their grades, on responses written by hand."""
 
 import math
 

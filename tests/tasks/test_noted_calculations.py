@@ -1,4 +1,4 @@
-"""Noted calculations: what a call of another expression gets, and the forms of the prompts."""
+"""Noted calculations: the reply to a call of another expression, and the forms of the prompts."""
 
 from rlvr_jax.tasks import load, self_check
 

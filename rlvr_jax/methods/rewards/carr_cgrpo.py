@@ -41,7 +41,7 @@ def with_evidence(column: NonNegativeInt, fraction: Unit = 0.3, relative: bool =
       fraction: weight of the evidence in the reward (α).
       relative: whether evidence is divided by the group's largest.
     Metrics: reward/evidence (mean of the column), reward/evidence_of_right (its mean over correct
-      rows), reward/withheld (mean of the outcome minus the reward: what evidence would add).
+      rows), reward/withheld (mean of the outcome minus the reward).
     """
 
     def reward(rollouts):

@@ -57,7 +57,7 @@ def test_a_threshold_that_no_score_is_below_is_refused_before_the_first_step():
         if good:
             chain.init(setting)
             continue
-        with pytest.raises(ValueError, match=r"must be greater than 0, the least score .* got 0"):
+        with pytest.raises(ValueError, match=r"^threshold must be in \(0, 1\], because .* got 0"):
             chain.init(setting)
     chain = recipe("designing_rewards", threshold=0.0).experience
     chain.init(numpy_actor.setting(chain, task=replace(task, step_range=(-1.0, 1.0))))

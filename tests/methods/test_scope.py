@@ -9,8 +9,8 @@ import training_runs
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.experience.parts import StepContext
+from rlvr_jax.experience.stages.rewards.score_steps import bound_of_steps
 from rlvr_jax.experience.stages.rounds.first_errors import (
-    bound_of_steps,
     first_incorrect_step,
     repairable,
     tokens_before,

@@ -22,7 +22,6 @@ Traps: A response of one step has no delta reward. Steps must be split as the sc
 at the least score, clipped scores are all 0; a run refuses it.
 """
 
-import math
 from typing import Any
 
 import jax.numpy as jnp
@@ -131,7 +130,7 @@ def designing_rewards(
       clip, delta: whether scores are clipped, and whether differences are rewarded.
     """
     process = clip_and_delta(threshold, clip, delta)
-    scores = score_steps(used_below=threshold if clip else math.inf)
+    scores = score_steps(threshold if clip else None)
     estimator = generalized_process_advantage(process, coefficient, trace_decay=trace_decay)
     fitted = clipped_with_critic(estimator, **clips)
     return Recipe(**fitted, experience=experience(stages=[scores]))

@@ -33,12 +33,12 @@ import numpy as np
 from rlvr_jax.experience import PLAIN, Batch, ShownPrompt, Stage, View, experience, score_steps
 from rlvr_jax.experience.parts import Actor, StepContext
 from rlvr_jax.experience.stages.donors.imitate_correct import to_imitate
-from rlvr_jax.experience.stages.rewards.score_steps import scored_steps, tokens_up_to
-from rlvr_jax.experience.stages.rounds.first_errors import (
+from rlvr_jax.experience.stages.rewards.score_steps import (
     bound_of_steps,
-    repairable,
-    requests_after,
+    scored_steps,
+    tokens_up_to,
 )
+from rlvr_jax.experience.stages.rounds.first_errors import repairable, requests_after
 from rlvr_jax.experience.views import hint
 from rlvr_jax.objectives import imitate, objective_of_terms, part
 from rlvr_jax.tasks.base import Prompt, Task

@@ -31,11 +31,8 @@ import numpy as np
 
 from rlvr_jax.experience import PLAIN, Batch, Stage, View, experience, part, score_steps
 from rlvr_jax.experience.stages.donors.traces import own_rows, with_rows
-from rlvr_jax.experience.stages.rounds.first_errors import (
-    bound_of_steps,
-    repairable,
-    requests_after,
-)
+from rlvr_jax.experience.stages.rewards.score_steps import bound_of_steps
+from rlvr_jax.experience.stages.rounds.first_errors import repairable, requests_after
 from rlvr_jax.experience.views import hint
 from rlvr_jax.objectives import (
     by_origin,

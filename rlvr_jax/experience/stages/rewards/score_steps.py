@@ -1,7 +1,6 @@
 """Scores of the steps of responses."""
 
 import bisect
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from rlvr_jax.types.parts import part
 
 
 @part(by_row=True, writes={"step", "process_reward"}, of_task=frozenset({"score_steps"}))
-def score_steps(used_below: float = math.inf) -> Stage:
+def score_steps(threshold: float | None = None) -> Stage:
     """Records the reasoning steps of every response, and their scores by `Task.score_steps`.
 
     Tokens have the number of their step, from 0, or -1 after the last step. The last token of a
@@ -22,20 +21,14 @@ def score_steps(used_below: float = math.inf) -> Stage:
     change.
 
     Args:
-      used_below: only scores below it act in the method.
+      threshold: score below which a step is incorrect; None: the method needs none.
     Metrics: steps (per row), step_score (mean over steps).
     Raises:
-      ValueError: no score of the task is below `used_below`.
+      ValueError: no score of the task, or every score, is below `threshold`.
     """
 
     def init(setting):
-        least, largest = setting.task.step_range
-        if used_below <= least:
-            raise ValueError(
-                f"score_steps: used_below, the method's bound, must be greater than {least:g}, the"
-                f" least score of a step of task {setting.task.name!r}, got {used_below:g}: no step"
-                f" could act. Choose a bound up to {largest:g}"
-            )
+        bound_of_steps(threshold, setting.task, "threshold")
         return ()
 
     def apply(batch, actor, state, turn):
@@ -48,6 +41,28 @@ def score_steps(used_below: float = math.inf) -> Stage:
         return batch.with_rollouts(step=step, process_reward=reward), state, metrics
 
     return Stage(apply, init)
+
+
+def bound_of_steps(below: float | None, task: Task, name: str = "incorrect_below") -> float:
+    """The score below which a step is incorrect.
+
+    Args:
+      below: the bound; None: the middle of the task's range of scores (`Task.step_range`).
+      name: hyperparameter of the bound.
+    Raises:
+      ValueError: no score, or every score, is below the bound.
+    """
+    low, high = task.step_range
+    middle = (low + high) / 2
+    if below is None:
+        return middle
+    if not low < below <= high:
+        raise ValueError(
+            f"{name} must be in ({low:g}, {high:g}], because task {task.name!r} scores steps from"
+            f" {low:g} to {high:g}, got {below:g}. With --hyperparameters {name}={middle:g}, steps"
+            " of the lower half are incorrect"
+        )
+    return below
 
 
 def scored_steps(batch: Batch, task: Task) -> tuple[np.ndarray, np.ndarray, int]:

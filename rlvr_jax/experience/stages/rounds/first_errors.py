@@ -8,29 +8,7 @@ import numpy as np
 
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.requests import SampleRequest, View
-from rlvr_jax.tasks import Task
 from rlvr_jax.types import is_correct
-
-
-def bound_of_steps(below: float | None, task: Task) -> float:
-    """The score below which a step is incorrect.
-
-    Args:
-      below: the bound; None: the middle of the task's range of scores (`Task.step_range`).
-    Raises:
-      ValueError: no score, or every score, is below the bound.
-    """
-    low, high = task.step_range
-    middle = (low + high) / 2
-    if below is None:
-        return middle
-    if not low < below <= high:
-        raise ValueError(
-            f"incorrect_below must be in ({low:g}, {high:g}], because task {task.name!r} scores"
-            f" steps from {low:g} to {high:g}, got {below:g}. With --hyperparameters"
-            f" incorrect_below={middle:g}, steps of the lower half are incorrect"
-        )
-    return below
 
 
 def first_incorrect_step(

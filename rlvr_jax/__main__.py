@@ -21,6 +21,7 @@ COMMANDS = {
     "evaluate": "held-out pass@k of a policy folder",
     "sample": "responses of a policy with tokens coloured by entropy, or a chat with it",
     "leaderboard": "many methods with one budget, a line a run, pages made of the lines",
+    "shown": "each method in its shown setting, with its mechanism and without it",
     "tools": "SmolLM2 learns to call a calculator",
     "smollm2": "RL on a real language model of 135M parameters, offline",
     "traces": "a policy's verified answers as a file to learn from",

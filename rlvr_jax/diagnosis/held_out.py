@@ -42,6 +42,12 @@ class HeldOut:
 def evaluation_settings(task: str, response_tokens: int = 0, **changes: Any) -> TrainConfig:
     """Returns settings for evaluations: those of the task, with `changes`.
 
+    Examples:
+      >>> from rlvr_jax.diagnosis.held_out import evaluation_settings
+      >>> settings = evaluation_settings("brackets", evaluation_prompts=4)
+      >>> settings.evaluation.evaluation_prompts, settings.sampling.prompts_per_step
+      (4, 64)
+
     Args:
       response_tokens: 0: those of a training run.
     Raises:
@@ -61,6 +67,14 @@ def evaluation_settings(task: str, response_tokens: int = 0, **changes: Any) -> 
 
 def load_held_out(settings: TrainConfig, task: Task | None = None) -> HeldOut:
     """Loads the folder that the settings name, with its held-out prompts.
+
+    Examples:
+      >>> from rlvr_jax import tasks
+      >>> from rlvr_jax.diagnosis.held_out import evaluation_settings, load_held_out
+      >>> model = str(tasks.load("brackets").base_model)
+      >>> settings = evaluation_settings("brackets", model=model, evaluation_prompts=4)
+      >>> load_held_out(settings).indices.shape
+      (4,)
 
     Args:
       task: one that was loaded already; None: that of the settings.

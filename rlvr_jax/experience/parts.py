@@ -25,6 +25,13 @@ Metrics = Mapping[str, float]
 class RunInfo:
     """The run context of parts.
 
+    Examples:
+      >>> from rlvr_jax import tasks
+      >>> from rlvr_jax.experience import RunInfo
+      >>> info = RunInfo(tasks.load("brackets"), 8, 4, 4, 24)
+      >>> info.prompts, info.samples, len(info.task.train)
+      (8, 4, 9768)
+
     Fields:
       task: the task whose train prompts are trained on.
       prompts, samples: groups of a step, and trained rollouts of each group.
@@ -205,6 +212,15 @@ def _no_events(state, step) -> frozenset[str]:
 @dataclass(frozen=True, eq=False, repr=False)
 class Curriculum(Part):
     """The prompts that a step requests.
+
+    Examples:
+      >>> from rlvr_jax.experience import Curriculum, SampleRequest, experience
+      >>> from rlvr_jax.experience.laws.numpy_actor import NumpyActor, walk
+      >>> def first(requests, state, turn):
+      ...     return [SampleRequest(turn.setting.task.train[0], 0, turn.setting.samples)]
+      >>> chain = experience(Curriculum(first))
+      >>> [len(collected.batch) for collected, _, _ in walk(chain, NumpyActor(), steps=1)]
+      [4]
 
     Fields:
       propose: (requests, state, turn) -> requests. The first curriculum of a chain gets none and

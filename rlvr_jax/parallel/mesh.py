@@ -44,6 +44,12 @@ def row_shards(spec: str) -> int:
 def make_mesh(spec: str = "", devices: Sequence[Any] | None = None) -> Mesh:
     """Builds the mesh of a text like "data=2,fsdp=4" from all devices of all processes.
 
+    Examples:
+      >>> import jax
+      >>> from rlvr_jax.parallel import make_mesh
+      >>> dict(make_mesh("fsdp=1", jax.devices()[:1]).shape)
+      {'data': 1, 'fsdp': 1, 'tensor': 1}
+
     Args:
       spec: as for `mesh_sizes`. Empty: all devices on `data`.
       devices: those of a topology to compile for; None: the present ones.

@@ -38,6 +38,13 @@ def check_opening(opening: int, width: int) -> None:
 class Model:
     """Pure functions of (params, …) for a `ModelConfig`; hashable: it can be a static argument.
 
+    Examples:
+      >>> import jax.numpy as jnp
+      >>> from rlvr_jax import policy, tasks
+      >>> model, params = policy.load(tasks.load("brackets").base_model)
+      >>> model.hidden(params, jnp.zeros((2, 3), jnp.int32)).shape
+      (2, 3, 64)
+
     Fields:
       generation_config: text of the `generation_config.json` that was loaded with the weights,
         stored for servers of the folder that `save` writes; only `stop_tokens` reads it.

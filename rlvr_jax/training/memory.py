@@ -33,6 +33,16 @@ def least_bytes(
     """Bytes on each device that a run cannot do without; activations and the sampler's cache come
     on top.
 
+    Examples:
+      >>> import optax
+      >>> from rlvr_jax import policy, tasks
+      >>> from rlvr_jax.parallel import one_device_mesh
+      >>> from rlvr_jax.training.memory import least_bytes
+      >>> from rlvr_jax.types import replace
+      >>> model, _ = policy.load(tasks.load("brackets").base_model)
+      >>> least_bytes(replace(model, mesh=one_device_mesh()), optax.adam(1e-3))
+      {'weights': 430848, 'gradient': 430848, 'optimizer': 861700}
+
     Args:
       model: on its mesh.
       optimizer: None: the policy is sampled from and not trained.

@@ -54,7 +54,15 @@ class Words:
 
 @dataclass(frozen=True)
 class NumpyActor(Actor):
-    """Samples tokens 1 … 11; 0 ends a row; other views and teachers are correct more often."""
+    """Samples tokens 1 … 11; 0 ends a row; other views and teachers are correct more often.
+
+    Examples:
+      >>> from rlvr_jax.experience import experience
+      >>> from rlvr_jax.experience.laws.numpy_actor import NumpyActor, walk
+      >>> ((collected, _, _),) = walk(experience(), NumpyActor(chance=1.0), steps=1)
+      >>> [grade.outcome for grade in collected.batch.grades[:2]], len(collected.batch)
+      ([1.0, 1.0], 16)
+    """
 
     response_tokens: int = 8
     prompt_tokens: int = 6

@@ -3,22 +3,14 @@
 Address and key come from environment variables and are never written.
 """
 
-import http.client
-import io
 import json
 import os
-import re
-import ssl
-import threading
 import time
-import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from email.message import Message as Headers
-from functools import partial
-from typing import Any
-from urllib.parse import SplitResult, urlsplit
 
 from rlvr_jax.arguments import check_arguments
+from rlvr_jax.connections import LOST, VISIBLE, Connections, address_parts
 from rlvr_jax.judges.calls import OVER_BUDGET, Call, Question, Reply, Spending, one_by_one
 from rlvr_jax.types.hyperparameters import Bound, Count, NonNegative, NonNegativeInt
 
@@ -34,9 +26,7 @@ LARGEST = 4 << 20
 LONGEST_WAIT = 30.0
 """Longest time between two calls (seconds)."""
 
-_VISIBLE = re.compile("[!-~]+")
 _AGAIN = {408, 409, 425, 429, 500, 502, 503, 504, 529}
-_LOST = (OSError, http.client.HTTPException)
 
 
 def server(
@@ -76,7 +66,7 @@ def server(
     if not model:
         raise ValueError("server: model must be a name, got ''")
     address = environment.get(ADDRESS, "").rstrip("/")
-    parts = _parts(address)
+    parts = address_parts(address)
     if parts is None:
         # The address may contain a password, so it is not repeated.
         raise ValueError(
@@ -86,13 +76,13 @@ def server(
     headers = {"Content-Type": "application/json"}
     if key := environment.get(KEY):
         # The error of a header would print the key.
-        if not _VISIBLE.fullmatch(key):
+        if not VISIBLE.fullmatch(key):
             raise ValueError(
                 f"server: {KEY} must be visible ASCII characters in the environment, got a text"
                 f" with another character, such as the end of a line"
             )
         headers["Authorization"] = f"Bearer {key}"
-    pool = _Connections(parts, seconds)
+    pool = Connections(parts, seconds, LARGEST)
     body = {"model": model, "temperature": temperature, "max_tokens": tokens}
 
     def reply(question: Question, spending: Spending) -> Reply:
@@ -108,7 +98,7 @@ def server(
                 status, found, text = pool.post(f"{parts.path}/chat/completions", sent, headers)
             except TimeoutError:
                 failure = "time-out"
-            except _LOST:
+            except LOST:
                 failure = "no connection"
             else:
                 if status == 200:
@@ -125,121 +115,6 @@ def server(
 
     identity = json.dumps(["server", address, body], sort_keys=True)
     return one_by_one(reply, identity, at_once)
-
-
-def _parts(address: str) -> SplitResult | None:
-    """An address in parts; None if it is not valid."""
-    try:
-        parts = urlsplit(address)
-        # Both raise if they are not a host and a port.
-        reached = parts.port != 0 and (parts.hostname or "").encode("idna")
-    except ValueError:
-        return None
-    known = parts.scheme in ("http", "https") and _VISIBLE.fullmatch(address)
-    return parts if known and reached else None
-
-
-class _Connections:
-    """Open connections to one server; a thread takes or makes one, and returns it."""
-
-    def __init__(self, parts: Any, seconds: float):
-        self._parts, self._seconds = parts, seconds
-        self._idle: list[tuple[int, http.client.HTTPConnection]] = []
-        self._lock = threading.Lock()
-        weakref.finalize(self, _close, self._idle)
-
-    def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, Headers, str]:
-        """Status, headers and text of a reply.
-
-        Raises:
-          TimeoutError: the reply is late.
-          OSError, HTTPException: there is no reply.
-        """
-        end = time.monotonic() + self._seconds
-        with self._lock:
-            owner, idle = self._idle.pop() if self._idle else (0, None)
-        if idle is not None and owner != os.getpid():
-            idle.close()  # a copy: a fork does not own the connections of its parent
-        elif idle is not None:
-            try:
-                return self._exchange(idle, path, body, headers, end)
-            except TimeoutError:
-                raise
-            except _LOST:
-                # The server may close an idle connection, which is not a failure.
-                pass
-        return self._exchange(self._new(), path, body, headers, end)
-
-    def _new(self) -> http.client.HTTPConnection:
-        host, port = self._parts.hostname, self._parts.port
-        if self._parts.scheme == "https":
-            secure = ssl.create_default_context()
-            return http.client.HTTPSConnection(host, port, timeout=self._seconds, context=secure)
-        return http.client.HTTPConnection(host, port, timeout=self._seconds)
-
-    def _exchange(self, connection, path, body, headers, end):
-        whole = False
-        try:
-            if connection.sock is None:
-                connection.connect()
-            if connection.sock is not None:
-                connection.sock.settimeout(_until(end))
-            connection.response_class = partial(_Response, end=end)
-            connection.request("POST", path, body, dict(headers))
-            response = connection.getresponse()
-            content = bytearray()
-            while chunk := response.read1(1 << 16):
-                content += chunk
-                if len(content) > LARGEST:
-                    raise http.client.HTTPException(f"more than {LARGEST} bytes")
-            if response.length == 0:
-                response.close()  # Python 3.11 leaves it open, and so the connection busy
-            whole = response.isclosed() and not response.length and not response.will_close
-            return response.status, response.headers, content.decode("utf-8", "replace")
-        finally:
-            if whole:
-                with self._lock:
-                    self._idle.append((os.getpid(), connection))
-            else:
-                connection.close()
-
-
-def _close(connections: Iterable[tuple[int, http.client.HTTPConnection]]) -> None:
-    for _, connection in connections:
-        connection.close()
-
-
-class _Response(http.client.HTTPResponse):
-    """A reply with a time limit for all its bytes, headers included, for slow servers."""
-
-    def __init__(self, sock, *others, end: float, **named):
-        super().__init__(sock, *others, **named)
-        self.fp = io.BufferedReader(_Timed(self.fp.detach(), sock, end))
-
-
-class _Timed(io.RawIOBase):
-    """The bytes of a socket, with a deadline."""
-
-    def __init__(self, raw: io.RawIOBase, sock, end: float):
-        self._raw, self._sock, self._end = raw, sock, end
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer) -> int | None:
-        self._sock.settimeout(_until(self._end))
-        return self._raw.readinto(buffer)
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
-
-
-def _until(end: float) -> float:
-    left = end - time.monotonic()
-    if left <= 0:
-        raise TimeoutError
-    return left
 
 
 def _asked_for(headers: Headers) -> float:

@@ -19,7 +19,6 @@ from rich.table import Table
 
 from rlvr_jax import tasks
 from rlvr_jax.experience import RunActor, SampleRequest
-from rlvr_jax.experience.actor import calls_of
 from rlvr_jax.experience.views import hint
 from rlvr_jax.runs import described, guarded
 from rlvr_jax.runs.presets import preset
@@ -51,7 +50,7 @@ def main(arguments: Sequence[str]) -> None:
     for number in numbers:
         own = requests[:number]
         # In calls of whole programs: so many prompts each.
-        programs = [size for _, _, size in calls_of(number, samples, actor.sampler)]
+        programs = [size for _, _, size in actor.sampler.calls(number, samples)]
         again, alone = _seconds(
             [
                 lambda own=own: actor.draw(own, key),

@@ -41,8 +41,10 @@ class Connections:
         self._lock = threading.Lock()
         weakref.finalize(self, _close, self._idle)
 
-    def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, Headers, str]:
-        """Status, headers and text of a reply.
+    def exchange(
+        self, method: str, path: str, body: bytes, headers: Mapping[str, str]
+    ) -> tuple[int, Headers, str]:
+        """Status, headers and text of the reply to a request.
 
         Raises:
           TimeoutError: the reply is late.
@@ -55,13 +57,13 @@ class Connections:
             idle.close()  # a copy: a fork does not own the connections of its parent
         elif idle is not None:
             try:
-                return self._exchange(idle, path, body, headers, end)
+                return self._sent(idle, method, path, body, headers, end)
             except TimeoutError:
                 raise
             except LOST:
                 # The server may close an idle connection, which is not a failure.
                 pass
-        return self._exchange(self._new(), path, body, headers, end)
+        return self._sent(self._new(), method, path, body, headers, end)
 
     def _new(self) -> http.client.HTTPConnection:
         host, port = self._parts.hostname, self._parts.port
@@ -70,7 +72,7 @@ class Connections:
             return http.client.HTTPSConnection(host, port, timeout=self._seconds, context=secure)
         return http.client.HTTPConnection(host, port, timeout=self._seconds)
 
-    def _exchange(self, connection, path, body, headers, end):
+    def _sent(self, connection, method, path, body, headers, end):
         whole = False
         try:
             if connection.sock is None:
@@ -78,7 +80,7 @@ class Connections:
             if connection.sock is not None:
                 connection.sock.settimeout(_until(end))
             connection.response_class = partial(_Response, end=end)
-            connection.request("POST", path, body, dict(headers))
+            connection.request(method, path, body, dict(headers))
             response = connection.getresponse()
             content = bytearray()
             while chunk := response.read1(1 << 16):

@@ -24,9 +24,6 @@ from rlvr_jax.policy.config import wide_dtype
 from rlvr_jax.tasks import Prompt
 from rlvr_jax.types import Rollouts
 
-SMALLEST = 8
-"""Smallest compiled fraction of a sampling batch: 1, 1/2, 1/4 and 1/8 are compiled."""
-
 QUARTERS = 4
 """Given tokens are padded to a multiple of this fraction of the budget, so few sizes compile."""
 
@@ -266,7 +263,9 @@ class RunActor(Actor):
         if policy == "current":
             return self.params
         if self.teacher is None:
-            raise ValueError("draw: the recipe must have a teacher that samples, got none")
+            raise ValueError(
+                "draw: the recipe must have a teacher that samples (and no --engine), got none"
+            )
         return self.teacher()
 
     def _called(self, sampler, requests, given, first, key, constants) -> Rollouts:
@@ -321,7 +320,7 @@ class RunActor(Actor):
             sampled = call(sampler, np.arange(len(requests)))
         else:
             parts = []
-            for start, count, size in calls_of(len(requests), samples, sampler):
+            for start, count, size in sampler.calls(len(requests), samples):
                 # Padding repeats the first request.
                 part = np.arange(start, start + size)
                 part = np.where(part < start + count, part, start)
@@ -369,25 +368,3 @@ class RunActor(Actor):
                 f" and responses fit into the {most} positions of the model, got {number}"
             )
         return np.pad(tokens, ((0, 0), (number, 0))), length + np.int32(number)
-
-
-def calls_of(count: int, samples: int, sampler: Sampler) -> list[tuple[int, int, int]]:
-    """Calls that sample `count` requests: (first request, requests, prompts that are computed).
-
-    A call has 1, 1/2, 1/4 or 1/8 of the rows of a sampling batch: whole groups, whose number the
-    number of devices divides.
-    """
-    prompts, batch_samples = sampler.sampling_batch
-    devices = sampler.model.mesh.size if sampler.model.mesh is not None else 1
-    rows = prompts * batch_samples
-    sizes = []
-    for part in (1, 2, 4, SMALLEST):
-        size = max(1, rows // part // samples)
-        sizes.append(-(-size // devices) * devices if size >= devices else size)
-    sizes = sorted(set(sizes))
-    found, start = [], 0
-    while start < count:
-        size = next((size for size in sizes if size >= count - start), sizes[-1])
-        found.append((start, min(size, count - start), size))
-        start += size
-    return found

@@ -12,6 +12,9 @@ from rlvr_jax.rollout import Prompts, Sampling, sample
 from rlvr_jax.tasks import Task
 from rlvr_jax.types import Rollouts
 
+SMALLEST = 8
+"""Smallest compiled fraction of a sampling batch: 1, 1/2, 1/4 and 1/8 are compiled."""
+
 
 @dataclass(frozen=True)
 class Sampler:
@@ -52,6 +55,27 @@ class Sampler:
             tokens = prompts * prompt_tokens + self.at_once * each
         width = 2 * config.num_layers * config.num_kv_heads * config.head_size
         return tokens * width * np.dtype(config.compute_dtype).itemsize // self.model.mesh.size
+
+    def calls(self, count: int, samples: int) -> list[tuple[int, int, int]]:
+        """Calls that sample `count` requests: (first request, requests, prompts that are computed).
+
+        A call has 1, 1/2, 1/4 or 1/8 of the rows of a sampling batch: whole groups, whose number
+        the number of devices divides.
+        """
+        prompts, batch_samples = self.sampling_batch
+        devices = self.model.mesh.size if self.model.mesh is not None else 1
+        rows = prompts * batch_samples
+        sizes = []
+        for part in (1, 2, 4, SMALLEST):
+            size = max(1, rows // part // samples)
+            sizes.append(-(-size // devices) * devices if size >= devices else size)
+        sizes = sorted(set(sizes))
+        found, start = [], 0
+        while start < count:
+            size = next((size for size in sizes if size >= count - start), sizes[-1])
+            found.append((start, min(size, count - start), size))
+            start += size
+        return found
 
     def draw(
         self,

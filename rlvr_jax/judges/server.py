@@ -95,7 +95,9 @@ def server(
             made += 1
             pause = wait * 2**again
             try:
-                status, found, text = pool.post(f"{parts.path}/chat/completions", sent, headers)
+                status, found, text = pool.exchange(
+                    "POST", f"{parts.path}/chat/completions", sent, headers
+                )
             except TimeoutError:
                 failure = "time-out"
             except LOST:

@@ -26,7 +26,7 @@ from rlvr_jax.policy.model import Model, Params
 from rlvr_jax.policy.parameters import ParameterEntry, parameter_table
 from rlvr_jax.policy.scoring import hidden_states, score, score_prompts, score_vocabulary
 from rlvr_jax.policy.shipped import SHIPPED, shipped_weights
-from rlvr_jax.policy.texts import ScoredText, score_texts
+from rlvr_jax.policy.texts import ScoredText, score_texts, score_tokens
 from rlvr_jax.policy.tokenizer import templated, tokenizer
 from rlvr_jax.policy.weights import load, save
 
@@ -55,6 +55,7 @@ __all__ = [
     "score",
     "score_prompts",
     "score_texts",
+    "score_tokens",
     "score_vocabulary",
     "shipped_weights",
     "templated",

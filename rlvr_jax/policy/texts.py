@@ -66,10 +66,6 @@ def score_texts(
     texts = list(texts)
     if wrong := [text for text in texts if not isinstance(text, str)]:
         raise ValueError(f"score_texts: texts must be a sequence of texts, got {wrong[0]!r} in it")
-    if not 1 <= top <= model.config.vocab_size:
-        raise ValueError(f"score_texts: top must be in [1, {model.config.vocab_size}], got {top}")
-    if batch < 1:
-        raise ValueError(f"score_texts: batch must be at least 1, got {batch}")
     every = tokenizer(texts)["input_ids"] if texts else []
     for text, ids in zip(texts, every, strict=True):
         if not 2 <= len(ids) <= model.config.max_positions:
@@ -77,20 +73,37 @@ def score_texts(
                 f"score_texts: texts must have 2 to {model.config.max_positions} tokens, got"
                 f" {len(ids)} of {text[:80]!r}"
             )
-    # Texts of like lengths together: least padding.
-    order = sorted(range(len(every)), key=lambda place: len(every[place]))
+    return score_tokens(model, params, every, top, batch)
+
+
+def score_tokens(
+    model: Model, params: Params, rows: Sequence[Sequence[int]], top: int = 5, batch: int = 8
+) -> list[ScoredText]:
+    """Scores sequences of token ids as `score_texts` scores those of texts.
+
+    Args:
+      rows: of two tokens at least, and within the model's positions.
+    Raises:
+      ValueError: `top` outside of 1 to the size of the vocabulary, or an empty `batch`.
+    """
+    if not 1 <= top <= model.config.vocab_size:
+        raise ValueError(f"score_texts: top must be in [1, {model.config.vocab_size}], got {top}")
+    if batch < 1:
+        raise ValueError(f"score_texts: batch must be at least 1, got {batch}")
+    # Sequences of like lengths together: least padding.
+    order = sorted(range(len(rows)), key=lambda place: len(rows[place]))
     found: dict[int, ScoredText] = {}
     program = _program(model.config.compute_dtype)
     for start in range(0, len(order), batch):
         places = order[start : start + batch]
-        rows = [every[place] for place in places]
-        width = -(-(max(map(len, rows)) - 1) // _CHUNK) * _CHUNK
+        own = [rows[place] for place in places]
+        width = -(-(max(map(len, own)) - 1) // _CHUNK) * _CHUNK
         width = min(width, model.config.max_positions - 1)
-        padded = [*rows, *[rows[0]] * (batch - len(rows))]
+        padded = [*own, *[own[0]] * (batch - len(own))]
         statistics = jax.device_get(program(model, top, params, *_arrays(padded, width)))
         for row, place in enumerate(places):
-            found[place] = _of_row(every[place], {k: v[row] for k, v in statistics.items()})
-    return [found[place] for place in range(len(every))]
+            found[place] = _of_row(rows[place], {k: v[row] for k, v in statistics.items()})
+    return [found[place] for place in range(len(rows))]
 
 
 def _arrays(rows: Sequence[Sequence[int]], width: int) -> tuple[np.ndarray, np.ndarray]:

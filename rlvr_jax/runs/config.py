@@ -162,6 +162,24 @@ class SamplingSettings:
 
 
 @dataclass(frozen=True)
+class EngineSettings:
+    """Another engine for the rollouts of a step. Evaluations stay in this process."""
+
+    engine: Literal["", "vllm"] = ""
+    """Engine of the rollouts: vllm, a server that runs already. Empty: the sampler in this
+    process."""
+    engine_address: str = "http://127.0.0.1:8000"
+    """Address of the server of the engine."""
+    engine_seconds: Bound = 600.0
+    """Time limit of one request to the engine, in seconds."""
+    probe_every: NonNegativeInt = 1
+    """Syncs of weights from one probe of the engine to the next; 0: the first sync only."""
+    largest_gap: NonNegative = 0.0
+    """Largest gap of log-probs between engine and trainer, in nats; a run above it stops. 0: four
+    times the gap of the first sync, and at least 0.001 (bfloat16: 0.1)."""
+
+
+@dataclass(frozen=True)
 class UpdateSettings:
     """Split of the rollouts of a step into optimizer updates."""
 
@@ -272,6 +290,7 @@ class TrainConfig:
     data: DataSettings = DataSettings()
     judging: JudgeSettings = JudgeSettings()
     sampling: SamplingSettings = SamplingSettings()
+    engines: EngineSettings = EngineSettings()
     update: UpdateSettings = UpdateSettings()
     optimizer: OptimizerSettings = OptimizerSettings()
     devices: DeviceSettings = DeviceSettings()

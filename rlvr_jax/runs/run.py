@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from rlvr_jax.experience import Experience, RunInfo
+from rlvr_jax.experience import Experience, RunActor, RunInfo
+from rlvr_jax.experience.engines import EngineLink, EngineSampler
 from rlvr_jax.experience.evaluation import evaluation_sampler, held_out_indices
 from rlvr_jax.experience.grades import check_grades_suffice
 from rlvr_jax.experience.sampling import Sampler
@@ -20,7 +21,9 @@ from rlvr_jax.experience.task_fit import with_environment
 from rlvr_jax.objectives import Spec, UpdatePlan
 from rlvr_jax.parallel import distribute, replicated
 from rlvr_jax.policy import Params, lora
-from rlvr_jax.rollout import named_key
+from rlvr_jax.rollout import Sampling, named_key
+from rlvr_jax.rollout.engines.engine import Decoding
+from rlvr_jax.rollout.engines.vllm import VllmServer
 from rlvr_jax.runs.composition import setting_of, writers_of
 from rlvr_jax.runs.config import OptimizerSettings, PolicySettings, TrainConfig, flag
 from rlvr_jax.runs.judging import check_asked
@@ -59,6 +62,7 @@ class Run:
       teacher: weights of another policy that the recipe names as its teacher.
       programs: compiled functions; `variant` makes those for batches with another split.
       setting: the context of the run for the parts of the experience.
+      engine: another engine that samples the rollouts; None: the sampler of `start`.
     """
 
     config: TrainConfig
@@ -74,6 +78,7 @@ class Run:
     programs: Programs
     variant: Callable[[BatchPlan], Programs]
     teacher: Params | None = None
+    engine: EngineLink | None = None
 
     @property
     def experience(self) -> Experience:
@@ -191,6 +196,20 @@ class Run:
     def key(self, name: str, *numbers: int) -> jax.Array:
         """Returns the random key of a purpose, folded with numbers (step, update)."""
         return named_key(self.config.seed, name, *numbers)
+
+    def actor(self, state: TrainState, version: int) -> RunActor:
+        """Returns the actor that samples the rollouts of a step.
+
+        Args:
+          version: number of updates of the weights.
+        """
+        sampler, tables, scorer = self.start.sampler, self.start.tables, self.scorer(state)
+        if self.engine is not None:
+            # Only the policy's weights are in the engine, so no teacher samples.
+            sampler = EngineSampler.of(sampler, self.engine, scorer)
+            return RunActor(sampler, self.policy_params(state), tables, version, scorer)
+        teacher = self.sampler_teacher(state)
+        return RunActor(sampler, self.sampler_params(state), tables, version, scorer, teacher)
 
     def scorer(self, state: TrainState) -> Callable[..., dict[str, np.ndarray]]:
         """Returns the scorer of token statistics, (rollouts, needs, policy) -> statistics by name.
@@ -343,6 +362,25 @@ def make_run(resolved: ResolvedRun) -> Run:
         programs=programs,
         variant=variant,
         teacher=other_teacher(recipe, start),
+        engine=_engine(config, start, resolved.sampling),
+    )
+
+
+def _engine(config: TrainConfig, start: LoadedPolicy, sampling: Sampling) -> EngineLink | None:
+    """The engine of the settings; it is reached before anything is sampled."""
+    own = config.engines
+    if not own.engine:
+        return None
+    sampler = start.sampler
+    return EngineLink(
+        VllmServer(own.engine_address, own.engine_seconds),
+        start.model,
+        start.tokenizer,
+        config.run_dir / "engine",
+        Decoding(sampler.response_tokens, sampling, sampler.stop_tokens),
+        start.train_table.tokens.shape[1] + sampler.response_tokens,
+        own.probe_every,
+        own.largest_gap,
     )
 
 

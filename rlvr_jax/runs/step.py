@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rlvr_jax.experience import Batch, Collected, RunActor, concatenate
+from rlvr_jax.experience import Batch, Collected, concatenate
 from rlvr_jax.experience.grades import reported_numbers, with_grades
 from rlvr_jax.runs.checks.forecast import names_memory
 from rlvr_jax.runs.checks.learnable import check_first_step
@@ -68,10 +68,7 @@ def take_step(run: Run, state: RunState, step: int) -> Taken:
 def collect(run: Run, state: RunState, step: int) -> Collected:
     """Returns the experience of one step, with metrics of all sampled rollouts, before any filter,
     and the mean reward of the trained ones."""
-    params, scorer = run.sampler_params(state.device), run.scorer(state.device)
-    version = step * run.config.plan.updates
-    teacher = run.sampler_teacher(state.device)
-    actor = RunActor(run.start.sampler, params, run.start.tables, version, scorer, teacher)
+    actor = run.actor(state.device, step * run.config.plan.updates)
     collected = run.experience.collect(actor, state.host.data, step, run.setting)
     if step == 0:
         check_first_step(run.task.name, collected.batch)
@@ -85,6 +82,7 @@ def collect(run: Run, state: RunState, step: int) -> Collected:
     metrics["trained_tokens"] = float(rollouts.only_valid().mask.sum())
     own = {name: value for name, value in collected.metrics.items() if name not in counts}
     metrics |= {f"experience/{name}": value for name, value in own.items()}
+    metrics |= run.engine.metrics if run.engine is not None else {}
     return replace(collected, batch=batch, metrics=metrics)
 
 

@@ -1,0 +1,251 @@
+"""Rollouts from another engine: its weights are synced and checked before it samples."""
+
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from rlvr_jax import policy
+from rlvr_jax.experience.actor import Scorer
+from rlvr_jax.experience.given import rows_of_responses
+from rlvr_jax.experience.sampling import Sampler, occurrences
+from rlvr_jax.policy import Model, Params
+from rlvr_jax.policy.config import wide_dtype
+from rlvr_jax.rollout.engines.engine import Decoding, Engine, EngineError
+from rlvr_jax.rollout.engines.probe import (
+    FLOORS,
+    LIMITS,
+    SLACK,
+    Gap,
+    explain,
+    own_scores,
+    probe_sequences,
+    reported_gap,
+)
+from rlvr_jax.types import Rollouts, replace
+
+_PROMPTS = 2
+"""Probe sequences from which the engine samples for the comparison of reported log-probs."""
+
+
+class EngineLink:
+    """Keeps the weights of an engine equal to those of the trainer, and measures that they are.
+
+    Args:
+      model: the policy; its adapters are merged into the weights that the engine reads.
+      folder: place of the two policy folders through which weights go.
+      longest: tokens of the long sequences of the probe.
+      every: syncs between two probes; 0: the first sync only.
+      bound: largest gap (nats); 0: `SLACK` times that of the first sync.
+
+    Fields:
+      metrics: of the last sync: engine/gap_max, engine/gap_mean, engine/reported_gap_max (nats),
+        engine/sync_s, engine/probe_s (seconds).
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        model: Model,
+        tokenizer: Any,
+        folder: Path,
+        decoding: Decoding,
+        longest: int,
+        every: int = 1,
+        bound: float = 0.0,
+    ):
+        self.engine, self._model, self._tokenizer = engine, model, tokenizer
+        self._folder, self._decoding, self._every = folder, decoding, every
+        self._limit = LIMITS[model.config.compute_dtype]
+        self._bound = bound
+        special = {token: index for index, token in _special(tokenizer).items()}
+        self._first_tokens = special
+        self._sequences = probe_sequences(
+            model.config.vocab_size, sorted(special.values()), longest
+        )
+        self._version: int | None = None
+        self._syncs = 0
+        self.metrics: dict[str, float] = {}
+
+    def sync(self, params: Params, version: int) -> None:
+        """Loads the weights into the engine, unless it has this version, and probes it.
+
+        Raises:
+          EngineError: the engine is gone, or the gap is above the bound; the message names the
+            fault.
+        """
+        if version == self._version:
+            return
+        self._version = None  # until it is known to have these weights
+        started = time.perf_counter()
+        where = self._folder / f"weights_{self._syncs % 2}"
+        self._save(where, params)
+        self.engine.load(where)
+        probing = time.perf_counter()
+        self.metrics = {"engine/sync_s": probing - started}
+        if self._syncs == 0 or (self._every and self._syncs % self._every == 0):
+            self._probe(params)
+            self.metrics["engine/probe_s"] = time.perf_counter() - probing
+        self._syncs += 1
+        self._version = version
+
+    def _save(self, where: Path, params: Params) -> None:
+        """Writes a policy folder with an output matrix of its own.
+
+        vLLM 0.32 on a CPU keeps a packed copy of a tied matrix, which a sync does not replace.
+        """
+        model = self._model
+        if model.config.tied:
+            model = replace(model, config=replace(model.config, tied=False))
+            params = {**params, "unembedding": params["embedding"]}
+        shutil.rmtree(where, ignore_errors=True)
+        policy.save(where, model, params, self._tokenizer)
+
+    def _probe(self, params: Params) -> None:
+        theirs = self.engine.score(self._sequences)
+        gap = Gap.of(own_scores(self._model, params, self._sequences), theirs)
+        reported, other = reported_gap(
+            self._model, params, self.engine, self._sequences[1 : 2 * _PROMPTS : 2], self._decoding
+        )
+        self.metrics |= {
+            "engine/gap_max": gap.largest,
+            "engine/gap_mean": gap.mean,
+            "engine/reported_gap_max": reported.largest,
+        }
+        most = self._limit
+        if self._syncs:
+            most = self._bound
+        elif not self._bound:
+            floor = FLOORS[self._model.config.compute_dtype]
+            self._bound = max(floor, SLACK * max(gap.largest, reported.largest))
+        if gap.largest > most:
+            raise self._fault(gap, most, self._explained(params, theirs))
+        if reported.largest > most:
+            why = f"its log-probs are {other}" if other else "its log-probs are of no known kind"
+            raise self._fault(reported, most, f"{why}, not {self.engine.meaning}")
+
+    def _explained(self, params: Params, theirs: Sequence[np.ndarray]) -> str:
+        previous = base = None
+        before = self._folder / f"weights_{(self._syncs + 1) % 2}"
+        if self._syncs:
+            # As they were saved: with an output matrix of its own and merged adapters.
+            previous = policy.load(before)[1]
+            if self._model.config.tied:
+                previous = {key: leaf for key, leaf in previous.items() if key != "unembedding"}
+        if self._model.config.lora is not None:
+            base, _ = policy.lora.detach(params)
+        return explain(
+            self._model,
+            params,
+            self._sequences,
+            theirs,
+            previous=previous,
+            base=base,
+            first_tokens=self._first_tokens,
+        )
+
+    def _fault(self, gap: Gap, most: float, why: str) -> EngineError:
+        return EngineError(
+            f"the engine must give the trainer's log-probs to {most:.2g} nats, got a gap of"
+            f" {gap.largest:.2g} (mean {gap.mean:.2g}) after sync {self._syncs}: {why}"
+        )
+
+
+@dataclass(frozen=True)
+class EngineSampler(Sampler):
+    """A sampler whose responses come from another engine; the trainer computes their entropy.
+
+    Fields:
+      link: the engine, with its weights.
+      scorer: token statistics of rollouts at these weights.
+    """
+
+    link: EngineLink | None = None
+    scorer: Scorer | None = None
+
+    @classmethod
+    def of(cls, sampler: Sampler, link: EngineLink, scorer: Scorer) -> "EngineSampler":
+        """The sampler of a run with its responses from an engine."""
+        own = {name: getattr(sampler, name) for name in Sampler.__dataclass_fields__}
+        return cls(**own | {"opening": 0, "at_once": None}, link=link, scorer=scorer)
+
+    def calls(self, count: int, samples: int) -> list[tuple[int, int, int]]:
+        """One call for all requests: nothing is compiled."""
+        return [(0, count, count)]
+
+    def draw(
+        self,
+        params: Params,
+        tokens: np.ndarray,
+        length: np.ndarray,
+        numbers: np.ndarray,
+        key: jax.Array,
+        *,
+        first_sample: int | np.ndarray = 0,
+        weight_version: int = 0,
+        temperature: np.ndarray | None = None,
+        constants: Any = None,
+        soft_prompt: np.ndarray | None = None,
+        stop_state: np.ndarray | None = None,
+    ) -> Rollouts:
+        """See `Sampler.draw`; params are all weights of the policy, with adapters.
+
+        Raises:
+          ValueError: a part of the method needs the sampler in this process.
+          EngineError: as `EngineLink.sync` and `Engine.generate`.
+        """
+        needs = {
+            "a logits processor": self.sampling.processor is not None or constants is not None,
+            "mixtures of embeddings": self.sampling.soft is not None or soft_prompt is not None,
+            "stop texts": self.sampling.stops is not None or stop_state is not None,
+            "the most probable tokens": self.record_top > 0,
+        }
+        if missing := [name for name, needed in needs.items() if needed]:
+            raise ValueError(
+                f"--engine must be left out for this method, which samples with"
+                f" {', '.join(missing)}; an engine cannot"
+            )
+        self.link.sync(params, weight_version)
+        first = np.asarray(first_sample, np.int64)
+        if first.ndim == 0:
+            first = first + self.samples * occurrences(numbers)
+        heat = self.sampling.temperature if temperature is None else np.asarray(temperature)
+        heat = np.repeat(np.broadcast_to(heat, len(numbers)), self.samples)
+        base = np.asarray(jax.random.key_data(key)).ravel().tolist()
+        prompts, seeds = [], []
+        for ids, count, number, start in zip(tokens, length, numbers, first, strict=True):
+            for sample in range(self.samples):
+                prompts.append(ids[:count].tolist())
+                entropy = [*base, int(number), int(start) + sample]
+                seeds.append(int(np.random.SeedSequence(entropy).generate_state(1)[0]))
+        decoding = Decoding(self.response_tokens, self.sampling, self.stop_tokens)
+        found = self.link.engine.generate(prompts, seeds, heat.tolist(), decoding)
+        dtype = wide_dtype(self.model.config.compute_dtype)
+        rows = rows_of_responses(
+            np.repeat(tokens, self.samples, axis=0),
+            np.repeat(length, self.samples, axis=0),
+            [one.tokens for one in found],
+            np.repeat(np.arange(len(numbers), dtype=np.int32), self.samples),
+            heat.astype(dtype),
+            self.response_tokens,
+            weight_version=weight_version,
+        )
+        logp = np.zeros(rows.tokens.shape, dtype)
+        for row, one in zip(logp, found, strict=True):
+            row[: len(one.logp)] = one.logp
+        rows = rows.replace(
+            behaviour_logp=logp, truncated=np.array([not one.stopped for one in found])
+        )
+        entropy = self.scorer(rows, {"entropy"}, "current")["entropy"]
+        return rows.replace(entropy=np.where(rows.mask, entropy, 0).astype(dtype))
+
+
+def _special(tokenizer: Any) -> dict[int, str]:
+    """The special tokens of a tokenizer by id."""
+    ids = sorted(set(tokenizer.all_special_ids))
+    return dict(zip(ids, tokenizer.convert_ids_to_tokens(ids), strict=True))

@@ -1,0 +1,82 @@
+"""The protocol of engines that sample in place of the sampler in this process."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple, Protocol
+
+import numpy as np
+
+from rlvr_jax.rollout.processors import Sampling
+
+
+class EngineError(ValueError):
+    """An engine that is gone, late, or answers with something else than what was requested."""
+
+
+class Generated(NamedTuple):
+    """One response of an engine.
+
+    Fields:
+      tokens: ids, with the stop token if it ended by one.
+      logp: log-prob of each token as the engine reports it (nats); see `Engine.meaning`.
+      stopped: it ended by a stop token, not by the budget.
+    """
+
+    tokens: list[int]
+    logp: list[float]
+    stopped: bool
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How responses are sampled.
+
+    Fields:
+      tokens: budget of a response.
+      sampling: cuts of the distribution. Its temperature is replaced by that of each prompt.
+      stop_tokens: ids that end a response.
+    """
+
+    tokens: int
+    sampling: Sampling
+    stop_tokens: tuple[int, ...]
+
+
+class Engine(Protocol):
+    """Tokens in, tokens and log-probs out, from the weights that were loaded last.
+
+    Fields:
+      meaning: the distribution of reported log-probs. "processed": after temperature and cuts, the
+        one that is really sampled from. "raw": the softmax of the logits.
+    """
+
+    @property
+    def meaning(self) -> Literal["processed", "raw"]: ...
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        seeds: Sequence[int],
+        temperatures: Sequence[float],
+        decoding: Decoding,
+    ) -> list[Generated]:
+        """One response to each prompt; equal seeds give equal responses to a prompt.
+
+        Raises:
+          EngineError: there is no response to one of them.
+        """
+
+    def score(self, sequences: Sequence[Sequence[int]]) -> list[np.ndarray]:
+        """Log-probs of the tokens after the first of each sequence, at temperature 1, without cuts.
+
+        Raises:
+          EngineError: as `generate`.
+        """
+
+    def load(self, folder: Path) -> None:
+        """Replaces the weights by those of a policy folder. No response mixes old and new ones.
+
+        Raises:
+          EngineError: they were not loaded.
+        """

@@ -60,6 +60,7 @@ SUBPACKAGES = [
     "pods",
     "policy",
     "rollout",
+    "rollout.engines",
     "runs",
     "runs.checks",
     "runs.judging",

@@ -22,6 +22,7 @@ TABLE = {
     "arguments": {"ranges"},
     "types": {"arguments", "ranges"},
     "own": set(),
+    "connections": set(),
     "laws": set(),
     "pipes": set(),
     "sandbox": {"pipes"},
@@ -29,12 +30,12 @@ TABLE = {
     "tools": {"arguments", "own", "ranges", "sandbox", "verifiers"},
     "kernels": {"types"},
     "objectives": {"arguments", "keys", "kernels", "laws", "public", "types"},
-    "judges": {"arguments", "verifiers", "types"},
+    "judges": {"arguments", "connections", "verifiers", "types"},
     "analysis": {"arguments", "ranges", "types"},
     "policy": {"types", "kernels"},
     "parallel": {"types", "policy"},
     "tasks": {"arguments", "laws", "own", "pipes", "ranges", "verifiers", "tools"},
-    "rollout": {"arguments", "types", "keys", "kernels", "objectives", "policy"},
+    "rollout": {"arguments", "connections", "types", "keys", "kernels", "objectives", "policy"},
 }
 TABLE["training"] = {*TABLE["rollout"], "parallel", "rollout"}
 TABLE["experience"] = {*TABLE} - {"kernels", "own", "pipes"}

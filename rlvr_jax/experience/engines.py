@@ -16,7 +16,7 @@ from rlvr_jax.experience.given import rows_of_responses
 from rlvr_jax.experience.sampling import Sampler, occurrences
 from rlvr_jax.policy import Model, Params
 from rlvr_jax.policy.config import wide_dtype
-from rlvr_jax.rollout.engines.engine import Decoding, Engine, EngineError
+from rlvr_jax.rollout.engines import Decoding, Engine, EngineError
 from rlvr_jax.rollout.engines.probe import (
     FLOORS,
     LIMITS,
@@ -95,9 +95,10 @@ class EngineLink:
         self._version = version
 
     def _save(self, where: Path, params: Params) -> None:
-        """Writes a policy folder with an output matrix of its own.
+        """Writes a policy folder, always with an output matrix.
 
-        vLLM 0.32 on a CPU keeps a packed copy of a tied matrix, which a sync does not replace.
+        vLLM 0.32 on a CPU has a packed copy of a tied matrix. It replaces the copy only if the
+        folder has this matrix.
         """
         model = self._model
         if model.config.tied:

@@ -175,8 +175,8 @@ class EngineSettings:
     probe_every: NonNegativeInt = 1
     """Syncs of weights from one probe of the engine to the next; 0: the first sync only."""
     largest_gap: NonNegative = 0.0
-    """Largest gap of log-probs between engine and trainer, in nats; a run above it stops. 0: four
-    times the gap of the first sync, and at least 0.001 (bfloat16: 0.1)."""
+    """Largest gap of log-probs between engine and trainer, in nats. A run above it stops. 0: four
+    times the gap of the first sync; 0.001 (bfloat16: 0.1) if that is smaller."""
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,7 @@ from rlvr_jax.objectives import Spec, UpdatePlan
 from rlvr_jax.parallel import distribute, replicated
 from rlvr_jax.policy import Params, lora
 from rlvr_jax.rollout import Sampling, named_key
-from rlvr_jax.rollout.engines.engine import Decoding
-from rlvr_jax.rollout.engines.vllm import VllmServer
+from rlvr_jax.rollout.engines import Decoding, VllmServer
 from rlvr_jax.runs.composition import setting_of, writers_of
 from rlvr_jax.runs.config import OptimizerSettings, PolicySettings, TrainConfig, flag
 from rlvr_jax.runs.judging import check_asked

@@ -30,6 +30,10 @@ _FREE = {
     "micro_batches",
     "remat",
     "compile_cache",
+    "engine_address",
+    "engine_seconds",
+    "probe_every",
+    "largest_gap",
 }
 
 

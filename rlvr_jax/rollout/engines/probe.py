@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import special
 
 from rlvr_jax.policy import Model, Params, score_tokens
 from rlvr_jax.rollout.engines.engine import Decoding, Engine
@@ -52,19 +53,20 @@ class Gap:
     @classmethod
     def of(cls, own: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> "Gap":
         """The gap of two scorings of the same sequences; a NaN is an infinite gap."""
-        apart = [np.nan_to_num(np.abs(a - b), nan=np.inf) for a, b in zip(own, theirs, strict=True)]
+        apart = [np.abs(a - b) for a, b in zip(own, theirs, strict=True)]
+        apart = [np.nan_to_num(each, nan=np.inf, posinf=np.inf) for each in apart]
         row = max(range(len(apart)), key=lambda place: apart[place].max())
         every = np.concatenate(apart)
         return cls(float(every.max()), float(every.mean()), (row, int(apart[row].argmax()) + 1))
 
 
 def probe_sequences(
-    vocabulary: int, special: Sequence[int], longest: int, seed: int = 0
+    vocabulary: int, special_ids: Sequence[int], longest: int, seed: int = 0
 ) -> list[list[int]]:
     """Fixed sequences of token ids: short and long ones, with every special token in each kind.
 
     Args:
-      special: ids of special tokens.
+      special_ids: special tokens.
       longest: tokens of the long sequences, at least two.
     """
     random = np.random.default_rng(seed)
@@ -73,8 +75,9 @@ def probe_sequences(
         size = max(2, min(longest, _SHORT) if place % 2 else longest)
         ids = random.integers(0, vocabulary, size)
         # In turn, so that short sequences have them all together.
-        chosen = [special[(place + n) % len(special)] for n in range(size // 3)] if special else []
-        ids[1 : 1 + len(chosen)] = chosen
+        if special_ids:
+            chosen = np.resize(np.roll(special_ids, -place), size // 3)
+            ids[1 : 1 + len(chosen)] = chosen
         found.append(ids.tolist())
     return found
 
@@ -82,7 +85,7 @@ def probe_sequences(
 def own_scores(
     model: Model, params: Params, sequences: Sequence[Sequence[int]]
 ) -> list[np.ndarray]:
-    """What the trainer gives for `Engine.score`."""
+    """The scores of the trainer for `Engine.score`."""
     return [each.logp[1:] for each in score_tokens(model, params, sequences, top=1)]
 
 
@@ -97,30 +100,31 @@ def weight_faults(
     """
     if base is not None:
         yield "its weights lack the adapter", base
-    layers = params["layers"]
+    # On the host, so that no change of a leaf is compiled.
+    layers = jax.tree.map(np.asarray, params["layers"])
     count = model.config.num_layers
     if previous is not None:
         yield "its weights are those before the last sync", previous
         if model.config.tied:
             old = {**params, "unembedding": previous["embedding"]}
             yield "its output matrix is not tied to the embedding: it is an earlier one", old
+        older = jax.tree.map(np.asarray, previous["layers"])
         for first in range(1, count):
-            mixed = jax.tree.map(
-                lambda new, old, first=first: jnp.concatenate([new[:first], old[first:]]),
-                layers,
-                previous["layers"],
-            )
+            mixed = {
+                name: np.concatenate([layers[name][:first], older[name][first:]]) for name in older
+            }
             name = f"its layers from {first} on are those before the last sync"
-            yield name, {**params, "layers": mixed}
+            yield name, {**params, "layers": {**layers, **mixed}}
     for one, two in itertools.combinations(range(count), 2):
         order = np.arange(count)
         order[[one, two]] = two, one
-        swapped = jax.tree.map(lambda leaf, order=order: leaf[order], layers)
+        swapped = {name: leaf[order] for name, leaf in layers.items()}
         yield f"its layers {one} and {two} are swapped", {**params, "layers": swapped}
     for name, leaf in layers.items():
         if leaf.ndim == 3 and leaf.shape[1] == leaf.shape[2]:
             for layer in range(count):
-                turned = leaf.at[layer].set(leaf[layer].T)
+                turned = leaf.copy()
+                turned[layer] = leaf[layer].T
                 changed = {**params, "layers": {**layers, name: turned}}
                 yield f"its matrix {name} of layer {layer} is transposed", changed
 
@@ -179,11 +183,15 @@ def reported_gap(
     short = replace(decoding, tokens=min(_GENERATED, decoding.tokens))
     seeds = list(range(len(prompts)))
     found = engine.generate(prompts, seeds, [heat] * len(prompts), short)
+    whole = [[*prompt, *one.tokens] for prompt, one in zip(prompts, found, strict=True)]
+    tokens = np.zeros((len(whole), max(map(len, whole))), np.int32)
+    for row, ids in zip(tokens, whole, strict=True):
+        row[: len(ids)] = ids
     logits = [
-        np.asarray(model.logits(params, jnp.asarray([[*prompt, *one.tokens]], jnp.int32)))[
-            0, len(prompt) - 1 : -1
-        ]
-        for prompt, one in zip(prompts, found, strict=True)
+        rows[len(prompt) - 1 : len(ids) - 1]
+        for rows, prompt, ids in zip(
+            np.asarray(_logits(model, params, tokens)), prompts, whole, strict=True
+        )
     ]
     theirs = [np.asarray(one.logp) for one in found]
 
@@ -205,10 +213,13 @@ def reported_gap(
     return own, name if others[name].mean < _EXPLAINED * own.mean else ""
 
 
+_logits = jax.jit(Model.logits, static_argnums=0)
+
+
 def _logp(logits: np.ndarray, tokens: Sequence[int], sampling: Sampling) -> np.ndarray:
     """Log-probs of tokens under the distribution of the settings, each given its logits [n, V]."""
-    scaled = jnp.asarray(logits) / sampling.temperature
+    scaled = logits / np.asarray(sampling.temperature, logits.dtype)
     if (cuts := sampling.chain()) is not None:
-        scaled, _ = cuts.apply(scaled, cuts.init(len(tokens)), None)
-    every = jax.nn.log_softmax(scaled)
-    return np.asarray(jnp.take_along_axis(every, jnp.asarray(tokens)[:, None], axis=1))[:, 0]
+        scaled = np.asarray(cuts.apply(jnp.asarray(scaled), cuts.init(len(tokens)), None)[0])
+    own = np.take_along_axis(scaled, np.asarray(tokens)[:, None], axis=1)[:, 0]
+    return own - special.logsumexp(scaled, axis=1)

@@ -1,0 +1,130 @@
+"""Rollouts of another engine: its weights are synced, and every fault of it is named."""
+
+import jax
+import numpy as np
+import pytest
+from own_engine import OwnEngine
+
+from rlvr_jax import policy, tasks
+from rlvr_jax.experience.engines import EngineLink
+from rlvr_jax.policy import LoraConfig, lora
+from rlvr_jax.rollout import Sampling
+from rlvr_jax.rollout.engines.engine import Decoding, EngineError
+from rlvr_jax.types import replace
+
+BASE = tasks.load("brackets").base_model
+
+
+@pytest.fixture(scope="module")
+def base():
+    model, params = policy.load(BASE)
+    return model, params, policy.tokenizer(BASE)
+
+
+def moved(params, seed=0):
+    """Weights as after an update with a large rate."""
+    random = np.random.default_rng(seed)
+
+    def other(leaf):
+        noise = 0.02 * random.standard_normal(leaf.shape)
+        return (np.asarray(leaf) + noise).astype(leaf.dtype)
+
+    return jax.tree.map(other, params)
+
+
+def link(base, engine, folder, **options):
+    model, _, tokenizer = base
+    sampling = Sampling(temperature=0.7, top_p=0.9)
+    decoding = Decoding(8, sampling, (tokenizer.eos_token_id,))
+    return EngineLink(engine, model, tokenizer, folder, decoding, 32, **options)
+
+
+def test_equal_weights_have_no_gap_and_new_ones_are_loaded(base, tmp_path):
+    engine = OwnEngine(BASE)
+    own = link(base, engine, tmp_path)
+    own.sync(base[1], 0)
+    # The engine is our own model, in folders of our own.
+    assert own.metrics["engine/gap_max"] == 0
+    assert own.metrics["engine/reported_gap_max"] < 1e-5
+    new = moved(base[1])
+    own.sync(new, 4)
+    assert own.metrics["engine/gap_max"] == 0
+    own.sync(new, 4)
+    assert engine.loads == 2
+
+
+@pytest.mark.parametrize(
+    ("fault", "named"),
+    [
+        ("stale", "its weights are those before the last sync"),
+        ("late", "its layers from 1 on are those before the last sync"),
+        ("head", "its output matrix is not tied to the embedding: it is an earlier one"),
+    ],
+)
+def test_weights_that_a_sync_leaves_behind_are_named(fault, named, base, tmp_path):
+    own = link(base, OwnEngine(BASE, fault), tmp_path)
+    own.sync(base[1], 0)
+    with pytest.raises(EngineError, match=f"to 0.001 nats, got a gap of .* after sync 1: {named}"):
+        own.sync(moved(base[1]), 1)
+
+
+@pytest.mark.parametrize(
+    ("fault", "named"),
+    [
+        ("swapped", "its layers 0 and 1 are swapped"),
+        ("transposed", "its matrix query of layer 0 is transposed"),
+        ("first", r"it puts the token \S+ before every prompt"),
+        ("temperature", "its log-probs are raw, not processed"),
+        ("cuts", "its log-probs are processed without the cuts top-k, top-p and min-p, not"),
+    ],
+)
+def test_another_distribution_is_named_at_the_first_sync(fault, named, base, tmp_path):
+    own = link(base, OwnEngine(BASE, fault), tmp_path)
+    with pytest.raises(EngineError, match=f"to 0.02 nats, got a gap of .* after sync 0: {named}"):
+        own.sync(base[1], 0)
+
+
+def test_another_policy_has_no_known_fault(base, tmp_path):
+    own = link(base, OwnEngine(BASE, "stale"), tmp_path)
+    own.engine.loads = 1
+    with pytest.raises(EngineError, match="no known fault fits; the largest gap is at token"):
+        own.sync(moved(base[1], 7), 0)
+
+
+def test_an_engine_without_the_adapter_is_named(base, tmp_path):
+    model, params, tokenizer = base
+    config = replace(model.config, lora=LoraConfig(rank=4, alpha=8.0))
+    adapted = replace(model, config=config)
+    adapter = moved(lora.init(adapted, jax.random.key(0)))
+    whole = lora.attach(params, adapter)
+    good = link((adapted, params, tokenizer), OwnEngine(BASE), tmp_path / "good")
+    good.sync(whole, 0)
+    assert good.metrics["engine/gap_max"] < 1e-4
+    engine = OwnEngine(BASE, "stale")
+    engine.loads = 1
+    bad = link((adapted, params, tokenizer), engine, tmp_path / "bad")
+    with pytest.raises(EngineError, match="after sync 0: its weights lack the adapter"):
+        bad.sync(whole, 0)
+
+
+def test_a_failed_sync_is_repeated_and_probes_may_be_rare(base, tmp_path):
+    engine = OwnEngine(BASE)
+    own = link(base, engine, tmp_path, every=2)
+    own.sync(base[1], 0)
+    own.sync(moved(base[1], 1), 1)
+    assert "engine/gap_max" not in own.metrics
+    engine.fault = "stale"
+    with pytest.raises(EngineError, match="its weights are those before the last sync"):
+        own.sync(moved(base[1], 2), 2)
+    engine.fault = ""
+    own.sync(moved(base[1], 2), 2)
+    assert own.metrics["engine/gap_max"] == 0
+
+
+def test_the_bound_is_that_of_the_settings(base, tmp_path):
+    engine = OwnEngine(BASE)
+    own = link(base, engine, tmp_path, bound=100.0)
+    own.sync(base[1], 0)
+    engine.fault = "stale"
+    own.sync(moved(base[1]), 1)
+    assert 0.001 < own.metrics["engine/gap_max"] < 100

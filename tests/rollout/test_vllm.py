@@ -1,0 +1,145 @@
+"""The client of a vLLM server: against a server of the tests, and against vLLM where one runs."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import training_runs
+from own_engine import OwnEngine, serving
+
+from rlvr_jax import tasks
+from rlvr_jax.rollout import Sampling
+from rlvr_jax.rollout.engines.engine import Decoding, EngineError
+from rlvr_jax.rollout.engines.vllm import VllmServer
+
+BASE = Path(tasks.load("brackets").base_model)
+DECODING = Decoding(6, Sampling(top_k=20), (107,))
+ADDRESS = "RLVR_JAX_VLLM"
+"""Environment variable with the address of a vLLM server of the brackets base, for slow tests."""
+
+
+@pytest.fixture(scope="module")
+def server():
+    with serving(OwnEngine(BASE)) as server:
+        yield server
+
+
+@pytest.fixture
+def faulty(server):
+    """A client of the server, and a function that gives the server a fault."""
+    client = VllmServer(server.address, seconds=1.0)
+    yield client, lambda fault: setattr(server, "fault", fault)
+    server.fault = ""
+
+
+def test_tokens_and_log_probs_are_those_of_the_engine(server):
+    client = VllmServer(server.address)
+    prompts = [[3, 4, 5], [6, 7]]
+    there = server.engine.generate(prompts, [1, 2], [1.0, 0.7], DECODING)
+    found = client.generate(prompts, [1, 2], [1.0, 0.7], DECODING)
+    assert found == there
+    assert client.generate(prompts, [1, 2], [1.0, 0.7], DECODING) == found
+    for own, their in zip(client.score(prompts), server.engine.score(prompts), strict=True):
+        np.testing.assert_allclose(own, their, rtol=1e-6)
+
+
+def test_weights_are_loaded_between_pause_and_resume(server):
+    client = VllmServer(server.address)
+    server.seen.clear()
+    client.load(BASE)
+    paths = ["/pause?mode=wait", "/collective_rpc", "/reset_prefix_cache", "/resume"]
+    assert server.seen == [("POST", path) for path in paths]
+
+
+@pytest.mark.parametrize(
+    ("fault", "wanted"),
+    [
+        ("gone", r"must give a vLLM server, got no connection"),
+        ("late", r"must give an answer within 1 s \(--engine-seconds\), got none"),
+        ("page", r"must give a JSON object, got <html>Bad gateway"),
+        ("fewer tokens", r"must give 1 to 6 tokens, each with a log-prob, got \d tokens and \d"),
+        ("no log-probs", r"must give token ids with log-probs, got \{"),
+        ("/inference/v1/generate", r"got status 404; start it by VLLM_SERVER_DEV_MODE=1 python"),
+    ],
+)
+def test_a_server_that_answers_otherwise_is_one_error(fault, wanted, faulty):
+    client, make = faulty
+    make(fault)
+    with pytest.raises(EngineError, match=rf"^engine vllm at 127.0.0.1:\d+ .*{wanted}"):
+        client.generate([[3, 4, 5, 6]], [1], [1.0], DECODING)
+
+
+def test_weights_of_another_model_are_refused_and_the_server_goes_on(faulty, server):
+    client, make = faulty
+    make("another model")
+    server.seen.clear()
+    with pytest.raises(EngineError, match=r"an answer to /collective_rpc, got status 500: .*size"):
+        client.load(BASE)
+    assert server.seen[-1] == ("POST", "/resume")
+
+
+def test_a_run_needs_a_server(tmp_path):
+    settings = training_runs.settings(str(BASE), tmp_path / "run")
+    with pytest.raises(ValueError, match=r"--engine-address must be like http://.*, got 'there'"):
+        training_runs.quietly(settings.replace(engine="vllm", engine_address="there"))
+    with pytest.raises(ValueError, match="must give a vLLM server, got no connection"):
+        training_runs.quietly(settings.replace(engine="vllm", engine_address="http://127.0.0.1:1"))
+
+
+def test_a_run_samples_from_the_engine_and_measures_it(server, tmp_path):
+    settings = training_runs.settings(str(BASE), tmp_path / "run")
+    own = {"task": "brackets", "engine": "vllm", "engine_address": server.address}
+    training_runs.quietly(settings.replace(**own, samples_stored=1))
+    steps = training_runs.metrics(tmp_path / "run")[1:]
+    assert all(0 <= line["engine/gap_max"] < 1e-4 for line in steps)
+    assert all(abs(line["sampler_ratio/max"] - 1) < 1e-4 for line in steps)
+    assert all(line["engine/reported_gap_max"] < 1e-4 for line in steps)
+
+
+def test_a_server_that_dies_ends_the_step_and_the_run_resumes(tmp_path):
+    folder = tmp_path / "run"
+    settings = training_runs.settings(str(BASE), folder)
+    settings = settings.replace(task="brackets", engine="vllm", steps=3)
+    with serving(OwnEngine(BASE)) as server:
+        settings = settings.replace(engine_address=server.address)
+        loads = []
+        whole = server.engine.load
+
+        def load(path):
+            loads.append(path)
+            if len(loads) == 2:
+                server.fault = "gone"
+            whole(path)
+
+        server.engine.load = load
+        with pytest.raises(EngineError, match="got no connection") as raised:
+            training_runs.quietly(settings)
+        assert "the state before is saved" in "".join(raised.value.__notes__)
+    with serving(OwnEngine(BASE)) as server:
+        again = settings.replace(engine_address=server.address, resume=True)
+        training_runs.quietly(again)
+    assert [line["step"] for line in training_runs.metrics(folder)] == [0, 1, 2, 3]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(ADDRESS not in os.environ, reason=f"{ADDRESS} is not set")
+def test_vllm_trains_brackets_with_gaps_of_rounding(tmp_path):
+    settings = training_runs.settings(str(BASE), tmp_path / "run")
+    own = {"task": "brackets", "engine": "vllm", "engine_address": os.environ[ADDRESS], "steps": 5}
+    training_runs.quietly(settings.replace(**own))
+    for line in training_runs.metrics(tmp_path / "run")[1:]:
+        assert line["engine/gap_max"] < 1e-3
+        assert line["engine/reported_gap_max"] < 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(ADDRESS not in os.environ, reason=f"{ADDRESS} is not set")
+def test_vllm_has_equal_responses_for_equal_seeds():
+    client = VllmServer(os.environ[ADDRESS])
+    prompts, seeds = [[3, 4, 5]] * 16, list(range(16))
+    found = client.generate(prompts, seeds, [1.0] * 16, DECODING)
+    assert [one.tokens for one in client.generate(prompts, seeds, [1.0] * 16, DECODING)] == [
+        one.tokens for one in found
+    ]
+    assert len({tuple(one.tokens) for one in found}) > 1

@@ -13,6 +13,7 @@ from rlvr_jax.rollout.engines.engine import Decoding, EngineError
 from rlvr_jax.types import replace
 
 BASE = tasks.load("brackets").base_model
+CUT = Sampling(temperature=0.7, top_p=0.9)
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +33,8 @@ def moved(params, seed=0):
     return jax.tree.map(other, params)
 
 
-def link(base, engine, folder, **options):
+def link(base, engine, folder, sampling=CUT, **options):
     model, _, tokenizer = base
-    sampling = Sampling(temperature=0.7, top_p=0.9)
     decoding = Decoding(8, sampling, (tokenizer.eos_token_id,))
     return EngineLink(engine, model, tokenizer, folder, decoding, 32, **options)
 
@@ -123,7 +123,7 @@ def test_a_failed_sync_is_repeated_and_probes_may_be_rare(base, tmp_path):
 
 def test_the_bound_is_that_of_the_settings(base, tmp_path):
     engine = OwnEngine(BASE)
-    own = link(base, engine, tmp_path, bound=100.0)
+    own = link(base, engine, tmp_path, Sampling(), bound=100.0)
     own.sync(base[1], 0)
     engine.fault = "stale"
     own.sync(moved(base[1]), 1)

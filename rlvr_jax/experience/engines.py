@@ -157,7 +157,7 @@ class EngineLink:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EngineSampler(Sampler):
     """A sampler whose responses come from another engine; the trainer computes their entropy.
 
@@ -166,8 +166,8 @@ class EngineSampler(Sampler):
       scorer: token statistics of rollouts at these weights.
     """
 
-    link: EngineLink | None = None
-    scorer: Scorer | None = None
+    link: EngineLink
+    scorer: Scorer
 
     @classmethod
     def of(cls, sampler: Sampler, link: EngineLink, scorer: Scorer) -> "EngineSampler":

@@ -1,5 +1,6 @@
 """The protocol of engines that sample in place of the sampler in this process."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,8 +53,10 @@ class Engine(Protocol):
     """
 
     @property
+    @abstractmethod
     def meaning(self) -> Literal["processed", "raw"]: ...
 
+    @abstractmethod
     def generate(
         self,
         prompts: Sequence[Sequence[int]],
@@ -67,6 +70,7 @@ class Engine(Protocol):
           EngineError: there is no response to one of them.
         """
 
+    @abstractmethod
     def score(self, sequences: Sequence[Sequence[int]]) -> list[np.ndarray]:
         """Log-probs of the tokens after the first of each sequence, at temperature 1, without cuts.
 
@@ -74,6 +78,7 @@ class Engine(Protocol):
           EngineError: as `generate`.
         """
 
+    @abstractmethod
     def load(self, folder: Path) -> None:
         """Replaces the weights by those of a policy folder. No response mixes old and new ones.
 

@@ -8,6 +8,7 @@ with weights that a known fault would have, and names the fault that fits.
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -219,7 +220,9 @@ _logits = jax.jit(Model.logits, static_argnums=0)
 def _logp(logits: np.ndarray, tokens: Sequence[int], sampling: Sampling) -> np.ndarray:
     """Log-probs of tokens under the distribution of the settings, each given its logits [n, V]."""
     scaled = logits / np.asarray(sampling.temperature, logits.dtype)
+    # The cuts read nothing besides the logits.
+    context: Any = None
     if (cuts := sampling.chain()) is not None:
-        scaled = np.asarray(cuts.apply(jnp.asarray(scaled), cuts.init(len(tokens)), None)[0])
+        scaled = np.asarray(cuts.apply(jnp.asarray(scaled), cuts.init(len(tokens)), context)[0])
     own = np.take_along_axis(scaled, np.asarray(tokens)[:, None], axis=1)[:, 0]
     return own - special.logsumexp(scaled, axis=1)

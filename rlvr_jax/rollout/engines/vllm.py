@@ -117,7 +117,7 @@ class VllmServer:
         how = {"max_tokens": 1, "prompt_logprobs": 0, "temperature": 1.0, "detokenize": False}
 
         def one(sequence: Sequence[int]) -> np.ndarray:
-            found = self._generated(sequence, how).get("prompt_logprobs")
+            found: Any = self._generated(sequence, how).get("prompt_logprobs")
             try:
                 values = [
                     float(entry[str(token)]["logprob"])

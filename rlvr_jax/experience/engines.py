@@ -55,6 +55,7 @@ class EngineLink:
         tokenizer: Any,
         folder: Path,
         decoding: Decoding,
+        *,
         longest: int,
         every: int = 1,
         bound: float = 0.0,

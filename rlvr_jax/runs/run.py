@@ -377,9 +377,9 @@ def _engine(config: TrainConfig, start: LoadedPolicy, sampling: Sampling) -> Eng
         start.tokenizer,
         config.run_dir / "engine",
         Decoding(sampler.response_tokens, sampling, sampler.stop_tokens),
-        start.train_table.tokens.shape[1] + sampler.response_tokens,
-        own.probe_every,
-        own.largest_gap,
+        longest=start.train_table.tokens.shape[1] + sampler.response_tokens,
+        every=own.probe_every,
+        bound=own.largest_gap,
     )
 
 

@@ -36,7 +36,7 @@ def moved(params, seed=0):
 def link(base, engine, folder, sampling=CUT, **options):
     model, _, tokenizer = base
     decoding = Decoding(8, sampling, (tokenizer.eos_token_id,))
-    return EngineLink(engine, model, tokenizer, folder, decoding, 32, **options)
+    return EngineLink(engine, model, tokenizer, folder, decoding, longest=32, **options)
 
 
 def test_equal_weights_have_no_gap_and_new_ones_are_loaded(base, tmp_path):

@@ -19,6 +19,8 @@ UNSEEN = {
     "config.json: mixture.<kind>",
     *(f"metrics.jsonl: {name}" for name in ("infinite_loss", "kl_penalty/k3", "left_out_rows")),
     "metrics.jsonl: slope_distance",
+    *(f"metrics.jsonl: engine/{name}" for name in ("gap_max", "gap_mean", "reported_gap_max")),
+    *(f"metrics.jsonl: engine/{name}" for name in ("sync_s", "probe_s")),
     *(f"metrics.jsonl: critic/{name}" for name in ("loss", "gradient_norm", "explained_variance")),
     *(f"metrics.jsonl: critic/{name}" for name in ("value", "return", "score")),
     *(f"metrics.jsonl: further/{name}" for name in ("loss", "gradient_norm", "updates")),

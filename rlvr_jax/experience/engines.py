@@ -247,6 +247,33 @@ class EngineSampler(Sampler):
         return rows.replace(entropy=np.where(rows.mask, entropy, 0).astype(dtype))
 
 
+def gap_metrics(rollouts: Rollouts, old_logp: np.ndarray) -> dict[str, float]:
+    """Distance of sampler and scorer in log p, over the tokens that the policy sampled.
+
+    `metrics.toml` has the meaning of each name.
+
+    Args:
+      old_logp: log-probs of the scorer at the weights that sampled.
+    """
+    mask = np.asarray(rollouts.mask)
+    for foreign in ("off_policy", "stored"):
+        if foreign in rollouts.records:
+            mask = mask & ~np.asarray(rollouts.records[foreign])[:, None]
+    if "origin" in rollouts.records:
+        mask = mask & (np.asarray(rollouts.records["origin"]) == 0)
+    if not mask.any():
+        return {}
+    rows, places = np.nonzero(mask)
+    apart = (np.asarray(rollouts.behaviour_logp) - old_logp)[mask].astype(np.float64)
+    found = {"engine/k1": apart.mean(), "engine/gap_p99": np.quantile(np.abs(apart), 0.99)}
+    ends = np.asarray(rollouts.length)[rows] - 1
+    for name, where in (("position", places), ("length", ends)):
+        quarter = 4 * where // mask.shape[1]
+        for number in np.unique(quarter):
+            found[f"engine/gap_{name}/{number + 1}"] = np.abs(apart[quarter == number]).mean()
+    return {name: float(value) for name, value in found.items()}
+
+
 def _special(tokenizer: Any) -> dict[int, str]:
     """The special tokens of a tokenizer by id."""
     ids = sorted(set(tokenizer.all_special_ids))

@@ -202,7 +202,8 @@ class OptimizerSettings:
     """Adam with decoupled weight decay, for policy and critic."""
 
     learning_rate: float | None = None
-    """Adam learning rate (constant after warm-up); None: 1e-6, or 2e-5 with adapters."""
+    """Adam learning rate (constant after warm-up); None: 1e-6, or 2e-5 with adapters. With 0 the
+    weights do not change, to check an engine."""
     warmup_updates: NonNegativeInt = 10
     """Warm-up updates, in which the learning rate rises linearly from 0."""
     adam_b1: _BelowOne = 0.9

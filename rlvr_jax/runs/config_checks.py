@@ -26,8 +26,8 @@ def check_config(config: TrainConfig) -> None:
     if config.data.drop_long_prompts and not config.data.prompt_tokens:
         raise ValueError("--drop-long-prompts must come with --prompt-tokens, got 0")
     rate = config.optimizer.learning_rate
-    if rate is not None and (not rate > 0 or math.isinf(rate)):
-        wanted = "finite" if rate > 0 else "positive"
+    if rate is not None and not 0 <= rate < math.inf:
+        wanted = "finite" if rate > 0 else "at least 0"
         raise ValueError(f"--learning-rate must be {wanted}, got {rate}")
     if config.seed >= 2**32:
         # JAX would use the seed modulo 2^32.

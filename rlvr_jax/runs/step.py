@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlvr_jax.experience import Batch, Collected, concatenate
+from rlvr_jax.experience.engines import gap_metrics
 from rlvr_jax.experience.grades import reported_numbers, with_grades
 from rlvr_jax.runs.checks.forecast import names_memory
 from rlvr_jax.runs.checks.learnable import check_first_step
@@ -57,6 +58,8 @@ def take_step(run: Run, state: RunState, step: int) -> Taken:
     # A metric of an objective must not replace a measurement of the batch.
     taken = metrics.keys() & learned.keys()
     metrics |= {f"objective/{n}" if n in taken else n: value for n, value in learned.items()}
+    if run.engine is not None:
+        metrics |= gap_metrics(batch.rollouts, records["old_logp"])
     trained = batch.with_rollouts(old_logp=records["old_logp"])
     data, experience_metrics = run.experience.observe(collected, trained, step, run.setting)
     metrics |= {f"experience/{name}": value for name, value in experience_metrics.items()}

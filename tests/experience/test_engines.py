@@ -6,11 +6,11 @@ import pytest
 from own_engine import OwnEngine
 
 from rlvr_jax import policy, tasks
-from rlvr_jax.experience.engines import EngineLink
+from rlvr_jax.experience.engines import EngineLink, gap_metrics
 from rlvr_jax.policy import LoraConfig, lora
 from rlvr_jax.rollout import Sampling
 from rlvr_jax.rollout.engines.engine import Decoding, EngineError
-from rlvr_jax.types import replace
+from rlvr_jax.types import Rollouts, replace
 
 BASE = tasks.load("brackets").base_model
 CUT = Sampling(temperature=0.7, top_p=0.9)
@@ -119,6 +119,23 @@ def test_a_failed_sync_is_repeated_and_probes_may_be_rare(base, tmp_path):
     engine.fault = ""
     own.sync(moved(base[1], 2), 2)
     assert own.metrics["engine/gap_max"] == 0
+
+
+def test_the_gap_of_a_step_is_told_by_position_and_by_length():
+    logp = np.array([[-1.0, -1, -1, -1], [-1, -1, 0, 0]], np.float32)
+    mask = np.array([[True, True, True, True], [True, False, False, False]])
+    rows = Rollouts.of_responses(np.ones((2, 4), int), mask, np.zeros(2), np.zeros(2, int))
+    rows = rows.replace(behaviour_logp=logp)
+    scored = logp - np.array([[0.0, 0.1, 0.2, 0.3], [0.5, 9, 9, 9]], np.float32)
+    found = gap_metrics(rows, scored)
+    expected = {"position/1": 0.25, "position/2": 0.1, "position/3": 0.2, "position/4": 0.3}
+    expected |= {"length/1": 0.5, "length/4": 0.15}
+    for name, value in expected.items():
+        assert found[f"engine/gap_{name}"] == pytest.approx(value, abs=1e-6)
+    assert "engine/gap_length/2" not in found
+    assert found["engine/k1"] == pytest.approx(0.22, abs=1e-6)
+    foreign = rows.replace(off_policy=np.array([False, True]))
+    assert gap_metrics(foreign, scored)["engine/k1"] == pytest.approx(0.15, abs=1e-6)
 
 
 def test_the_bound_is_that_of_the_settings(base, tmp_path):

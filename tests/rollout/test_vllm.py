@@ -97,6 +97,17 @@ def test_a_run_samples_from_the_engine_and_measures_it(server, tmp_path):
     assert all(line["engine/reported_gap_max"] < 1e-4 for line in steps)
 
 
+def test_with_learning_rate_0_the_gap_does_not_grow(server, tmp_path):
+    settings = training_runs.settings(str(BASE), tmp_path / "run")
+    own = {"task": "brackets", "engine": "vllm", "engine_address": server.address}
+    loads = server.engine.loads
+    training_runs.quietly(settings.replace(**own, learning_rate=0.0, steps=4))
+    steps = training_runs.metrics(tmp_path / "run")[1:]
+    assert server.engine.loads == loads + 4
+    assert len({line["engine/gap_max"] for line in steps}) == 1
+    assert all(abs(line["engine/k1"]) <= line["engine/gap_p99"] < 1e-4 for line in steps)
+
+
 def test_a_server_that_dies_ends_the_step_and_the_run_resumes(tmp_path):
     folder = tmp_path / "run"
     settings = training_runs.settings(str(BASE), folder)

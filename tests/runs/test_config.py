@@ -37,8 +37,8 @@ def arguments(config):
         ({"samples_per_prompt": -1}, "--samples-per-prompt: value must be at least 1, got -1"),
         ({"response_tokens": -4}, "--response-tokens: value must be at least 0, got -4"),
         ({"seed": -1}, "--seed: value must be at least 0, got -1"),
-        ({"learning_rate": 0.0}, "--learning-rate must be positive, got 0.0"),
-        ({"learning_rate": float("nan")}, "--learning-rate must be positive, got nan"),
+        ({"learning_rate": -0.1}, "--learning-rate must be at least 0, got -0.1"),
+        ({"learning_rate": float("nan")}, "--learning-rate must be at least 0, got nan"),
         ({"adam_b2": 1.0}, r"--adam-b2: value must be in \[0, 1\), got 1.0"),
         (
             {"temperature": 0.0},

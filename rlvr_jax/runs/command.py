@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import textwrap
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from rlvr_jax.analysis.policy_card import policy_card
 from rlvr_jax.analysis.run_directory import load_run
 from rlvr_jax.experience.prompts import shown_prompt, tokens_fingerprint
 from rlvr_jax.experience.reply_log import ReplyLog
+from rlvr_jax.rollout.engines import started
 from rlvr_jax.runs.checkpoints import Checkpoints, latest_step
 from rlvr_jax.runs.checks.computed_with import check_computed_with, computed_with
 from rlvr_jax.runs.checks.forecast import check_forecast
@@ -27,7 +28,7 @@ from rlvr_jax.runs.dying_threads import threads_must_start
 from rlvr_jax.runs.lock import LOCK, locked
 from rlvr_jax.runs.loop import Outputs, stop_requests, train_steps
 from rlvr_jax.runs.progress import RunProgress, print_settings, progress_bar
-from rlvr_jax.runs.resolved import resolve
+from rlvr_jax.runs.resolved import ResolvedRun, resolve
 from rlvr_jax.runs.run import Run, make_run
 from rlvr_jax.runs.run_writer import NoWriter, RunWriter, write_json
 from rlvr_jax.runs.screen import run_lines
@@ -107,6 +108,31 @@ def _train_locked(config: TrainConfig, console: Console, watch: Watch | None) ->
         stored = dict(load_run(directory).config)
         check_same_run(stored, card)
         first_step = _first_step(config)
+    with _engine_server(resolved.config):
+        return _run_resolved(resolved, card, stored, first_step, console, watch)
+
+
+@contextlib.contextmanager
+def _engine_server(config: TrainConfig) -> Iterator[None]:
+    """The server that `--engine-command` starts."""
+    own = config.engines
+    with contextlib.ExitStack() as servers:
+        if own.engine_command and parallel.is_first():
+            command = own.engine_command.replace("{model}", str(config.policy.model))
+            servers.enter_context(started(command, own.engine_address, own.engine_seconds))
+        parallel.barrier("engine")
+        yield
+
+
+def _run_resolved(
+    resolved: ResolvedRun,
+    card: dict[str, Any],
+    stored: dict[str, Any],
+    first_step: int,
+    console: Console,
+    watch: Watch | None,
+) -> dict[str, Any]:
+    config, directory = resolved.config, resolved.config.run_dir
     run = make_run(resolved)
     card["computed_with"] = computed_with(config, run.recipe, card["model"])
     check_computed_with(stored.get("computed_with", {}), card["computed_with"])

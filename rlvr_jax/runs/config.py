@@ -166,12 +166,14 @@ class EngineSettings:
     """Another engine for the rollouts of a step. Evaluations stay in this process."""
 
     engine: Literal["", "vllm"] = ""
-    """Engine of the rollouts: vllm, a server that runs already. Empty: the sampler in this
-    process."""
+    """Engine of the rollouts: vllm, a server. Empty: the sampler in this process."""
     engine_address: str = "http://127.0.0.1:8000"
     """Address of the server of the engine."""
+    engine_command: str = ""
+    """Command that starts the server of the engine for the time of the run; {model} is the policy
+    folder. Empty: the server runs already."""
     engine_seconds: Bound = 600.0
-    """Time limit of one request to the engine, in seconds."""
+    """Time limit of one request to the engine, and of the start of its server, in seconds."""
     probe_every: NonNegativeInt = 1
     """Syncs of weights from one probe of the engine to the next; 0: the first sync only."""
     largest_gap: NonNegative = 0.0

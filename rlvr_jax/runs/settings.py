@@ -31,6 +31,7 @@ _FREE = {
     "remat",
     "compile_cache",
     "engine_address",
+    "engine_command",
     "engine_seconds",
     "probe_every",
     "largest_gap",

@@ -1,6 +1,8 @@
 """The client of a vLLM server: against a server of the tests, and against vLLM where one runs."""
 
 import os
+import socket
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from own_engine import OwnEngine, serving
 from rlvr_jax import tasks
 from rlvr_jax.rollout import Sampling
 from rlvr_jax.rollout.engines.engine import Decoding, EngineError
+from rlvr_jax.rollout.engines.started import started
 from rlvr_jax.rollout.engines.vllm import VllmServer
 
 BASE = Path(tasks.load("brackets").base_model)
@@ -131,6 +134,43 @@ def test_a_server_that_dies_ends_the_step_and_the_run_resumes(tmp_path):
         again = settings.replace(engine_address=server.address, resume=True)
         training_runs.quietly(again)
     assert [line["step"] for line in training_runs.metrics(folder)] == [0, 1, 2, 3]
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+@pytest.mark.thorough
+def test_a_run_starts_its_server_and_ends_it(tmp_path, monkeypatch):
+    settings = training_runs.settings(str(BASE), tmp_path / "run").replace(task="brackets")
+    port = free_port()
+    own = {"engine": "vllm", "engine_address": f"http://127.0.0.1:{port}", "engine_seconds": 120.0}
+    server = Path(__file__).parents[1] / "support/own_engine.py"
+    command = f"JAX_PLATFORMS=cpu {sys.executable} {server} {{model}} {port}"
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    training_runs.quietly(settings.replace(**own, engine_command=command))
+    with pytest.raises(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (
+            "nothing_of_this_name",
+            "--engine-command must be a command that can be run, got 'nothing",
+        ),
+        ("A=1", "--engine-command must be a command that can be run, got 'A=1'"),
+        ("sh -c 'echo no such model; exit 3'", "ended with exit code 3: no such model"),
+        ("sleep 60", r"is not ready within 1 s \(--engine-seconds\): no output"),
+    ],
+)
+def test_a_server_that_does_not_start_is_one_error(command, message):
+    address = f"http://127.0.0.1:{free_port()}"
+    with pytest.raises(ValueError, match=message), started(command, address, 1.0):
+        pass
 
 
 @pytest.mark.slow

@@ -1,10 +1,13 @@
 """An engine in this process, which can have the faults that other engines had.
 
-`serving` puts it behind the HTTP interface of a vLLM server.
+`serving` puts it behind the HTTP interface of a vLLM server. `python own_engine.py FOLDER PORT`
+does so in a process, until it is ended.
 """
 
 import contextlib
 import json
+import signal
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -163,9 +166,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def serving(engine):
+def serving(engine, port=0):
     """A server on loopback, with `address`, `fault` and the requests that it has `seen`."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", port), _Handler)
     server.daemon_threads = True
     server.engine, server.fault, server.seen = engine, "", []
     server.address = f"http://127.0.0.1:{server.server_port}"
@@ -179,3 +182,8 @@ def serving(engine):
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+if __name__ == "__main__":
+    with serving(OwnEngine(sys.argv[1]), int(sys.argv[2])):
+        signal.pause()

@@ -89,8 +89,8 @@ class Config:
     """Rules that choose one of n responses: majority, weighted, best_of_n, lower_bound."""
     scorer: str = "logp"
     """Score of a response for these rules: logp, its likelihood; verdict, the policy's yes or
-    no; ratings, a tournament of pairs that the policy rates; judge; implicit_prm, the log-ratio of
-    two policies."""
+    no; judge; implicit_prm, the log-ratio of two policies. Or ratings: the policy rates pairs of
+    responses in a tournament."""
     strength: float = 0.1
     """Strength of the rule lower_bound: penalty for answers with few responses."""
     question: str = QUESTION

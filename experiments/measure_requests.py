@@ -2,12 +2,12 @@
 
     python -m experiments.measure_requests
 
-Prints the fraction of the responses to held-out prompts that are correct, plain and after the
-sentence of each expert of `meml_grpo`, and of each form. Then replies to requests about a correct
-and an incorrect response to one prompt:
+Prints the fractions of correct responses and of each form, to held-out prompts. The first line is
+about plain prompts, the next ones about the experts of `meml_grpo`. Then replies to requests about
+a correct and an incorrect response to one prompt:
 
-  - notes (`mel`): readable ones, those that quote the incorrect response, and the fraction of the
-    responses to these prompts that are correct without a note and with it
+  - notes (`mel`): readable ones, those that quote the incorrect response, and correct responses to
+    these prompts without and with a note
   - ratings (`v1_pairwise`): readable ones, and their mean reward
 
 and the questions after a response (`rl_v`, `rlbff`): the probability of both words, and how often
@@ -26,7 +26,7 @@ from rlvr_jax.diagnosis.held_out import HeldOut, evaluation_settings, load_held_
 from rlvr_jax.experience.evaluation import answered
 from rlvr_jax.experience.stages.grading.verdicts import asked_rows
 from rlvr_jax.experience.views import requesting, with_note, with_two_answers
-from rlvr_jax.experiments.request_traces import QUESTIONS, THOUGHT, UNUSED
+from rlvr_jax.experiments.base_traces.request_traces import QUESTIONS, THOUGHT, UNUSED
 from rlvr_jax.keys import plain_key
 from rlvr_jax.methods.distillation.mel import REQUEST
 from rlvr_jax.methods.distillation.meml_grpo import EXPERTS

@@ -15,8 +15,7 @@
         --num-traces 100000 --shown-batch 24 --out rlvr_jax/tasks/base_models/requests
 
 Supervised training on random traces. Same seed and machine: same weights. The traces of a base are
-described in its module: bracket_traces, expression_traces, calculation_traces, noted_traces,
-form_traces and request_traces.
+described in its module of `experiments.base_traces`.
 """
 
 import time
@@ -32,13 +31,13 @@ import optax
 import tyro
 
 from rlvr_jax import policy, token_stats
-from rlvr_jax.experiments import request_traces
-from rlvr_jax.experiments.base_rows import Rows, Trace, padded_rows
-from rlvr_jax.experiments.bracket_traces import Habits, bracket_traces
-from rlvr_jax.experiments.calculation_traces import calculation_traces
-from rlvr_jax.experiments.expression_traces import expression_traces
-from rlvr_jax.experiments.form_traces import form_traces
-from rlvr_jax.experiments.noted_traces import noted_traces
+from rlvr_jax.experiments.base_traces import request_traces
+from rlvr_jax.experiments.base_traces.bracket_traces import Habits, bracket_traces
+from rlvr_jax.experiments.base_traces.calculation_traces import calculation_traces
+from rlvr_jax.experiments.base_traces.expression_traces import expression_traces
+from rlvr_jax.experiments.base_traces.form_traces import form_traces
+from rlvr_jax.experiments.base_traces.noted_traces import noted_traces
+from rlvr_jax.experiments.base_traces.rows import Rows, Trace, padded_rows
 from rlvr_jax.keys import plain_key
 from rlvr_jax.runs import described
 from rlvr_jax.tasks import brackets, hinted_brackets
@@ -80,8 +79,9 @@ class Base(NamedTuple):
       traces: (settings) -> `num_traces` traces of each kind.
       positions: largest number of tokens of a prompt and a response.
       numbers: number of words that are numbers.
-      pattern: a regular expression of one word; "": words are separated by spaces.
-      unknown, stop: the words for unknown words and for the end of a response.
+      pattern: a regular expression of one word; "": spaces separate words.
+      unknown: the word for unknown words.
+      stop: the end of a response.
     """
 
     vocabulary: Sequence[str]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rlvr_jax import policy
-from rlvr_jax.experiments.base_rows import Trace, padded_rows
+from rlvr_jax.experiments.base_traces.rows import Trace, padded_rows
 from rlvr_jax.experiments.pretrain_base import BASES, Config
 
 FOLDERS = Path(policy.__file__).parents[1] / "tasks" / "base_models"

@@ -6,7 +6,7 @@ import pytest
 
 from rlvr_jax import policy
 from rlvr_jax.experience.views import requesting, with_note, with_two_answers
-from rlvr_jax.experiments.request_traces import (
+from rlvr_jax.experiments.base_traces.request_traces import (
     UNUSED,
     VOCABULARY,
     Written,

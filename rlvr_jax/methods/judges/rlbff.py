@@ -40,7 +40,7 @@ def reward_odds(question: str, answers: Sequence[str] = (" Yes", " No")) -> Stag
     """Adds ln p(yes) - ln p(no) of the initial policy as the first reward of the task.
 
     Metrics: info/odds (mean of the odds), odds_deviation (standard deviation of the odds of a
-      group, mean over the groups; 0 if the odds do not rank any responses).
+      group, mean over the groups).
     """
     answers = checked_answers("reward_odds", answers)
     if len(answers) != 2:

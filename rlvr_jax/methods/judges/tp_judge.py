@@ -10,9 +10,9 @@ A reconstruction. The prover here is exact arithmetic on the lines of a response
 `behind_prompt`, the first step begins in the prompt, as after "3 + 4 =". The lines of
 `discussed_sums` are formal steps, and its other responses cannot be read.
 
-Left out: a theorem prover, and the model that formalizes steps for it (`autoformalise` of
-`verifiers.texts.tp_judge`), as no model that ships writes formal statements; the allocation of
-solutions to imitation and pairs (`allocation`), as the verdict is a reward here.
+Left out: a theorem prover and the model that formalizes steps for it (`autoformalise` of
+`verifiers.texts.tp_judge`), as no model that ships can. The allocation of solutions to imitation
+and pairs (`allocation`), as the verdict is a reward.
 Reports: 3508 samples, in %: Mistral-7B 5.56 on MultiArith, Llama-2-7B 6.00 on SVAMP. Llama-3.1-8B
 on GSM8K: 83.75; with all solutions 79.60.
 Traps: The reward is ours: valid steps without progress are rewarded. Unreadable responses are

@@ -13,13 +13,12 @@ response meets two others, then neighbours by μ that have not met.
 
     μ_i     = Σ_j w_ij [s_i > s_j] / Σ_j w_ij, a tie counts ½;  w_ij = max(0.1, |s_i - s_j| / 9)
 
-    python -m experiments.evaluate --choose best_of_n --scorer ratings --task discussed_sums \
-        --model FOLDER --samples 8
+    python -m experiments.evaluate --model FOLDER --choose best_of_n --scorer ratings
 
 A reconstruction from the abstract. Ours are the number of pairs, the weights of the two losses, the
-mean over the two ratings, the constants of the clip and the schedule of the tournament. The value
-of τ (`tolerance`) and the least weight are from memory. The reward is sparse, so ratings in the
-middle of the scale earn nothing. The base model of `discussed_sums` reads the request.
+mean over the two ratings and the constants of the clip. So is the schedule of the tournament. The
+value of τ (`tolerance`) and the least weight are from memory. The reward is sparse, so ratings in
+the middle of the scale earn nothing. The base model of `discussed_sums` reads the request.
 
 Reports: code, AIME, HMMT: pass@1 up to 10 % above ratings of single answers; 7 to 9 % at test time.
 Traps: Groups without a correct response have no pair. An unreadable rating earns 0. The policy may

@@ -4,9 +4,9 @@ An attempt has the right form with probability `right_share`, for any prompt. It
 its form, if there is one, with probability `left_skill` or `right_skill`, else a random legal
 attempt. After a failure the trace ends with probability `give_up`, else it has a second one.
 
-The shown traces have prompts with a hint (the first words of a solution) or with another answer (a
-solution, a trace or an attempt, some of them miscalculated). With probability `heed` the trace
-follows the prompt:
+The shown traces have prompts with a hint (the first words of a solution) or with another answer.
+That is a solution, a trace or an attempt, some of them miscalculated. With probability `heed` the
+trace follows the prompt:
 
   - it completes a hint to a solution
   - it repeats a correct answer
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rlvr_jax.experiments.base_rows import Trace
+from rlvr_jax.experiments.base_traces.rows import Trace
 from rlvr_jax.tasks import Prompt
 from rlvr_jax.tasks.brackets import LARGEST_VALUE, brackets, legal_attempts
 from rlvr_jax.tasks.hinted_brackets import with_answer, with_hint

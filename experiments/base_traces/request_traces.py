@@ -1,20 +1,20 @@
 r"""Traces of the base model of `discussed_sums`: answers in three forms, and replies to requests.
 
-A line with a carry (the last digits add up to 10 or more) has an incorrect result in 35 of 100
-traces, another line in 10.
+A line has a carry if its last digits add up to 10 or more. Of 100 lines with a carry 35 have an
+incorrect result, of 100 others 10.
 
 One kind of traces is responses to the prompt of a sum:
 
   - half of them: to the prompt only. 70 of 100 are lines, 20 thoughts, 10 the answer
-  - 30 of 100: after the sentence of an expert of `meml_grpo`, in its form: lines, thoughts with
-    half of the errors, or the answer, which is correct in 40 of 100 traces
+  - 30 of 100: after the sentence of an expert of `meml_grpo`, in its form. The three forms are
+    lines, thoughts with half of the errors, and the answer, which is guessed in 60 of 100 traces
   - 20 of 100: after a note of `mel`. The named lines have one error in 50 traces, and the error
     that the note shows is never repeated
 
 A question follows each response: that of `rl_v` or that of `rlbff`, whose replies are true in 90 of
-100 traces. The other kind of traces is half requests of `mel`, with a note that is true in 90 of
-100 traces, and half requests of `v1_pairwise`. Their replies compute the sum again, and 75 of 100
-of the ratings follow the truth.
+100 traces. The other kind of traces is replies to requests of `mel` and `v1_pairwise`, half of
+each. Of 100 notes 90 are true. Replies with ratings compute the sum again, and 75 of 100 pairs of
+ratings follow the truth.
 """
 
 import re
@@ -23,8 +23,8 @@ from random import Random
 from typing import NamedTuple
 
 from rlvr_jax.experience.views import requesting, with_note, with_two_answers
-from rlvr_jax.experiments.base_rows import Trace
-from rlvr_jax.experiments.form_traces import near
+from rlvr_jax.experiments.base_traces.form_traces import near
+from rlvr_jax.experiments.base_traces.rows import Trace
 from rlvr_jax.methods.distillation.mel import REQUEST
 from rlvr_jax.methods.distillation.meml_grpo import EXPERTS
 from rlvr_jax.methods.judges.rl_v import QUESTION

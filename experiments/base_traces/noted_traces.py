@@ -2,7 +2,7 @@
 
 from random import Random
 
-from rlvr_jax.experiments.base_rows import Trace
+from rlvr_jax.experiments.base_traces.rows import Trace
 from rlvr_jax.tasks import Prompt
 from rlvr_jax.tasks.sums.calculations import calculations
 from rlvr_jax.tasks.sums.noted_calculations import NOTES, with_response

@@ -1,13 +1,13 @@
 """Traces of the base model of calculations.
 
 Sums and products, half of each, of the train split. With probability `CALL_SHARE`, for any
-question, the response calls the calculator, with an incorrect number with probability `SLIP`, and
-repeats the reply, which is not trained on. Otherwise the response is the correct answer only.
+question, the response calls the calculator and repeats the reply, which is not trained on. A call
+has an incorrect number with probability `SLIP`. Other responses are the correct answer only.
 """
 
 from random import Random
 
-from rlvr_jax.experiments.base_rows import Trace
+from rlvr_jax.experiments.base_traces.rows import Trace
 from rlvr_jax.tasks.sums.calculations import KINDS, calculations
 
 CALL_SHARE, SLIP = 0.1, 0.1

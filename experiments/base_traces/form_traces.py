@@ -19,7 +19,7 @@ nothing is open).
 from random import Random
 
 from rlvr_jax import tasks
-from rlvr_jax.experiments.base_rows import Trace
+from rlvr_jax.experiments.base_traces.rows import Trace
 from rlvr_jax.tasks import Prompt
 from rlvr_jax.tasks.derived.verdicts import KIND
 from rlvr_jax.tasks.forms.cited_chains import response_text

@@ -7,7 +7,7 @@ word with probability `MALFORMED`.
 
 from random import Random
 
-from rlvr_jax.experiments.base_rows import Trace
+from rlvr_jax.experiments.base_traces.rows import Trace
 from rlvr_jax.tasks.worlds.expressions import EXPRESSIONS, random_program
 from rlvr_jax.tasks.worlds.triplets import KINDS, split
 

@@ -9,9 +9,9 @@ A response is correct if its last number is the sum. The worked solution is the 
 
 The base model writes all three forms, the lines most often. It is often incorrect where the last
 digits carry. It follows the requests of `meml_grpo`, `mel`, `v1_pairwise`, `rl_v` and `rlbff`, with
-errors. A note of `mel` is `line 2:21+6=29;mind the units`: it names the incorrect line and the digits to
-mind. The base model makes fewer errors after it. Its tokens are the words of these requests. One of
-them, `<|vision_start|>`, occurs in no text.
+errors. A note of `mel` is `line 2:21+6=29;mind the units`: it names the incorrect line and the
+digits to mind. The base model makes fewer errors after it. Its tokens are the words of these
+requests. One of them, `<|vision_start|>`, occurs in no text.
 """
 
 from collections.abc import Sequence

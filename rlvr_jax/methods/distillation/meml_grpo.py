@@ -13,7 +13,8 @@ read)
 A reconstruction: λ₁, λ₂ (`mutual`, `imitation`) and the experts' texts are ours. The notes print
 the mutual term with the opposite sign, which would repel the worst expert. One baseline over all
 experts would penalize the weaker style. The base model of `discussed_sums` was trained on responses
-in the styles of the default experts, each after its note.
+in the styles of the default experts, each after its note. Few of its groups have more than 3/4
+incorrect rows, so it is shown with more than half of them and a smaller store.
 
 Left out: fine-tuning on the experts' styles within the run.
 Reports: gain in the mean over baselines like GRPO: 4.89 % with Qwen2.5-Math-1.5B, 11.33 % with
@@ -308,5 +309,9 @@ METHOD = Method(
     meml_grpo,
     changes="advantage, regularizer, sampling, guidance",
     evidence="reconstruction",
-    shown=Shown("discussed_sums", "experience/teaching_rows"),
+    shown=Shown(
+        "discussed_sums",
+        "experience/teaching_rows",
+        hyperparameters={"incorrect_above": 0.5, "capacity": 16},
+    ),
 )

@@ -29,6 +29,7 @@ SUBPACKAGES = [
     "experience.stages.rewards",
     "experience.stages.rounds",
     "experiments",
+    "experiments.base_traces",
     "experiments.boards",
     "experiments.papers",
     "judges",

@@ -38,13 +38,15 @@ from rlvr_jax.experience.evaluation import (
     ks_for,
 )
 from rlvr_jax.keys import plain_key
+from rlvr_jax.methods.judges.rl_v import QUESTION
+from rlvr_jax.methods.judges.v1_pairwise import by_ratings
 from rlvr_jax.rollout import named_key
 from rlvr_jax.runs import TrainConfig, described, guarded
 from rlvr_jax.runs.judging import check_asked, scoring_judge
 from rlvr_jax.runs.loading import load_policy
 from rlvr_jax.runs.resolved import with_task
 
-SCORERS = ("logp", "verdict", "judge", "implicit_prm")
+SCORERS = ("logp", "verdict", "ratings", "judge", "implicit_prm")
 
 
 @dataclass(frozen=True)
@@ -87,10 +89,11 @@ class Config:
     """Rules that choose one of n responses: majority, weighted, best_of_n, lower_bound."""
     scorer: str = "logp"
     """Score of a response for these rules: logp, its likelihood; verdict, the policy's yes or
-    no; judge; implicit_prm, the log-ratio of two policies."""
+    no; judge; implicit_prm, the log-ratio of two policies. Or ratings: the policy rates pairs of
+    responses in a tournament."""
     strength: float = 0.1
     """Strength of the rule lower_bound: penalty for answers with few responses."""
-    question: str = " Is this solution correct? Answer Yes or No."
+    question: str = QUESTION
     """Text after a response that requests a verdict."""
     yes: str = " Yes"
     """Positive verdict: one token."""
@@ -210,6 +213,8 @@ def _scorer(config: Config, settings: TrainConfig, asked: HeldOut) -> Score:
     own = loaded.model, loaded.params
     if config.scorer == "verdict":
         return by_verdict(actor, *own, config.question, (config.yes, config.no))
+    if config.scorer == "ratings":
+        return by_ratings(actor, named_key(config.seed, "ratings", 0))
     if config.scorer == "implicit_prm":
         settings = with_task(settings, sampler.task)
         reward = load_policy(settings, sampler.task, config.reward_model)

@@ -122,7 +122,8 @@ class JudgeSettings:
     judge_options: tuple[str, ...] = ()
     """Options of the judge: name=value. Of a reply: temperature (0), tries (1), tokens (512;
     response_tokens for policy), seconds (60). Of calls: at_once (32), retries (4). Without a
-    rubric: highest (10) number. visible (false): only the text after <response> is shown."""
+    rubric: highest (10) number. visible (false): only the text after <response> is shown. With
+    visible=strict a response without both tags is shown as [NULL]."""
     judge_budget: tuple[str, ...] = ()
     """Largest number of calls and tokens of the run: calls=1000 tokens=1000000. Further responses
     are ungraded. Empty: no limit."""

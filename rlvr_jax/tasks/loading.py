@@ -18,7 +18,8 @@ _BUILT_IN = {
     module.rpartition(".")[2]: module
     for module in (
         *("sums.arithmetic", "sums.arithmetic_forms", "sums.calculations", "sums.operators"),
-        *("sums.noted_calculations", "sums.partial_sums", "brackets", "dilemma", "lookup"),
+        *("sums.discussed_sums", "sums.noted_calculations", "sums.partial_sums", "brackets"),
+        *("dilemma", "lookup"),
         *("hinted_brackets", "texts.ifbench", "texts.instructions", "texts.preferences"),
         *("forms.abstention", "forms.cited_chains", "forms.critiqued_sums", "forms.judged_sums"),
         *("forms.tool_turns", "code.renamed_package", "puzzles.combinatorial", "puzzles.countdown"),

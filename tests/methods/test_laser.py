@@ -5,7 +5,7 @@ import pytest
 from golden_vectors import array, assert_agrees
 from training_runs import trained, values
 
-from rlvr_jax.methods.judges.laser import class_balance, self_advantage
+from rlvr_jax.methods.judges.laser import class_balance, self_advantage, usable_score, usable_spread
 
 GROUP = array([5, 5, 5, -1, -1], np.int32)
 
@@ -32,3 +32,12 @@ def test_scores_that_say_nothing_leave_the_advantage():
     plain = array([1.0, -1.0, 3.0, 4.0, 5.0], np.float64)
     found = self_advantage(score, plain, GROUP, 0.0)
     assert_agrees(found, [1, -1, 3, -np.sqrt(0.5), np.sqrt(0.5)])
+
+
+def test_scores_of_a_group_are_used_if_they_spread():
+    finished = array([1, 1, 0, 1, 1], bool)
+    score = usable_score(array([0.2, -3.0, 0.9, 0.4, 2.0], np.float64), finished)
+    assert_agrees(score, [0.2, 0, 0, 0.4, 1])
+    spread, useful = usable_spread(score, GROUP, 0.2)
+    assert_agrees(spread, [np.std([0.2, 0, 0], ddof=1)] * 3 + [np.std([0.4, 1], ddof=1)] * 2)
+    assert np.asarray(useful).tolist() == [False] * 3 + [True] * 2

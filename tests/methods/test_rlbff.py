@@ -27,3 +27,5 @@ def test_odds_are_asked_of_the_first_policy_for_rows_of_every_round():
     told = [grade.info["odds"] for grade in batch.grades]
     np.testing.assert_allclose(told, logp[:, 0] - logp[:, 1], rtol=1e-6)
     assert len(set(told)) > 1
+    spread = np.mean([np.std([told[row] for row in rows]) for rows in batch.groups])
+    assert collected.metrics["odds_deviation"] == pytest.approx(spread, rel=1e-5)

@@ -10,7 +10,16 @@ import training_runs
 
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.laws import numpy_actor
-from rlvr_jax.methods.judges.v1_pairwise import cells_alike, rate_pairs, rating_reward
+from rlvr_jax.experience.parts import Written
+from rlvr_jax.experience.rewards.tournaments import Met, play
+from rlvr_jax.methods.judges.v1_pairwise import (
+    by_ratings,
+    cells_alike,
+    next_pairs,
+    rate_pairs,
+    rating_reward,
+    win_rates,
+)
 from rlvr_jax.objectives import Spec, group_centered, objective, reinforce, token_mean
 from rlvr_jax.types import Rollouts, TokenStats
 
@@ -99,3 +108,42 @@ def test_the_loss_is_the_sum_of_the_means_of_the_cells():
     terms = np.asarray(-advantage * logp)
     wanted = sum(terms[cell == c][mask[cell == c]].mean() for c in (0, 1))
     np.testing.assert_allclose(loss, wanted, rtol=1e-6)
+
+
+def test_win_rates_weigh_a_pair_by_the_difference_of_its_ratings():
+    rounds = [[(0, 1, 8, 4), (0, 2, 6, 6)], [(1, 2, 3, 9), (0, 1, np.nan, np.nan)]]
+    found = win_rates(4, [[Met(*match) for match in own] for own in rounds])
+    np.testing.assert_allclose(found, [0.908163, 0, 0.934783, 0], atol=1e-6)
+
+
+@pytest.mark.parametrize("players", [2, 3, 4, 5, 8, 16])
+def test_a_tournament_spends_two_pairs_per_player_and_finds_the_best(players):
+    ids, met = list(range(10, 10 + players)), []
+
+    def compare(pairs):
+        met.extend(frozenset(pair) for pair in pairs)
+        return np.array([[1 + 9 * (own - 10) / players for own in pair] for pair in pairs])
+
+    (rounds,) = play([ids], next_pairs, compare)
+    assert len(set(met)) == len(met) == min(2 * players, players * (players - 1) // 2)
+    assert all(sum(player in pair for pair in met) >= min(2, players - 1) for player in ids)
+    assert int(np.argmax(win_rates(players, rounds))) == players - 1
+
+
+class Rater(numpy_actor.NumpyActor):
+    """Rates the first text by its length, and the second one 5."""
+
+    def write(self, chats, key, attempts, sampling=None):
+        assert len(chats) == len(attempts)
+        texts = [chat[0]["content"].split("\n\n")[1] for chat in chats]
+        return [Written(f"{1 + len(text) % 10}, 5", 4) for text in texts]
+
+
+def test_the_policy_rates_the_pairs_of_a_prompt_and_their_tokens_count():
+    chain = experience(stages=[rate_pairs(pairs=1)])
+    batch = next(iter(numpy_actor.walk(chain, steps=1)))[0].seen[0]
+    score, tokens = by_ratings(Rater(), jax.random.key(0))(batch)
+    groups = len(batch.groups)
+    # Four responses have six pairs.
+    assert tokens == 4 * 6 * groups
+    assert score.shape == (len(batch),) and score.min() >= 0 and 0 < score.max() <= 1

@@ -18,7 +18,7 @@ Training begins without the mixing (`mix=0`) and, for a base model, without the 
 updates. The constant c is -23 for Qwen with z_c <|vision_start|>, -25 for OctoThinker. At test
 time, s > 0.5 predicts a correct response, and s weights votes. This recipe follows the authors'
 code but was not run against it. Their average of the clipped loss was not found; it is GRPO's, per
-rollout.
+rollout. The base model of `discussed_sums` has the token <|vision_start|>, with c = -16.8.
 
 Left out: the phases of training; the weighted vote at test time.
 Reports: several base models: better reasoning than GRPO, and a grade of the response for one more
@@ -42,7 +42,7 @@ from rlvr_jax.objectives.statistics.groups import (
 )
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
-from rlvr_jax.types import Method, Recipe, declare, is_correct, replace
+from rlvr_jax.types import Method, Recipe, Shown, declare, is_correct, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -57,12 +57,15 @@ declare("self_reward", Float[Array, "B"], "outcome that the policy of the row ex
 
 
 @part(writes=frozenset({"self_reward"}), by_row=True)
-def reward_itself(scale: Positive, reference: Finite) -> Stage:
+def reward_itself(scale: Positive, reference: Finite, min_std: NonNegative | None = None) -> Stage:
     """Records s of each response under the policy that wrote it.
 
     The first token of the preceding `request_verdict` is z_c.
 
-    Metrics: self_reward (mean over finished rows).
+    Args:
+      min_std: that of `self_rewarded`; None: s does not enter the advantage.
+    Metrics: self_reward (mean over finished rows), self_rewarded_groups (fraction of the groups
+      whose scores enter the advantage, as they differ by more than `min_std`).
     """
 
     def apply(batch, actor, state, turn):
@@ -71,6 +74,10 @@ def reward_itself(scale: Positive, reference: Finite) -> Stage:
         finished = ~rollouts.truncated & rollouts.mask.any(axis=1)
         score = np.asarray(self_reward(logp, finished, scale, reference), rollouts.reward.dtype)
         metrics = {"self_reward": float(score[finished].mean())} if finished.any() else {}
+        if min_std is not None:
+            _, useful = usable_spread(usable_score(score, finished), rollouts.group, min_std)
+            first = [rows[0] for rows in batch.groups]
+            metrics["self_rewarded_groups"] = float(np.asarray(useful)[first].mean())
         return batch.with_rollouts(self_reward=score), state, metrics
 
     return apply
@@ -95,12 +102,23 @@ def self_rewarded(
         plain = centered / (group_std(reward, group) + epsilon)
         if not mix:
             return plain
-        score = jnp.where(
-            finished_rows(rollouts), jnp.clip(rollouts.records["self_reward"], 0, 1), 0
-        )
+        score = usable_score(rollouts.records["self_reward"], finished_rows(rollouts))
         return (1 - mix) * plain + mix * self_advantage(score, plain, group, min_std)
 
     return rollout_advantage(advantage, reads={"self_reward"} if mix else ())
+
+
+def usable_score(score: Float[Array, "B"], finished: Bool[Array, "B"]) -> Float[Array, "B"]:
+    """s, clipped to [0, 1], and 0 on rows that are not finished."""
+    return jnp.where(finished, jnp.clip(score, 0, 1), 0)
+
+
+def usable_spread(
+    score: Float[Array, "B"], group: Int[Array, "B"], min_std: float
+) -> tuple[Float[Array, "B"], Bool[Array, "B"]]:
+    """The std of the scores of each row's group, with n - 1, and whether it is above `min_std`."""
+    spread = group_std(score, group)
+    return spread, (spread > min_std) & ~group_all_equal(score, group)
 
 
 def self_advantage(
@@ -111,8 +129,7 @@ def self_advantage(
     Args:
       score: s, clipped to [0, 1], 0 on truncated rows, which count.
     """
-    spread = group_std(score, group)
-    useful = (spread > min_std) & ~group_all_equal(score, group)
+    spread, useful = usable_spread(score, group, min_std)
     centered = group_deviation(score, group)
     return jnp.where(useful, centered / jnp.where(useful, spread, 1), advantage)
 
@@ -190,9 +207,21 @@ def laser(
             aggregation=rollout_mean_token_mean(),
         ),
         experience=experience(
-            stages=[request_verdict([token]), reward_itself(scale, reference_logp)]
+            stages=[
+                request_verdict([token]),
+                reward_itself(scale, reference_logp, min_std if mix else None),
+            ]
         ),
     )
 
 
-METHOD = Method(laser, changes="advantage, regularizer", baseline="signal")
+METHOD = Method(
+    laser,
+    changes="advantage, regularizer",
+    baseline="signal",
+    shown=Shown(
+        "discussed_sums",
+        "experience/self_rewarded_groups",
+        hyperparameters={"reference_logp": -16.8},
+    ),
+)

@@ -10,7 +10,8 @@ The question is "Is this solution correct? Answer Yes or No.". A second pass app
 tokens are not part of the RL mask. The score of a response is π(Yes), or, safer at first, the
 softmax over Yes and No. At test time `choose` ranks responses by the score (`own_score`) or weights
 their votes (`vote_sum`). A reconstruction from the abstract and summaries. The weight λ is ours, as
-is REINFORCE with a group mean. The paper combines the method with several algorithms.
+is REINFORCE with a group mean. The paper combines the method with several algorithms. The base
+model of `discussed_sums` reads the question.
 
 Left out: longer budgets until a response is judged correct.
 Reports: MATH: 20 % more with parallel samples, at 8 to 32 times less test-time compute.
@@ -25,8 +26,10 @@ from rlvr_jax.experience import experience, part, request_verdict
 from rlvr_jax.objectives import Transform, finished_rows, group_centered, masked_mean, objective
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
-from rlvr_jax.types import Method, Recipe, is_correct, replace
+from rlvr_jax.types import Method, Recipe, Shown, is_correct, replace
 from rlvr_jax.types.hyperparameters import NonNegative
+
+QUESTION = " Is this solution correct? Answer Yes or No."
 
 
 @part(reads={"verdict_logp"}, writes={"term"})
@@ -35,7 +38,8 @@ def verdict_loss(coefficient: NonNegative) -> Transform:
 
     `verdict_logp` has log p(yes) and log p(no) over the whole vocabulary after the question.
 
-    Metrics: verdict_loss (mean over the rows).
+    Metrics: verdict_loss (mean over the rows), correct_verdicts (fraction of the finished rows
+      whose likelier verdict agrees with the outcome).
     """
 
     def apply(signals, context, state):
@@ -45,17 +49,21 @@ def verdict_loss(coefficient: NonNegative) -> Transform:
                 "verdict_loss: verdict_logp must be [B, 2], of yes and no, got"
                 f" {list(verdict.shape)}"
             )
-        logp = jnp.where(is_correct(rollouts.outcome), verdict[:, 0], verdict[:, 1])
-        loss = -masked_mean(logp, finished_rows(rollouts))
+        correct, finished = is_correct(rollouts.outcome), finished_rows(rollouts)
+        logp = jnp.where(correct, verdict[:, 0], verdict[:, 1])
+        loss = -masked_mean(logp, finished)
+        agrees = (verdict[:, 0] > verdict[:, 1]) == correct
         signals = replace(signals, term=signals.term + coefficient * loss)
-        return signals, state, {"verdict_loss": loss}
+        metrics = {"verdict_loss": loss}
+        metrics["correct_verdicts"] = masked_mean(agrees.astype(loss.dtype), finished)
+        return signals, state, metrics
 
     return apply
 
 
 def rl_v(
     verification_coefficient: NonNegative = 1.0,
-    question: str = " Is this solution correct? Answer Yes or No.",
+    question: str = QUESTION,
     yes: str = " Yes",
     no: str = " No",
 ) -> Recipe:
@@ -78,4 +86,9 @@ def rl_v(
     )
 
 
-METHOD = Method(rl_v, changes="regularizer", evidence="reconstruction")
+METHOD = Method(
+    rl_v,
+    changes="regularizer",
+    evidence="reconstruction",
+    shown=Shown("discussed_sums", "correct_verdicts", without={"verification_coefficient": 0}),
+)

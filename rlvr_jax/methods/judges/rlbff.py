@@ -10,7 +10,8 @@ The odds are a reward of the task (`number`). With a `principle`, they are those
 policy, which answers a question after each response by one token. The trained policy does not read
 the principle, which must be one within a group. Odds are unbounded, and nearly binary for a
 confident judge; `bound` is ours. The judge is trained by `verdict_loss` (RL^V), the cross entropy
-of its token over the whole vocabulary. A reconstruction: the constants of RL are GRPO's.
+of its token over the whole vocabulary. A reconstruction: the constants of RL are GRPO's. The base
+model of `discussed_sums` answers the principle " Are the steps shown? Answer Yes or No.".
 
 Left out: the authors' judge (use `--judge`) and its data; a judge that reasons first.
 Reports: Qwen3-32B: Arena Hard v2 44.0 to 55.6, WildBench 67.6 to 70.3. The judge that reasons: 86.2
@@ -27,17 +28,19 @@ from rlvr_jax.experience import Stage, bounded, column, experience, part, shape,
 from rlvr_jax.experience.grades import with_info
 from rlvr_jax.experience.stages.grading.verdicts import asked_rows, checked_answers
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, Shown
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative, NonNegativeInt
 
 ODDS = "odds"  # name of the reward
+STEPS_SHOWN = " Are the steps shown? Answer Yes or No."
 
 
 @part(at_grading=True, by_row=True)
 def reward_odds(question: str, answers: Sequence[str] = (" Yes", " No")) -> Stage:
     """Adds ln p(yes) - ln p(no) of the initial policy as the first reward of the task.
 
-    Metrics: info/odds (mean of the odds).
+    Metrics: info/odds (mean of the odds), odds_deviation (standard deviation of the odds of a
+      group, mean over the groups).
     """
     answers = checked_answers("reward_odds", answers)
     if len(answers) != 2:
@@ -47,8 +50,9 @@ def reward_odds(question: str, answers: Sequence[str] = (" Yes", " No")) -> Stag
         asked = asked_rows(batch, actor, answers, question)
         # What else could follow the response cancels in the difference.
         logp = np.asarray(actor.score(asked, ["verdict_logp"], "start")["verdict_logp"])
-        odds = (logp[:, 0] - logp[:, 1]).tolist()
-        return with_info(batch, [{ODDS: own} for own in odds]), state, {}
+        odds = logp[:, 0] - logp[:, 1]
+        metrics = {"odds_deviation": float(np.mean([odds[rows].std() for rows in batch.groups]))}
+        return with_info(batch, [{ODDS: own} for own in odds.tolist()]), state, metrics
 
     return Stage(apply, rewards=(ODDS,))
 
@@ -84,4 +88,11 @@ def rlbff(
     )
 
 
-METHOD = Method(rlbff, changes="reward", evidence="reconstruction")
+METHOD = Method(
+    rlbff,
+    changes="reward",
+    evidence="reconstruction",
+    shown=Shown(
+        "discussed_sums", "experience/odds_deviation", hyperparameters={"principle": STEPS_SHOWN}
+    ),
+)

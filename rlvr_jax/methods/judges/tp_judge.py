@@ -7,10 +7,12 @@
     loss = mean_i (1/n_i) Σ_t PPO clip
 
 A reconstruction. The prover here is exact arithmetic on the lines of a response. With
-`behind_prompt`, the first step begins in the prompt, as after "3 + 4 =".
+`behind_prompt`, the first step begins in the prompt, as after "3 + 4 =". The lines of
+`discussed_sums` are formal steps, and its other responses cannot be read.
 
-Left out: a theorem prover, and the model that formalizes steps for it (`autoformalise` of
-`verifiers.texts.tp_judge`); the allocation of solutions to imitation and pairs (`allocation`).
+Left out: a theorem prover and the model that formalizes steps for it (`autoformalise` of
+`verifiers.texts.tp_judge`), as no model that ships can. The allocation of solutions to imitation
+and pairs (`allocation`), as the verdict is a reward.
 Reports: 3508 samples, in %: Mistral-7B 5.56 on MultiArith, Llama-2-7B 6.00 on SVAMP. Llama-3.1-8B
 on GSM8K: 83.75; with all solutions 79.60.
 Traps: The reward is ours: valid steps without progress are rewarded. Unreadable responses are
@@ -21,7 +23,7 @@ from typing import Any
 
 from rlvr_jax.experience import column, experience, grade_also, plain_outcome, shape, total
 from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean
-from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of
 from rlvr_jax.types.hyperparameters import Finite
 from rlvr_jax.verifiers.checks import Check
 
@@ -37,4 +39,9 @@ def tp_judge(outcome_weight: Finite = 0.0, behind_prompt: bool = False, **clip: 
     return Recipe(objective, experience(stages=stages))
 
 
-METHOD = Method(tp_judge, changes="reward", evidence="reconstruction")
+METHOD = Method(
+    tp_judge,
+    changes="reward",
+    evidence="reconstruction",
+    shown=Shown("discussed_sums", "experience/reward/proved"),
+)

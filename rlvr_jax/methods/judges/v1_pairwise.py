@@ -8,11 +8,18 @@
     A_i     = (R_i - mean) / (std + 1e-6) over the responses to a prompt, or the ratings of a pair
     loss    = mean of PPO clip over the tokens of responses + that over the tokens of ratings
 
-A reconstruction from the abstract. Ours are the number of pairs, the weights of the two losses, the
-mean over the two ratings and the constants of the clip. The value of τ (`tolerance`) is from
-memory. The reward is sparse, so ratings in the middle of the scale earn nothing.
+At test time the policy chooses one of N responses by a tournament of 2N rated pairs. First each
+response meets two others, then neighbours by μ that have not met.
 
-Left out: the tournament at test time.
+    μ_i     = Σ_j w_ij [s_i > s_j] / Σ_j w_ij, a tie counts ½;  w_ij = max(0.1, |s_i - s_j| / 9)
+
+    python -m experiments.evaluate --model FOLDER --choose best_of_n --scorer ratings
+
+A reconstruction from the abstract. Ours are the number of pairs, the weights of the two losses, the
+mean over the two ratings and the constants of the clip. So is the schedule of the tournament. The
+value of τ (`tolerance`) and the least weight are from memory. The reward is sparse, so ratings in
+the middle of the scale earn nothing. The base model of `discussed_sums` reads the request.
+
 Reports: code, AIME, HMMT: pass@1 up to 10 % above ratings of single answers; 7 to 9 % at test time.
 Traps: Groups without a correct response have no pair. An unreadable rating earns 0. The policy may
 favour one place in the prompt, so the order of a pair is random. All-correct groups train only
@@ -22,15 +29,18 @@ ratings.
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience import Batch, Stage, concatenate, experience, part
+from rlvr_jax.experience import Actor, Batch, Stage, concatenate, experience, part
+from rlvr_jax.experience.choosing import Score
 from rlvr_jax.experience.heard import Heard, with_heard
+from rlvr_jax.experience.rewards.tournaments import Pairs, Rounds, Scores, play, scored_matches
 from rlvr_jax.experience.views import showing
 from rlvr_jax.judges.parse import two_numbers
 from rlvr_jax.objectives import Transform, clipped_objective, group_sum, masked_count, masked_sum
-from rlvr_jax.types import Method, Recipe, arguments_of, is_correct, replace
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of, is_correct, replace
 from rlvr_jax.types.hyperparameters import Count, Unit
 from rlvr_jax.verifiers.grade import Grade
 
@@ -148,6 +158,66 @@ def _heard(sampled: Batch, compared) -> list[Heard]:
     return [Heard(pair, _ratings(text), text) for _, pair, text in ratings]
 
 
+def by_ratings(actor: Actor, key: jax.Array) -> Score:
+    """The win rates of the responses to a prompt in a tournament that a policy rates.
+
+    Args:
+      actor: the policy that rates.
+      key: random key of its replies.
+    """
+
+    def score(batch):
+        texts, spent = [response.text for response in batch.responses], []
+
+        def compare(pairs):
+            chats = []
+            for first, second in pairs:
+                text = request_rating(
+                    batch.requests[first].prompt.text, texts[first], texts[second]
+                )
+                chats.append([{"role": "user", "content": text}])
+            replies = actor.write(chats, key, [0] * len(chats))
+            spent.extend(reply.tokens for reply in replies if reply is not None)
+            read = [None if reply is None else _ratings(reply.text) for reply in replies]
+            return np.array([(np.nan, np.nan) if own is None else own for own in read])
+
+        found = np.zeros(len(batch))
+        rounds = play([rows.tolist() for rows in batch.groups], next_pairs, compare)
+        for rows, own in zip(batch.groups, rounds, strict=True):
+            found[rows] = win_rates(len(rows), own)
+        return found, float(sum(spent))
+
+    return score
+
+
+def next_pairs(players: int, rounds: Rounds) -> Pairs:
+    """A ring, then neighbours by `win_rates` that have not met, until 2N pairs have met."""
+    met = [match[:2] for matches in rounds for match in matches]
+    if not met:
+        return [(k, (k + 1) % players) for k in range(players if players > 2 else 1)]
+    left = np.argsort(-win_rates(players, rounds), kind="stable").tolist()
+    pairs: Pairs = []
+    while left:
+        player = left.pop(0)
+        new = (p for p in left if (player, p) not in met and (p, player) not in met)
+        if (other := next(new, None)) is not None:
+            left.remove(other)
+            # The better response is shown first in every other pair.
+            pairs.append((player, other) if len(pairs) % 2 else (other, player))
+    return pairs[: max(0, 2 * players - len(met))]
+
+
+def win_rates(players: int, rounds: Rounds) -> Scores:
+    """μ of each player; 0 without a pair that has a result."""
+    won, weights = np.zeros(players), np.zeros(players)
+    for first, second, one, two in scored_matches(rounds):
+        weight = max(0.1, abs(one - two) / (MOST - LEAST))
+        for player, own, other in ((first, one, two), (second, two, one)):
+            won[player] += weight * (own > other) + weight * (own == other) / 2
+            weights[player] += weight
+    return won / np.where(weights > 0, weights, 1)
+
+
 @part(reads={"cell", "batch_statistics"}, writes={"weight"})
 def cells_alike() -> Transform:
     """w'_t = w_t N / N_c: under `token_mean` the loss is the sum of the means of the cells.
@@ -179,4 +249,9 @@ def v1_pairwise(pairs: Count = 2, tolerance: Unit = 0.2, **clip: Any) -> Recipe:
     )
 
 
-METHOD = Method(v1_pairwise, changes="reward, sampling", evidence="reconstruction")
+METHOD = Method(
+    v1_pairwise,
+    changes="reward, sampling",
+    evidence="reconstruction",
+    shown=Shown("discussed_sums", "experience/rating_reward"),
+)

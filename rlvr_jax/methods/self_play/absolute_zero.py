@@ -14,7 +14,9 @@ https://github.com/LeapLabTHU/Absolute-Zero-Reasoner
 s is the fraction of correct solutions. The method runs on `expressions`, whose base model knows the
 form, or on `python_functions`, whose programs run in the sandbox. Use one sample per prompt,
 because groups are not compared, and a multiple of six prompts. Buffers begin with one program and
-without seed batches.
+without seed batches. An induction of `python_functions` is requested with ten inputs, five of them
+hidden. The proposals of the base model of `expressions` have two or four, as its inputs are the
+numbers 1 to 12.
 
 Left out: seed batches; messages next to inductions.
 Reports: Qwen2.5-7B-Coder without outside data: 10.2 points on the mean of code and maths, 15.2 in
@@ -59,7 +61,7 @@ from rlvr_jax.tasks.worlds.triplets import (
     propose_prompt,
     solve_prompt,
 )
-from rlvr_jax.types import Method, Recipe, arguments_of, is_correct, part
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of, is_correct, part
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -298,4 +300,14 @@ def absolute_zero(
     )
 
 
-METHOD = Method(absolute_zero, changes="advantage, curriculum, reward", baseline="batch")
+METHOD = Method(
+    absolute_zero,
+    changes="advantage, curriculum, reward",
+    baseline="batch",
+    shown=Shown(
+        "expressions",
+        "experience/learnable_proposals",
+        without="reinforce_plus_plus",
+        settings={"samples_per_prompt": 1, "prompts_per_step": 48},
+    ),
+)

@@ -1,8 +1,9 @@
 """The judge of the settings: its prompt, the parser of its replies, its budget."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rlvr_jax import parallel
 from rlvr_jax.judges import (
@@ -34,6 +35,9 @@ _PAIRS = "pairs"
 
 _CONSTRAINTS = "constraints"
 """The `judge_prompt` with which a judge grades the soft constraints of a prompt."""
+
+STRICT = "strict"
+"""The option `visible` that hides a response without both tags."""
 
 TWO = ["first", "second"]
 """Names of the numbers of a judge that compares."""
@@ -83,7 +87,7 @@ def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str
         if "{other}" in template:
             names, parse = TWO, two_numbers(1, options["highest"])
     if options["visible"]:
-        prompt_of = shown_by(prompt_of, visible)
+        prompt_of = shown_by(prompt_of, partial(visible, strict=options["visible"] == STRICT))
     sampling = {"temperature": options["temperature"]} if options["temperature"] else {"top_k": 1}
     if settings.judge == "policy" and options["tokens"]:
         sampling["tokens"] = options["tokens"]
@@ -125,6 +129,10 @@ def _options_of(config: TrainConfig) -> dict[str, Any]:
         )
     if options["tokens"] is not None and options["tokens"] < 1:
         raise ValueError(f"--judge-options: tokens must be at least 1, got {options['tokens']}")
+    if options["visible"] not in (False, True, STRICT):
+        raise ValueError(
+            f"--judge-options: visible must be true, false or {STRICT}, got {options['visible']!r}"
+        )
     return options
 
 
@@ -137,7 +145,7 @@ def _options(
     at_once: int = 32,
     retries: int = 4,
     highest: float = 10.0,
-    visible: bool = False,
+    visible: bool | Literal["strict"] = False,
 ):
     """The values that `judge_options` may set."""
     return dict(locals())

@@ -8,18 +8,15 @@ A sum is correct if the last number of the response is its value. The critiques 
 has sums only: critiques are to improve solutions.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from rlvr_jax.tasks.base import Prompt, Response, Task
+from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.derived.verdicts import with_verdicts
 from rlvr_jax.tasks.forms.words import BASE_MODEL
-from rlvr_jax.tasks.forms.worked_sums import candidates, problem_text, problems, worked
-from rlvr_jax.tasks.grading import one_by_one
+from rlvr_jax.tasks.forms.worked_sums import candidates, problem_text, problems, verify_sum, worked
 from rlvr_jax.tasks.settings import HeldOut, ResponseTokens, Seed, task
-from rlvr_jax.verifiers.grade import Grade
 
 __all__ = ["REQUEST", "critiqued_sums"]
 
@@ -39,7 +36,7 @@ def critiqued_sums(
         name="critiqued_sums",
         train=tuple(map(_prompt, train)),
         test=tuple(map(_prompt, test)),
-        verify=_verify,
+        verify=verify_sum,
         response_tokens=response_tokens,
         base_model=BASE_MODEL,
         answers=True,
@@ -50,10 +47,3 @@ def critiqued_sums(
 
 def _prompt(numbers: Sequence[int]) -> Prompt:
     return Prompt(problem_text(numbers), str(sum(numbers)), "sum", gold=worked(numbers))
-
-
-@one_by_one
-def _verify(prompt: Prompt, response: Response) -> Grade:
-    numbers = re.findall(r"\d+", response.text)
-    answer = numbers[-1] if numbers and not response.truncated else None
-    return Grade(float(answer == prompt.answer), answer=answer)

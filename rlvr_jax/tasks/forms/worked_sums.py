@@ -9,14 +9,18 @@ with that result, so the last number is incorrect.
 """
 
 import itertools
+import re
 from collections.abc import Sequence
 from random import Random
 
+from rlvr_jax.tasks.base import Prompt, Response
 from rlvr_jax.tasks.derived.verdicts import Labelled
 from rlvr_jax.tasks.forms.words import LARGEST
 from rlvr_jax.tasks.generated import held_apart
+from rlvr_jax.tasks.grading import one_by_one
+from rlvr_jax.verifiers.grade import Grade
 
-__all__ = ["candidates", "problem_text", "problems", "slip_in", "worked"]
+__all__ = ["candidates", "problem_text", "problems", "slip_in", "verify_sum", "worked"]
 
 TERMS = 3
 NUMBERS = range(2, 21)
@@ -67,3 +71,11 @@ def candidates(numbers: Sequence[int], random: Random) -> list[Labelled]:
         Labelled(problem, worked(numbers), True),
         Labelled(problem, worked(numbers, slip_in(numbers, random)), False),
     ]
+
+
+@one_by_one
+def verify_sum(prompt: Prompt, response: Response) -> Grade:
+    """A response is correct if its last number is the prompt's answer."""
+    numbers = re.findall(r"\d+", response.text)
+    answer = numbers[-1] if numbers and not response.truncated else None
+    return Grade(float(answer == prompt.answer), answer=answer)

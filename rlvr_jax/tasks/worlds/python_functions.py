@@ -42,7 +42,7 @@ PROPOSE = (
     " between ```python and ```, and "
 )
 INPUTS = {
-    "induction": "four different inputs for it as JSON, each between ```input and ```.",
+    "induction": f"{MOST_INPUTS} different inputs for it as JSON, each between ```input and ```.",
     "other": "one input for it as JSON between ```input and ```.",
 }
 

@@ -2,6 +2,7 @@
 
 from random import Random
 
+from rlvr_jax.experiments.base_traces.rows import Trace
 from rlvr_jax.tasks import Prompt
 from rlvr_jax.tasks.sums.calculations import calculations
 from rlvr_jax.tasks.sums.noted_calculations import NOTES, with_response
@@ -12,15 +13,14 @@ Segments = list[tuple[str, bool]]
 """Texts, and whether the calculator wrote them."""
 
 
-def noted_traces(number: int, seed: int) -> list[tuple[str, Segments]]:
-    """Texts of prompts, and a random response to each: 45 % plain, 30 % with notes, 25 %
-    reflections."""
+def noted_traces(count: int, seed: int) -> list[Trace]:
+    """Prompts and a random response to each: 45 % plain, 30 % with notes, 25 % reflections."""
     random = Random(seed)
     pool: dict[str, list[Prompt]] = {"sum": [], "product": []}
     for prompt in calculations().train:
         pool[prompt.kind].append(prompt)
     traces = []
-    for _ in range(number):
+    for _ in range(count):
         prompt = random.choice(pool[random.choice(list(pool))])
         draw = random.random()
         notes = random.sample(NOTES, random.randint(1, 4)) if 0.45 < draw < 0.75 else []
@@ -28,13 +28,13 @@ def noted_traces(number: int, seed: int) -> list[tuple[str, Segments]]:
         written = response(prompt, heeded, random)
         if draw < 0.75:
             shown = f"{''.join(notes)};{prompt.text}" if notes else prompt.text
-            traces.append((shown, written))
+            traces.append(Trace(shown, written))
         else:
             text = "".join(part for part, _ in written)
             if random.random() < MISTAKEN:
                 text = text.removesuffix(prompt.gold) + mistaken(prompt.gold, random)
             shown = with_response(prompt, text)
-            traces.append((shown, [(reflection(prompt, text, random), False)]))
+            traces.append(Trace(shown, [(reflection(prompt, text, random), False)]))
     return traces
 
 

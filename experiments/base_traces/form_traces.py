@@ -19,6 +19,7 @@ nothing is open).
 from random import Random
 
 from rlvr_jax import tasks
+from rlvr_jax.experiments.base_traces.rows import Trace
 from rlvr_jax.tasks import Prompt
 from rlvr_jax.tasks.derived.verdicts import KIND
 from rlvr_jax.tasks.forms.cited_chains import response_text
@@ -30,8 +31,8 @@ NAMES = ("abstention", "judged_sums", "critiqued_sums", "cited_chains", "tool_tu
 SIZES = {"abstention": 20_000, "cited_chains": 20_000, "tool_turns": 4000}
 
 
-def form_traces(count: int, seed: int) -> list[tuple[list[str], list[str]]]:
-    """Words of prompts from the train splits, and of one random response to each."""
+def form_traces(count: int, seed: int) -> list[Trace]:
+    """Prompts from the train splits, and one random response to each."""
     random = Random(seed)
     pools = {
         name: tasks.load(name, **({"size": SIZES[name]} if name in SIZES else {})).train
@@ -53,7 +54,8 @@ def form_traces(count: int, seed: int) -> list[tuple[list[str], list[str]]]:
             sums = random.random() < 0.5
             pool, make = (pool[:first], sum_trace) if sums else (pool[first:], verdict_trace)
         prompt = random.choice(pool)
-        found.append((words_of(prompt.text), words_of(make(prompt, random))))
+        response = words_of(make(prompt, random))
+        found.append(Trace(words_of(prompt.text), [(response, False)]))
     return found
 
 

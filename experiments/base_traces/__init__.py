@@ -1,0 +1,1 @@
+"""Traces on which the base models that ship are trained; see `experiments.pretrain_base`."""

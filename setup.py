@@ -71,6 +71,7 @@ SUBPACKAGES = [
     "tasks.forms",
     "tasks.gym",
     "tasks.puzzles",
+    "tasks.sketches",
     "tasks.sums",
     "tasks.synthesis",
     "tasks.texts",

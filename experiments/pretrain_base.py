@@ -11,6 +11,8 @@
         --out rlvr_jax/tasks/base_models/noted_calculations
     python -m experiments.pretrain_base --task forms --steps 4000 --batch 64 \
         --num-traces 100000 --out rlvr_jax/tasks/base_models/forms
+    python -m experiments.pretrain_base --task sketches --steps 5000 --batch 48 \
+        --num-traces 60000 --out rlvr_jax/tasks/base_models/sketches
 
 Supervised training on random traces. Same seed and machine: same weights.
 
@@ -38,10 +40,11 @@ only.
 
 noted_calculations: see `experiments.noted_traces`.
 forms: responses to the prompts of five tasks; the module `form_traces` has their errors.
+sketches: the same for nine tasks; see `experiments.sketch_traces`.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -57,12 +60,19 @@ import tyro
 from rlvr_jax import policy, token_stats
 from rlvr_jax.experiments.form_traces import form_traces
 from rlvr_jax.experiments.noted_traces import noted_traces
+from rlvr_jax.experiments.sketch_traces import sketch_traces
 from rlvr_jax.keys import plain_key
 from rlvr_jax.runs import described
 from rlvr_jax.tasks import Prompt
 from rlvr_jax.tasks.brackets import LARGEST_VALUE, PADDING, VOCABULARY, brackets, legal_attempts
 from rlvr_jax.tasks.forms.words import PATTERN as FORM_PATTERN, VOCABULARY as FORM_VOCABULARY
 from rlvr_jax.tasks.hinted_brackets import HINTED_VOCABULARY, with_answer, with_hint
+from rlvr_jax.tasks.sketches.words import (
+    PATTERN as SKETCH_PATTERN,
+    UNKNOWN as SKETCH_UNKNOWN,
+    VOCABULARY as SKETCH_VOCABULARY,
+    words_of,
+)
 from rlvr_jax.tasks.sums.calculations import (
     KINDS as CALCULATION_KINDS,
     UNKNOWN,
@@ -77,7 +87,13 @@ from rlvr_jax.tasks.worlds.expressions import (
 from rlvr_jax.tasks.worlds.triplets import KINDS, split
 
 TaskName = Literal[
-    "brackets", "hinted_brackets", "expressions", "calculations", "noted_calculations", "forms"
+    "brackets",
+    "hinted_brackets",
+    "expressions",
+    "calculations",
+    "noted_calculations",
+    "forms",
+    "sketches",
 ]
 
 
@@ -285,15 +301,29 @@ def calculation_rows(config: Config, ids: dict[str, int]) -> Rows:
 
 def noted_rows(config: Config, ids: dict[str, int]) -> Rows:
     """Calculations with notes, errors and reflections, and a random response to each."""
-    traces = noted_traces(config.num_traces, config.seed)
-    texts = [(" ".join(shown), " ".join("".join(t for t, _ in parts))) for shown, parts in traces]
-    rows = padded_rows(texts, ids)
+    return tool_rows(noted_traces(config.num_traces, config.seed), ids, list)
+
+
+def sketch_rows(config: Config, ids: dict[str, int]) -> Rows:
+    """Random prompts of the tasks of sketches and a random response to each."""
+    return tool_rows(sketch_traces(config.num_traces, config.seed), ids, words_of)
+
+
+def tool_rows(
+    traces: Sequence[Any], ids: dict[str, int], split: Callable[[str], list[str]]
+) -> Rows:
+    """Prompts and segments of responses as tokens; each segment is of the policy or of a tool."""
+    split_traces = [
+        (split(shown), [(split(text), of_tool) for text, of_tool in parts])
+        for shown, parts in traces
+    ]
+    rows = padded_rows([(s, [w for t, _ in parts for w in t]) for s, parts in split_traces], ids)
     by_tool = np.zeros(rows.tokens.shape, bool)
-    for row, (shown, parts) in zip(by_tool, traces, strict=True):
+    for row, (shown, parts) in zip(by_tool, split_traces, strict=True):
         place = len(shown)
-        for text, of_tool in parts:
-            row[place : place + len(text)] = of_tool
-            place += len(text)
+        for words, of_tool in parts:
+            row[place : place + len(words)] = of_tool
+            place += len(words)
     return rows._replace(by_tool=by_tool)
 
 
@@ -331,8 +361,10 @@ def main(config: Config) -> None:
         "calculations": CALCULATION_VOCABULARY,
         "noted_calculations": CALCULATION_VOCABULARY,
         "forms": FORM_VOCABULARY,
+        "sketches": SKETCH_VOCABULARY,
     }[config.task]
-    reading = (".", UNKNOWN) if letters else (FORM_PATTERN,) if config.task == "forms" else ()
+    reading = {"forms": (FORM_PATTERN,), "sketches": (SKETCH_PATTERN, SKETCH_UNKNOWN)}
+    reading = (".", UNKNOWN) if letters else reading.get(config.task, ())
     tokenizer = make_tokenizer(vocabulary, *reading)
     ids = tokenizer.get_vocab()
     started = time.perf_counter()
@@ -341,6 +373,7 @@ def main(config: Config) -> None:
         "calculations": calculation_rows,
         "noted_calculations": noted_rows,
         "forms": form_rows,
+        "sketches": sketch_rows,
     }.get(config.task, partial(make_rows, shown=False))
     rows = made(config, ids)
     parts = [(rows, config.batch)]
@@ -350,8 +383,9 @@ def main(config: Config) -> None:
 
     # Prompts with a hint and an answer, and the response, are 65 tokens at most; six references
     # with six inputs each are 97; a turn of tools after its state is 68; a note or a response of
-    # 32 tokens may be shown with a calculation.
+    # 32 tokens may be shown with a calculation; a question after passages, and searches, are 200.
     positions = {"hinted_brackets": 96, "noted_calculations": 96, "expressions": 128, "forms": 96}
+    positions |= {"sketches": 224}
     positions = positions.get(config.task, 64)
     shape = policy.named_config("brackets", len(vocabulary), max_positions=positions)
     model = policy.Model(shape)

@@ -42,8 +42,9 @@ def points(messages: Sequence[Mapping[str, str]]) -> str:
 
 
 def effort(messages: Sequence[Mapping[str, str]]) -> str:
-    """The effort of a response, 0 to 10, whatever its result: 5 for each legal attempt of another
-    form, and 2 for one of an earlier form.
+    """The effort of a response, 0 to 10, whatever its result.
+
+    It has 5 points for each form with a legal attempt, and 2 for a second legal attempt of a form.
 
     Args:
       messages: as for `points`.

@@ -41,9 +41,8 @@ def redraw(
       samples: responses to each prompt; 0: as many as the group has.
       trained: view under which the new rows are trained; None: that of their sampling.
       plain: how many of the new rows, the last ones, are sampled from the plain prompt.
-    Metrics: redrawn_fraction (fraction of the groups that are sampled again), redrawn_as_it_was
-      (fraction of these groups whose prompts the view does not change), redrawn_solved (fraction of
-      these groups with a correct new response).
+    Metrics: redrawn_fraction (groups that are sampled again), redrawn_as_it_was (of these groups,
+      prompts that the view does not change), redrawn_solved (of them, with a correct new response).
     """
 
     def apply(batch, actor, state, turn):

@@ -133,10 +133,5 @@ METHOD = Method(
     "Beyond Ten Turns: Unlocking Long-Horizon Agentic Search with Large-Scale Asynchronous RL",
     "https://arxiv.org/abs/2508.07976",
     changes="sampling, selection, advantage, weight",
-    shown=Shown(
-        "searches",
-        "experience/stale_tokens",
-        without={"staleness": 0},
-        settings={"prompts_per_step": 16},
-    ),
+    shown=Shown("noted_calculations", "experience/stale_tokens", without={"staleness": 0}),
 )

@@ -73,6 +73,7 @@ SUBPACKAGES = [
     "tasks.forms",
     "tasks.gym",
     "tasks.puzzles",
+    "tasks.sketches",
     "tasks.sums",
     "tasks.synthesis",
     "tasks.texts",

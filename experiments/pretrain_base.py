@@ -13,6 +13,8 @@
         --num-traces 100000 --out rlvr_jax/tasks/base_models/forms
     python -m experiments.pretrain_base --task requests --steps 2500 --batch 64 \
         --num-traces 100000 --shown-batch 24 --out rlvr_jax/tasks/base_models/requests
+    python -m experiments.pretrain_base --task sketches --steps 5000 --batch 48 \
+        --num-traces 60000 --out rlvr_jax/tasks/base_models/sketches
 
 Supervised training on random traces. Same seed and machine: same weights. The traces of a base are
 described in its module of `experiments.base_traces`.
@@ -38,10 +40,12 @@ from rlvr_jax.experiments.base_traces.expression_traces import expression_traces
 from rlvr_jax.experiments.base_traces.form_traces import form_traces
 from rlvr_jax.experiments.base_traces.noted_traces import noted_traces
 from rlvr_jax.experiments.base_traces.rows import Rows, Trace, padded_rows
+from rlvr_jax.experiments.base_traces.sketch_traces import sketch_traces
 from rlvr_jax.keys import plain_key
 from rlvr_jax.runs import described
 from rlvr_jax.tasks import brackets, hinted_brackets
 from rlvr_jax.tasks.forms import words as forms
+from rlvr_jax.tasks.sketches import words as sketches
 from rlvr_jax.tasks.sums import calculations
 from rlvr_jax.tasks.worlds import expressions
 
@@ -53,6 +57,7 @@ TaskName = Literal[
     "noted_calculations",
     "forms",
     "requests",
+    "sketches",
 ]
 
 
@@ -123,6 +128,14 @@ BASES: dict[TaskName, Base] = {
         positions=128,
         pattern=request_traces.PATTERN,
         stop=request_traces.STOP,
+    ),
+    # A question after passages, and searches.
+    "sketches": Base(
+        sketches.VOCABULARY,
+        _one_kind(sketch_traces),
+        positions=224,
+        pattern=sketches.PATTERN,
+        unknown=sketches.UNKNOWN,
     ),
 }
 

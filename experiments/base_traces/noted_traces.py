@@ -5,7 +5,7 @@ from random import Random
 from rlvr_jax.experiments.base_traces.rows import Trace
 from rlvr_jax.tasks import Prompt
 from rlvr_jax.tasks.sums.calculations import calculations
-from rlvr_jax.tasks.sums.noted_calculations import NOTES, with_response
+from rlvr_jax.tasks.sums.noted_calculations import LESSONS, NOTES, with_response
 
 CALL_SHARE, SLIP, AGAIN = 0.3, 0.3, 0.5
 HEED, TRUE, RANDOM_NOTE, MISTAKEN = 0.9, 0.9, 0.2, 0.4
@@ -77,7 +77,7 @@ def reflection(prompt: Prompt, text: str, random: Random) -> str:
     known = called or prompt.kind == "sum"
     solved = known and text.rpartition(";")[2] == prompt.gold
     first = called if prompt.kind == "product" else "[" not in text
-    lesson = {"product": "*=", "sum": "+?"}[prompt.kind]
+    lesson = LESSONS[prompt.kind]
     if text.endswith("?;") or ("?;" in text and not solved):
         lesson = "?="
     if random.random() < RANDOM_NOTE:

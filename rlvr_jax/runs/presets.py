@@ -29,6 +29,8 @@ _TASKS["discussed_sums"] = _TASKS["brackets"]
 # The tasks of required forms; their base model is as small as that of brackets.
 _FORMS = ("abstention", "cited_chains", "critiqued_sums", "judged_sums", "tool_turns")
 _TASKS |= dict.fromkeys(_FORMS, _TASKS["brackets"])
+_SKETCHES = ("clips", "equations", "feelings", "number_lists", "queries", "repairs", "routes")
+_TASKS |= dict.fromkeys((*_SKETCHES, "searches"), _TASKS["brackets"])
 # These tasks have all settings of another task, those of methods included.
 _ALIKE = {"hinted_brackets": "brackets"}
 # For a pretrained language model. All held-out questions are used, which takes as long as several

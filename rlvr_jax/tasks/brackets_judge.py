@@ -1,7 +1,7 @@
 """Judges of brackets, which make no mistakes.
 
 `points` writes the points of a rubric. `rewriter` follows a rubric and improves it. `critique`
-writes a critique of a candidate.
+writes a critique of a candidate. `effort` rates the effort of a response.
 
 python -m experiments.train --task brackets --method rubric_rewards --hyperparameters weights=2,1 \
     --judge rlvr_jax.tasks.brackets_judge:points --judge-rubric rubric.json
@@ -39,6 +39,22 @@ def points(messages: Sequence[Mapping[str, str]]) -> str:
     """
     grade = _grade(messages[-1]["content"], "Question:", "Answer:")
     return f"right: {grade.outcome:g}\nlegal: {grade.info['legal']:g}"
+
+
+def effort(messages: Sequence[Mapping[str, str]]) -> str:
+    """The effort of a response, 0 to 10, whatever its result.
+
+    It has 5 points for each form with a legal attempt, and 2 for a second legal attempt of a form.
+
+    Args:
+      messages: as for `points`.
+    """
+    lines = messages[-1]["content"].splitlines()
+    question, answer = (lines[lines.index(name) + 1] for name in ("Question:", "Answer:"))
+    attempts = answer.split(" ; ")[:2]
+    legal = [one for one in attempts if _graded(question, one)[1].info["legal"]]
+    forms = {one.lstrip().startswith("(") for one in legal}
+    return f"{5 * len(forms) + 2 * (len(legal) - len(forms))}"
 
 
 REACHES = "Does the last attempt reach the requested number?"

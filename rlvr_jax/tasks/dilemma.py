@@ -1,12 +1,18 @@
-"""Dilemma: two players repeatedly cooperate or defect, for payoffs in the prompt."""
+r"""Dilemma: two players repeatedly cooperate or defect, for payoffs in the prompt.
+
+With `form="signs"`, a prompt has only the payoffs S,P,R,T, such as `2,5,10,12?`. The reply to a
+move has the other player's move and the pay, such as `defect;2\n`. The shipped base model of the
+folder `sketches` reads this form, and cooperates in half of the rounds.
+"""
 
 from random import Random
-from typing import Annotated
+from typing import Annotated, Literal
 
 from rlvr_jax.ranges import Count
 from rlvr_jax.tasks.base import Prompt, Response
 from rlvr_jax.tasks.generated import Generated, generated
 from rlvr_jax.tasks.grading import one_by_one
+from rlvr_jax.tasks.sketches.words import BASE_MODEL
 from rlvr_jax.tools import repeated_game
 from rlvr_jax.verifiers.grade import Grade
 
@@ -18,16 +24,20 @@ _TEXT = (
     " earns {temptation}, and the other one {sucker}. Each time write your choice on a line of its"
     " own; you are told what the other player chose."
 )
+_SIGNS = "{sucker},{punishment},{reward},{temptation}?"
 _LARGEST = 20
 
 
 @generated()
-def dilemma(rounds: Annotated[Count, "rounds of a game"] = 5) -> Generated:
+def dilemma(
+    rounds: Annotated[Count, "rounds of a game"] = 5,
+    form: Annotated[Literal["sentences", "signs"], "form of prompts and replies"] = "sentences",
+) -> Generated:
     """Prisoner's dilemmas with payoffs T > R > P > S from 0 to 20 and 2 R > T + S.
 
     The task has an environment, a game of two: `turns()` lets neighbouring responses to a prompt
     play with each other. An answer that is not played has the reward 0. The outcome is the mean
-    payoff of a round, scaled so that S is 0 and T is 1; those that always cooperate get
+    payoff of a round, scaled so that S is 0 and T is 1. Those that always cooperate get
     the scaled R. The budget of a response includes the replies that a player reads.
     """
 
@@ -37,7 +47,7 @@ def dilemma(rounds: Annotated[Count, "rounds of a game"] = 5) -> Generated:
             sucker, punishment, reward, temptation = payoffs
             if 2 * reward > temptation + sucker:
                 break
-        text = _TEXT.format(
+        text = (_SIGNS if form == "signs" else _TEXT).format(
             rounds=rounds,
             reward=reward,
             punishment=punishment,
@@ -46,8 +56,11 @@ def dilemma(rounds: Annotated[Count, "rounds of a game"] = 5) -> Generated:
         )
         return Prompt(text, tuple(payoffs), kind)
 
-    game = repeated_game(payoffs_of, rounds)
-    return Generated(draw, ["dilemma"], verify=_unplayed, environment=game)
+    if form == "sentences":
+        game, base = repeated_game(payoffs_of, rounds), None
+    else:
+        game, base = repeated_game(payoffs_of, rounds, "{other};{paid:g}\n"), BASE_MODEL
+    return Generated(draw, ["dilemma"], verify=_unplayed, environment=game, base_model=base)
 
 
 def payoffs_of(prompt: Prompt) -> dict[tuple[str, str], float]:

@@ -19,7 +19,9 @@ _BUILT_IN = {
     for module in (
         *("sums.arithmetic", "sums.arithmetic_forms", "sums.calculations", "sums.operators"),
         *("sums.discussed_sums", "sums.noted_calculations", "sums.partial_sums", "brackets"),
-        *("dilemma", "lookup"),
+        *("dilemma", "lookup", "sketches.clips", "sketches.equations", "sketches.feelings"),
+        *("sketches.number_lists", "sketches.queries", "sketches.repairs", "sketches.routes"),
+        *("sketches.searches",),
         *("hinted_brackets", "texts.ifbench", "texts.instructions", "texts.preferences"),
         *("forms.abstention", "forms.cited_chains", "forms.critiqued_sums", "forms.judged_sums"),
         *("forms.tool_turns", "code.renamed_package", "puzzles.combinatorial", "puzzles.countdown"),

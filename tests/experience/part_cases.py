@@ -46,6 +46,7 @@ from rlvr_jax.experience import (
 )
 from rlvr_jax.experience.views import hint, with_note
 from rlvr_jax.judges import Judge, comparison, number, question, two_numbers
+from rlvr_jax.methods.agents.arpo import reward_two_tools
 from rlvr_jax.methods.agents.epo import turn_rows
 from rlvr_jax.methods.agents.fission_grpo import recover
 from rlvr_jax.methods.agents.grpo_roc import select_cleanest
@@ -386,6 +387,7 @@ CASES = {
     ),
     "discover_abstractions": lambda: experience(stages=[discover_abstractions(2, unaided=2)]),
     "fuse_statements": lambda: experience(stages=[fuse_statements(0.5, most=0.6)]),
+    "reward_two_tools": lambda: experience(stages=[reward_two_tools(0.1)]),
     "pose_questions": lambda: experience(
         stages=[
             pose_questions(

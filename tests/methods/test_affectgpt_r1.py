@@ -28,6 +28,6 @@ def test_lists_of_words_are_paid_and_priced(model, tmp_path):
 def test_what_a_method_weighs_is_named_by_its_stages():
     chain = recipe("affectgpt_r1").experience
     task = chain.graded(dataclasses.replace(text_tasks.lists(), rewards=("outcome",)))
-    assert list(task.rewards) == ["reward", "f1", "format", "outcome"]
+    assert list(task.rewards) == ["reward", "f1", "price", "format", "outcome"]
     with pytest.raises(ValueError, match=r"must have different names .* got \['reward'\] twice"):
         chain.graded(dataclasses.replace(task, rewards=("reward",)))

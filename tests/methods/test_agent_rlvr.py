@@ -99,7 +99,11 @@ def test_one_more_attempt_with_guidance_is_scored_under_the_plain_prompt():
             [dataclasses.replace(a, view=batch.requests[0].view) for a in batch.requests]
         )
         np.testing.assert_array_equal(rollouts.prompt_tokens, plain)
-        guided += int(rollouts.records["off_policy"].sum())
+        later = rollouts.records["off_policy"]
+        if later.any():
+            solved = collected.metrics["redrawn_solved"]
+            assert solved == (rollouts.outcome[later] == 1).mean()
+        guided += int(later.sum())
     assert guided > 0
 
 

@@ -38,4 +38,5 @@ def test_room_for_what_a_second_prompt_shows_is_asked_for_before_the_first_step(
     )
     run_dir = tmp_path / "run"
     with pytest.raises(ValueError, match=sentence):
-        training_runs.on_brackets(name, run_dir, response_tokens=tokens)
+        given = ("max_turns=0",) if name == "ssp" else ()
+        training_runs.on_brackets(name, run_dir, response_tokens=tokens, hyperparameters=given)

@@ -30,6 +30,7 @@ def test_hard_and_soft_constraints_are_multiplied(hard, soft, reward):
     )
     np.testing.assert_allclose(found, [reward], atol=PRINTED)
     assert told["reward/hard"] == pytest.approx(hard)
+    assert float(told["vetoed_fraction"]) == (soft == 0)
 
 
 @pytest.mark.slow

@@ -21,7 +21,8 @@ def test_quartiles_are_those_of_the_first_batch_in_which_a_cell_occurs():
     assert float(reward[0]) < 0.5 < float(reward[3]) and told["reward/median"] == pytest.approx(0.3)
     before = state.quartiles.copy()
     later = rollouts([[0.9], [0.9], [0.9], [0.9]], cell=array([0, 0, 1, 1], np.int32))
-    reward, state, _ = own.apply(later, state, NOW)
+    reward, state, told = own.apply(later, state, NOW)
+    assert told["median_range"] == pytest.approx(0.6)
     np.testing.assert_array_equal(state.quartiles[0], before[0])
     np.testing.assert_allclose(state.quartiles[1], 0.9, rtol=1e-6)  # float32
     assert state.known.all() and float(reward[0]) > 0.9 and float(reward[2]) == pytest.approx(0.5)

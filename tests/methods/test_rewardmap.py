@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from reward_rows import rollouts
 from training_runs import trained, values
 
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.laws import numpy_actor
-from rlvr_jax.methods.rewards.rewardmap import kinds_in_order
+from rlvr_jax.methods.rewards.rewardmap import kinds_in_order, partial_credit
 
 
 @pytest.mark.slow
@@ -14,6 +15,15 @@ def test_routes_are_scored_and_kinds_come_in_order(model, tmp_path):
     changes = dict(hyperparameters=("clip_low=0.2",), prompts_per_step=8)
     lines = trained(model, tmp_path / "run", "rewardmap", task="text_tasks:counts", **changes)
     assert max(values(lines, "experience/reward/score")) > 0
+
+
+def test_partial_credit_is_counted_where_a_route_is_incorrect():
+    batch = rollouts(
+        [[15.0, 10.0], [1.5, 3.0], [-1.5, -3.0], [0.0, 0.0]], outcome=(1.0, 0.0, 0.0, 0.0)
+    )
+    score, _, metrics = partial_credit().apply(batch, (), None)
+    np.testing.assert_array_equal(score, [15, 1.5, -1.5, 0])
+    assert metrics["partial_credit"] == 0.25 and metrics["reward/score"] == 3.75
 
 
 def test_every_prompt_of_a_kind_comes_before_the_next_kind():

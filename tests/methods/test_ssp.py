@@ -3,18 +3,20 @@ them.
 """
 
 import dataclasses
+from types import SimpleNamespace
 
+import jax
 import numpy as np
 import pytest
 import training_runs
 from walks import of_cell, walked
 
-from rlvr_jax.experience import experience
+from rlvr_jax.experience import StepContext, experience
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.experience.stages.problems.written import SOLVE, WRITE, read_stored, stored
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.self_play.ssp import is_question, question_to
+from rlvr_jax.methods.self_play.ssp import _answered, _passages, is_question, question_to
 from rlvr_jax.objectives import TOOL
 from rlvr_jax.tasks import load, lookup
 from rlvr_jax.tasks.base import Prompt
@@ -48,7 +50,7 @@ def test_questions_are_stored_as_bytes():
 def test_what_is_no_question_pays_and_old_ones_take_its_place():
     given = {"least_characters": 8, "most_characters": 13, "least_words": 1, "reuse_below": 0.8}
     reused = paid = 0
-    for collected, _, _ in walked("ssp", 8, **given):
+    for collected, _, _ in walked("ssp", 8, max_turns=0, **given):
         batch, rollouts = collected.batch, collected.batch.rollouts
         write = of_cell(batch, WRITE)
         assert len(write) == 4 and [len(batch.groups[k]) for k in range(4)] == [1] * 4
@@ -64,7 +66,7 @@ def test_what_is_no_question_pays_and_old_ones_take_its_place():
     assert reused > 0 and paid > 0
 
 
-ASKED = "<search>Bo born</search><found>here</found> <search>{}</search><found>there</found>"
+ASKED = "<search>Bo born</search><found>(1) here</found><search>{}</search><found>(2) there</found>"
 
 
 WRITTEN = [
@@ -110,10 +112,49 @@ def test_questions_have_to_be_searched_for_where_there_are_tools():
         valid = rollouts.reward[write] >= 0
         first = rollouts.tokens[write, 0] % len(WRITTEN)
         cut = rollouts.truncated[write] | (rollouts.length[write] < 2)
-        np.testing.assert_array_equal(valid, (first == 0) & ~cut)
+        # One text is a question with two searches. Some are not answered from the passages.
+        assert not valid[(first != 0) | cut].any()
+        answered = collected.metrics.get("answered_from_passages", 0)
+        assert valid.sum() == round(answered * ((first == 0) & ~cut).sum())
         assert collected.metrics["searches"] > 0
         seen |= {*first.tolist()}
     assert seen == {*range(len(WRITTEN))}
+
+
+def test_passages_of_other_questions_are_mixed_with_those_of_a_question():
+    task, actor = searching_task(), Reading()
+    found = [task.train[0], None, task.train[1], task.train[2]]
+    passages = [["own one", "own two"], ["other"], [], ["third", "other"]]
+    own = dataclasses.replace(numpy_actor.setting(experience(), task=task), response_tokens=64)
+    turn = StepContext(0, jax.random.key(0), own, lambda prompts: [])
+    given = found, [True, False, True, True], passages
+    answered = _answered(*given, 4, actor, turn)
+    assert answered == [True, False, False, True]
+    first, second = (request.view.show(request.prompt, task).text for request in actor.requests)
+    assert all(text in first for text in ("own one", "own two", "other", "third"))
+    assert "own one" in second and task.train[2].text in second
+    assert _answered(*given, 0, actor, turn) == answered
+    assert "third" not in actor.requests[0].view.show(found[0], task).text
+
+
+def test_passages_are_the_numbered_lines_of_replies():
+    task = load("searches:people=16,size=4,test_size=2")
+    text = "<search>a</search>\n<found>(1) Ba born\n(2) Ko</found>\n<found>Error: (3)</found>(4) x"
+    assert _passages(text, task) == ["Ba born", "Ko"]
+
+
+class Reading:
+    """An actor that stores requests, and whose responses are correct."""
+
+    def encode(self, text):
+        return text.split()
+
+    def draw(self, requests, key):
+        self.requests = requests
+        return requests
+
+    def grade(self, requests):
+        return SimpleNamespace(outcomes=lambda: np.ones((len(requests), 1)))
 
 
 def test_both_roles_search_in_turns():
@@ -121,7 +162,7 @@ def test_both_roles_search_in_turns():
     chain = recipe("ssp", max_turns=1).experience
     own = numpy_actor.setting(chain, task=task, prompts=8)
     told, valid = dict.fromkeys((SOLVE, WRITE), 0), 0.0
-    for collected, _, _ in numpy_actor.walk(chain, Asking(), 4, own=own):
+    for collected, _, _ in numpy_actor.walk(chain, Asking(chance=0.9), 24, own=own):
         valid += collected.metrics["valid_questions"]
         for cell in told:
             rows = of_cell(collected.batch, cell)
@@ -137,7 +178,7 @@ def test_a_question_that_names_the_answer_is_none_whatever_the_gold_response_is(
     given = {"answer": answer, "gold": f"<answer>{answer}</answer>"}
     train = [dataclasses.replace(prompt, **given) for prompt in task.train]
     task = dataclasses.replace(task, train=train, read_problem=None)
-    chain = recipe("ssp").experience
+    chain = recipe("ssp", max_turns=0).experience
     own = numpy_actor.setting(chain, task=task, prompts=8)
     found = numpy_actor.walk(chain, Asking(), own=own)
     assert any(collected.metrics["valid_questions"] for collected, _, _ in found) == valid
@@ -165,7 +206,7 @@ def test_a_task_without_tools_is_refused_where_questions_are_searched_for():
 
 @pytest.mark.slow
 def test_training_on_questions_to_given_answers(tmp_path):
-    given = ("least_characters=4", "least_words=1")
+    given = ("max_turns=0", "least_characters=4", "least_words=1")
     steps = training_runs.on_brackets("ssp", tmp_path, steps=3, hyperparameters=given)
     assert max(training_runs.values(steps, "experience/valid_questions")) > 0
     assert max(training_runs.values(steps, "experience/question_rate")) > 0

@@ -17,6 +17,8 @@ CHANGED = {
     "gtpo": {"hyperparameters": ("entropy_threshold=10",)},
     "opd": {"hyperparameters": ("teacher=docs/results/guidance/teacher",)},
     "passk_advantage": {"samples_per_prompt": 8},
+    # Sums have no tools.
+    "ssp": {"hyperparameters": ("max_turns=0",)},
 }
 # What their parts read sums have not: solutions, hints, words for them, scores of steps.
 HINTED = {

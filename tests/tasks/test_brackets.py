@@ -4,11 +4,11 @@ from collections import Counter
 
 import pytest
 
-from rlvr_jax.judges import rubric_question
+from rlvr_jax.judges import question, rubric_question
 from rlvr_jax.tasks import Response, load
 from rlvr_jax.tasks.bracket_equations import equation_scores
 from rlvr_jax.tasks.brackets import brackets
-from rlvr_jax.tasks.brackets_judge import points
+from rlvr_jax.tasks.brackets_judge import effort, points
 from rlvr_jax.types import Criterion
 
 
@@ -85,3 +85,17 @@ def test_the_perfect_judge_reads_nothing_else():
     shown = rubric_question([Criterion("right")])(prompt="How are you?", response="fine")
     with pytest.raises(ValueError, match="invalid literal"):
         points(shown)
+
+
+@pytest.mark.parametrize(
+    ("answer", "points"),
+    (
+        ("( 3 + 9 = 12 ) - 4 = 8 ; 3 * ( 9 - 4 = 5 ) = 15", "10"),
+        ("( 3 + 9 = 12 ) - 4 = 8 ; ( 3 * 9 = 27 ) - 4 = 23", "7"),
+        ("( 3 + 9 = 12 ) - 4 = 8", "5"),
+        ("( 3 + 9 = 12 ) - 4 = 9", "0"),
+    ),
+)
+def test_effort_is_rated_by_the_forms_of_legal_attempts(answer, points):
+    (message,) = question()(prompt="3 9 4 15 >", response=answer)
+    assert effort([message]) == points

@@ -28,4 +28,5 @@ def test_its_gold_is_correct_and_its_forms_are_in_its_vocabulary():
     prompt = task.train[0]
     assert task.show_hint(prompt, "?=\n*=") == f"?=*=;{prompt.text}"
     assert task.show_answer(prompt, "12") == f"{prompt.text}12?"
+    assert {one.kind: one.hints for one in task.train} == {"sum": ("+?",), "product": ("*=",)}
     assert {one.kind: len(one.meta["calls"]) for one in task.train} == {"sum": 0, "product": 1}

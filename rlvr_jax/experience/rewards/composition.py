@@ -1,6 +1,7 @@
 """Rewards composed of rewards: sums, bounds, columns of the task's rewards."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -72,8 +73,12 @@ def column(number: NonNegativeInt) -> Shaping:
     )
 
 
-def combined(parts: Mapping[str, Part], combine: Callable[[list[Array]], Array]) -> Shaping:
-    """Several shapings as one, each with its part of the state and its own key."""
+def combined(parts: Mapping[str, Part], combine: Callable[[list[Array]], Any]) -> Shaping:
+    """Several shapings as one, each with its part of the state and its own key.
+
+    Args:
+      combine: (values of the parts) -> the reward [B], or a pair as the reward of `shaping`.
+    """
     own = [as_shaping(one) for one in parts.values()]
 
     def init(prompts):
@@ -88,7 +93,10 @@ def combined(parts: Mapping[str, Part], combine: Callable[[list[Array]], Array])
             values.append(value)
             states.append(after)
             metrics |= {**found, f"reward/{name}": judged_mean(value, rollouts)}
-        return combine(values), tuple(states), metrics
+        value = combine(values)
+        value, more = value if isinstance(value, tuple) else (value, {})
+        metrics |= {name: judged_mean(own, rollouts) for name, own in more.items()}
+        return value, tuple(states), metrics
 
     reads = frozenset().union(*(one.reads for one in own))
     return Shaping(apply, init, reads, max(one.columns for one in own))

@@ -25,7 +25,7 @@ from rlvr_jax.experience.views import with_note
 from rlvr_jax.objectives import implicit_reward_loss, objective_of_terms
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.derived.hints import leaks
-from rlvr_jax.types import Method, Recipe, part
+from rlvr_jax.types import Method, Recipe, Shown, part
 from rlvr_jax.types.hyperparameters import Count, NonNegativeInt, Positive, ReplyTokens
 
 
@@ -76,4 +76,15 @@ def agent_rlvr(
     )
 
 
-METHOD = Method(agent_rlvr, changes="surrogate, guidance, sampling", evidence="reconstruction")
+METHOD = Method(
+    agent_rlvr,
+    changes="surrogate, guidance, sampling",
+    evidence="reconstruction",
+    shown=Shown(
+        "noted_calculations",
+        "experience/redrawn_solved",
+        without="verltool",
+        hyperparameters={"max_turns": 3},
+        settings={"samples_per_prompt": 2},
+    ),
+)

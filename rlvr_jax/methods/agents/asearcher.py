@@ -15,10 +15,11 @@ A group may wait for its responses for `staleness` steps (η). They continue und
 and each token has its own π_behaviour. With `tools`, or the task's environment, a response is
 written in turns and is one row (`queued_turns`); a step ends between two turns. Without, it ends
 after a window of tokens (`queued`). The authors' response becomes several rows if a page is
-truncated after the turn that read it. The task provides the reward (paper: F1 times form). The
-authors generate with other machines than those that train; here one program does both.
+truncated after the turn that read it. The task provides the reward; that of `searches` is the
+paper's, F1 times form. The authors generate with other machines than those that train; here one
+program does both.
 
-Left out: the reward of F1 and form; pages that are truncated after the turn that read them.
+Left out: pages that are truncated after the turn that read them.
 Reports: QwQ-32B as agent, Avg@4: xBench rises by 46.7 % to 42.1, GAIA by 20.8 % to 52.8. Responses
 have over 40 tool calls and 150k tokens.
 Traps: Without the normalization over tokens, the bias would lower every token. Tokens above the cap

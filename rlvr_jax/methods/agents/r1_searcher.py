@@ -11,7 +11,8 @@ https://github.com/RUCAIBox/R1-Searcher
 
 Documents are read but not trained. Their mask is set when they are inserted; the authors look for
 the tags afterwards. A response ends after 512 tokens without a query or an end (`segment_tokens`).
-The task `lookup:form=r1_searcher` has the tags of the queries and requests the form.
+The tasks `searches:form=r1_searcher` and `lookup:form=r1_searcher` have the tags of the queries and
+request the form.
 
 Reports: RL without supervised fine-tuning is above strong RAG methods on HotpotQA, 2Wiki, Bamboogle
 and Musique (no numbers).
@@ -25,7 +26,7 @@ from typing import Any, Literal
 from rlvr_jax.experience import column, experience, grade_also, shape, turns
 from rlvr_jax.methods.baselines.reinforce_plus_plus import reinforce_plus_plus
 from rlvr_jax.tools import between, search, toolbox
-from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of
 from rlvr_jax.types.hyperparameters import Count, ReplyTokens, Unit
 from rlvr_jax.verifiers.checks import Check
 from rlvr_jax.verifiers.texts.r1_searcher import BEGIN, DOCUMENTS, DOCUMENTS_END, END
@@ -56,9 +57,17 @@ def r1_searcher(
         world = toolbox(search(corpus, documents), style=style, most=max_queries, describe=False)
     draw = turns(world, max_queries, reply_tokens, turn_tokens=segment_tokens, top_p=top_p)
     rules = Check(f"rlvr_jax.verifiers.texts.r1_searcher:stage{stage}")
-    stages = [grade_also(rules, ["reward", "queries"]), shape(column(0))]
+    stages = [grade_also(rules, ["reward", "queries", "formed"]), shape(column(0))]
     objective = reinforce_plus_plus(group_baseline=True, **loss).objective
     return Recipe(objective, experience(draw=draw, stages=stages))
 
 
-METHOD = Method(r1_searcher, changes="sampling, reward, advantage")
+METHOD = Method(
+    r1_searcher,
+    changes="sampling, reward, advantage",
+    shown=Shown(
+        "searches:form=r1_searcher",
+        "info/formed",
+        settings={"prompts_per_step": 16},
+    ),
+)

@@ -27,11 +27,18 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.experience import experience, turns
-from rlvr_jax.objectives import Transform, critic_of, generalized_advantages, group_rank, whitened
+from rlvr_jax.objectives import (
+    Transform,
+    critic_of,
+    generalized_advantages,
+    group_rank,
+    masked_mean,
+    whitened,
+)
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_count
 from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, find_steps, step_mean, step_sum
-from rlvr_jax.types import Method, Recipe, Rollouts, part, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, Shown, part, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
@@ -53,7 +60,7 @@ def aligned_with_partner(estimator: Transform, weight: Finite = 1.0) -> Transfor
     Args:
       estimator: of the own advantage A.
       weight: w.
-    Metrics: those of the estimator.
+    Metrics: those of the estimator; alignment_term (mean of |w · past · A^other| over the tokens).
     """
 
     def apply(signals, context, state):
@@ -62,8 +69,14 @@ def aligned_with_partner(estimator: Transform, weight: Finite = 1.0) -> Transfor
         turns = find_steps(rollouts.records["turn"], signals.mask)
         own = step_mean(jnp.where(signals.mask, signals.advantage, 0), turns)
         partner = partner_row(rollouts.group, rollouts.rollout_id)
-        aligned = own + weight * alignment_term(past_mean(own), own, partner)
-        return replace(signals, advantage=at_tokens(aligned, turns)), state, metrics
+        term = weight * alignment_term(past_mean(own), own, partner)
+        size = masked_mean(jnp.abs(at_tokens(term, turns)), signals.mask)
+        aligned = at_tokens(own + term, turns)
+        return (
+            replace(signals, advantage=aligned),
+            state,
+            {**metrics, "alignment_term": size},
+        )
 
     # The partner's row is read, whose old log-probs may be those of the current pass.
     pooled = {"batch_statistics"} if "logp" in estimator.reads else set()
@@ -177,4 +190,16 @@ METHOD = Method(
     changes="sampling, advantage",
     baseline="other",
     evidence="reconstruction",
+    shown=Shown(
+        "dilemma:form=signs",
+        "alignment_term",
+        without={"weight": 0},
+        settings={
+            "learning_rate": 3e-4,
+            "warmup_updates": 0,
+            "prompts_per_step": 16,
+            "samples_per_prompt": 8,
+            "response_tokens": 40,
+        },
+    ),
 )

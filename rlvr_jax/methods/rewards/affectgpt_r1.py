@@ -23,7 +23,7 @@ from typing import Any
 
 from rlvr_jax.experience import column, experience, grade_also, shape, total
 from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean
-from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of
 from rlvr_jax.types.hyperparameters import Finite, NonNegative
 from rlvr_jax.verifiers.checks import Check
 
@@ -46,9 +46,9 @@ def affectgpt_r1(
     """
     options = {"wheel": dict(wheel or {}), "rate": rate}
     listed = Check(f"{RULES}:check", f"{RULES}:extract", options)
-    reward = {"accuracy": column(0), "format": column(2)}
+    reward = {"accuracy": column(0), "format": column(3)}
     stages = [
-        grade_also(listed, ["reward", "f1"]),
+        grade_also(listed, ["reward", "f1", "price"]),
         grade_also(Check(f"{RULES}:formed"), [], "format"),
         shape(total(reward, {"format": format_weight})),
     ]
@@ -56,4 +56,14 @@ def affectgpt_r1(
     return Recipe(objective, experience(stages=stages))
 
 
-METHOD = Method(affectgpt_r1, changes="reward", evidence="reconstruction")
+METHOD = Method(
+    affectgpt_r1,
+    changes="reward",
+    evidence="reconstruction",
+    shown=Shown(
+        "feelings",
+        "info/price",
+        without={"rate": 0},
+        hyperparameters={"wheel": "rlvr_jax.tasks.sketches.words:WHEEL"},
+    ),
+)

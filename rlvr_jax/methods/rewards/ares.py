@@ -47,7 +47,16 @@ from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_mean, group_z_score, has_tokens
 from rlvr_jax.objectives.statistics.scopes import scoped_quantile, within_response
-from rlvr_jax.types import Method, Recipe, Rollouts, arguments_of, declare, is_correct, replace
+from rlvr_jax.types import (
+    Method,
+    Recipe,
+    Rollouts,
+    Shown,
+    arguments_of,
+    declare,
+    is_correct,
+    replace,
+)
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -336,4 +345,9 @@ def ares(
     )
 
 
-METHOD = Method(ares, changes="reward, surrogate", baseline="signal")
+METHOD = Method(
+    ares,
+    changes="reward, surrogate",
+    baseline="signal",
+    shown=Shown("brackets", "hesitation_count", hyperparameters={"triggers": ";"}),
+)

@@ -10,7 +10,8 @@ https://github.com/THU-KEG/VerIF
 
 One request to the judge covers all soft constraints (`--judge … --judge-prompt constraints`, which
 reads `Prompt.meta["soft"]`). The verdict is the reward `number` of the task. An ungraded response
-leaves its group. H is the fraction of the checks on a task like `instructions:partial=true`. The
+leaves its group. H is the fraction of the checks on tasks like `number_lists` and
+`instructions:partial=true`. The
 authors' average of the clipped loss was not found; it is GRPO's.
 
 Left out: the authors' judge (use `--judge`); the constraints that the authors generate.
@@ -20,13 +21,16 @@ Traps: Texts without content satisfy rules; S prevents that. S = 0 hides every c
 manager runs generated checks in the trainer, where one exception makes a batch's rewards -1.
 """
 
+import functools
 from collections.abc import Mapping
 from typing import Any
+
+import jax.numpy as jnp
 
 from rlvr_jax.experience import Shaping, experience, plain_outcome, shape
 from rlvr_jax.experience.rewards.composition import Part, column, combined
 from rlvr_jax.objectives import clipped_objective, part, rollout_mean_token_mean
-from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of
 from rlvr_jax.types.hyperparameters import NonNegativeInt
 
 
@@ -36,7 +40,8 @@ def product(parts: Mapping[str, Part]) -> Shaping:
 
     Args:
       parts: r, by the name of the metric.
-    Metrics: reward/<name> (mean of each part); those of the parts.
+    Metrics: reward/<name> (mean of each part); those of the parts; vetoed_fraction (rows with a
+      reward of 0 and a part above 0).
     """
     if not parts:
         raise ValueError("product: parts must be at least one, got none")
@@ -45,7 +50,9 @@ def product(parts: Mapping[str, Part]) -> Shaping:
         kind, whole = values[0].dtype, values[0]
         for value in values[1:]:
             whole = whole * value.astype(kind)
-        return whole
+        vetoed = (whole == 0) & functools.reduce(jnp.logical_or, [value > 0 for value in values])
+        vetoed = jnp.where(jnp.isnan(whole), jnp.nan, vetoed.astype(whole.dtype))
+        return whole, {"vetoed_fraction": vetoed}
 
     return combined(parts, multiply)
 
@@ -67,4 +74,15 @@ def instruction_following(number: NonNegativeInt = 0, **clip: Any) -> Recipe:
     )
 
 
-METHOD = Method(instruction_following, changes="reward")
+METHOD = Method(
+    instruction_following,
+    changes="reward",
+    shown=Shown(
+        "number_lists",
+        "experience/vetoed_fraction",
+        settings={
+            "judge": "rlvr_jax.tasks.sketches.number_lists:judge",
+            "judge_prompt": "constraints",
+        },
+    ),
+)

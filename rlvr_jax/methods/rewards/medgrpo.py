@@ -27,7 +27,7 @@ import numpy as np
 from rlvr_jax.experience import cells_by_kind, experience, shape, shuffled_epochs
 from rlvr_jax.experience.rewards.parts import Shaping, judged_mean, judged_rows
 from rlvr_jax.objectives import clipped_objective, group_quantile, part
-from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -64,7 +64,8 @@ def by_start_quartiles(
         the quartiles of the last one. Rows without a kind belong to the first.
       slope: slope of the logistic (k).
       least: smallest distance of the quartiles (δ); equal ones would make the curve a step.
-    Metrics: reward/metric (mean of the metric x), reward/median (mean p50 of the rows' cells).
+    Metrics: reward/metric (mean of the metric x), reward/median (mean p50 of the rows' cells),
+      median_range (largest p50 of a cell less the smallest one).
     """
 
     def init(prompts):
@@ -86,6 +87,7 @@ def by_start_quartiles(
         metrics = {
             "reward/metric": judged_mean(values, rollouts),
             "reward/median": judged_mean(middle, rollouts),
+            "median_range": np.ptp(state.quartiles[state.known, 1]) if state.known.any() else 0.0,
         }
         spread = jnp.maximum(high - low, least)
         return jax.nn.sigmoid(slope * (values - middle) / spread), state, metrics
@@ -118,4 +120,9 @@ def medgrpo(
     )
 
 
-METHOD = Method(medgrpo, changes="reward", evidence="reconstruction")
+METHOD = Method(
+    medgrpo,
+    changes="reward",
+    evidence="reconstruction",
+    shown=Shown("clips", "experience/median_range", without={"cells": 1}),
+)

@@ -10,7 +10,7 @@ Learning", https://github.com/fscdc/RewardMap
 `verifiers.texts.rewardmap` defines the format of `Prompt.answer`. All questions of one kind come
 before those of the next (`kinds`). Their average of the clipped loss was not found; it is GRPO's.
 
-Left out: the maps, which are pictures.
+Left out: the maps, which are pictures; the task `routes` has maps as text.
 Reports: Qwen2.5-VL-7B: 3.47 % on average over six benchmarks beyond transit maps. Stages and
 partial credit each help.
 Traps: Weights of whole prompts cancel in the division by the group's std. The only leg of a direct
@@ -21,12 +21,21 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience import Curriculum, RunInfo, column, experience, grade_also, shape, total
+from rlvr_jax.experience import (
+    Curriculum,
+    RunInfo,
+    Shaping,
+    experience,
+    grade_also,
+    shape,
+    shaping,
+)
 from rlvr_jax.experience.curricula.batches import requests_for
 from rlvr_jax.objectives import clipped_objective, part, rollout_mean_token_mean
-from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of
 from rlvr_jax.verifiers.checks import Check
 
 
@@ -86,6 +95,22 @@ def _blocks(setting: RunInfo, kinds: tuple[str, ...]) -> list[np.ndarray]:
     return [np.array(places) for places in of_kind.values()]
 
 
+@part
+def partial_credit() -> Shaping:
+    """R = score, the first of the task's rewards; the second one is its detail.
+
+    Metrics: reward/score (mean), partial_credit (fraction of the rows with an incorrect route and a
+      detail above 0).
+    """
+
+    def reward(rollouts):
+        score, detail = rollouts.records["component_rewards"][:, :2].T
+        paid = (rollouts.outcome == 0) & (detail > 0)
+        return score, {"reward/score": score, "partial_credit": jnp.where(paid, 1.0, 0.0)}
+
+    return shaping(reward, columns=2)
+
+
 @arguments_of(
     clipped_objective, "clip_low", "clip_high", "epsilon", "kl_coefficient", kl_coefficient=0.005
 )
@@ -102,10 +127,15 @@ def rewardmap(kinds: Sequence[str] = (), **clip: Any) -> Recipe:
             curriculum=kinds_in_order(kinds),
             stages=[
                 grade_also(check, ["score", "detail"]),
-                shape(total({"score": column(0)})),
+                shape(partial_credit()),
             ],
         ),
     )
 
 
-METHOD = Method(rewardmap, changes="reward, curriculum")
+METHOD = Method(
+    rewardmap,
+    changes="reward, curriculum",
+    # 64 questions of each kind, so that routes come in the third step.
+    shown=Shown("routes:size=192", "experience/partial_credit"),
+)

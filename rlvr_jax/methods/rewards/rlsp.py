@@ -33,7 +33,7 @@ import jax.numpy as jnp
 
 from rlvr_jax.experience import Shaping, experience, judged_rows, shape, shaping
 from rlvr_jax.objectives import clipped_with_critic, generalized_advantage, part
-from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of
 from rlvr_jax.types.hyperparameters import (
     Bound,
     KLCoefficient,
@@ -52,14 +52,14 @@ def decoupled_exploration(
     scale: NonNegative,
     cap: Bound | None = 10.0,
     weight: Unit = 0.0,
-    judge: NonNegativeInt | None = None,
+    number: NonNegativeInt | None = None,
     clip: Bound | None = None,
 ) -> Shaping:
     """(1 - w) (v + e) + w g, or v + e without a judge.
 
     Metrics: reward/outcome, reward/exploration, reward/effort (means of the outcome v, the bonus e
       and the effort g), out_of_order (1 if e differs by more than 1 in the batch, so that length
-      can outweigh correctness).
+      can outweigh correctness), exploration_range (largest e less the smallest one).
     """
 
     def reward(rollouts):
@@ -79,17 +79,18 @@ def decoupled_exploration(
             "reward/outcome": outcome,
             "reward/exploration": exploration,
             "out_of_order": jnp.full_like(outcome, jnp.where(gap > 1, 1.0, 0.0)),
+            "exploration_range": jnp.full_like(outcome, gap),
         }
         earned = outcome + exploration
-        if judge is not None:
-            effort = rollouts.records["component_rewards"][:, judge]
+        if number is not None:
+            effort = rollouts.records["component_rewards"][:, number]
             # A judge that failed counts half.
             effort = jnp.where((effort >= 0) & (effort <= 1), effort, 0.5)
             parts["reward/effort"] = effort
             earned = (1 - weight) * earned + weight * effort
         return earned if clip is None else jnp.clip(earned, -clip, clip), parts
 
-    return shaping(reward, reads={"answer"}, columns=0 if judge is None else judge + 1)
+    return shaping(reward, reads={"answer"}, columns=0 if number is None else number + 1)
 
 
 @arguments_of(clipped_with_critic, "clip_low", "clip_high", "value_clip")
@@ -98,7 +99,7 @@ def rlsp(
     scale: NonNegative | None = None,
     cap: Bound | None = 10.0,
     effort_weight: Unit = 0.0,
-    judge: NonNegativeInt | None = None,
+    number: NonNegativeInt | None = None,
     clip: Bound | None = None,
     kl_coefficient: KLCoefficient = 0.05,
     trace_decay: TraceDecay = 0.95,
@@ -110,15 +111,27 @@ def rlsp(
       scale: length that costs 1 (C); None: a quarter of the budget.
       cap: the most that a short response costs; None: no cap.
       effort_weight: weight of the judge's effort (w).
-      judge: index of the task's reward with that effort; None: no judge.
+      number: index of the task's reward with that effort; None: no judge.
       clip: bound of the reward on both sides; None: none.
     """
     reward = decoupled_exploration(
-        max_length / 4 if scale is None else scale, cap, effort_weight, judge, clip
+        max_length / 4 if scale is None else scale, cap, effort_weight, number, clip
     )
     estimator = generalized_advantage(1.0, trace_decay, kl_coefficient)
     fitted = clipped_with_critic(estimator, **clips)
     return Recipe(**fitted, experience=experience(stages=[shape(reward)]))
 
 
-METHOD = Method(rlsp, changes="reward, advantage", baseline="other", small={"max_length": 24})
+METHOD = Method(
+    rlsp,
+    changes="reward, advantage",
+    baseline="other",
+    small={"max_length": 24},
+    shown=Shown(
+        "brackets",
+        "experience/exploration_range",
+        without={"scale": 0},
+        hyperparameters={"effort_weight": 0.2, "number": 0},
+        settings={"judge": "rlvr_jax.tasks.brackets_judge:effort"},
+    ),
+)

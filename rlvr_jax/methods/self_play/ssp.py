@@ -11,12 +11,15 @@ https://github.com/Alibaba-Quark/SSP
     loss       = PPO's clip-higher on the token mean, both roles in one update, each with its own
                  statistics
 
-Questions with a pass rate of at most ½ replace invalid ones for some steps. With `max_turns`, both
-roles write in turns with the tools of the task, such as those of `lookup`. A valid question then
-requires two different searches. Without `max_turns`, they write in one turn.
+Both roles write in turns with the tools of the task, such as those of `searches` and `lookup`. A
+valid question requires two different searches. It must be answered correctly once from the passages
+that its searches found, mixed with passages of other questions. Questions with a pass rate of at
+most ½ replace invalid ones for some steps. Without tools (`max_turns=0`), both roles write in one
+turn, and no passages are checked.
 
-Left out: the judge that answers from the search results, and noise passages; the test that a search
-found anything.
+The authors' judge of passages is another model. Here it is the policy, which sees the passages as a
+hint.
+
 Reports: search agents: gains on several question sets, from scratch and on trained agents (no
 numbers).
 Traps: With 1 - s, a question that is never answered earns most; only the check of validity opposes
@@ -24,6 +27,7 @@ that. Aliases of the answer pass the check for leaks. The authors' config and sc
 -1 or 0, reuse at 0.5 or 1).
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,7 +35,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience import ShownPrompt, Stage, View, concatenate, experience, turns
+from rlvr_jax.experience import (
+    Actor,
+    ShownPrompt,
+    Stage,
+    StepContext,
+    View,
+    concatenate,
+    experience,
+    turns,
+)
 from rlvr_jax.experience.rewards.outcomes import Rate
 from rlvr_jax.experience.stages.problems.written import (
     BYTES,
@@ -47,6 +60,7 @@ from rlvr_jax.experience.stages.problems.written import (
     with_request,
 )
 from rlvr_jax.experience.store import empty_store, push, taken, uniform_places
+from rlvr_jax.experience.views import with_note
 from rlvr_jax.objectives import (
     advantage_by_cell,
     clipped_objective,
@@ -59,7 +73,7 @@ from rlvr_jax.objectives import (
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.derived.hints import answer_texts
 from rlvr_jax.tools.calls import calls_in
-from rlvr_jax.types import Method, Recipe, arguments_of, part, replace
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of, part, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -89,6 +103,7 @@ def pose_questions(
     most_characters: NonNegativeInt = 1000,
     least_words: NonNegativeInt = 10,
     searched: bool = False,
+    noise: NonNegativeInt = 4,
 ) -> Stage:
     """The policy writes a question to the answer of every prompt, and answers it.
 
@@ -108,22 +123,25 @@ def pose_questions(
       capacity: stored questions, the newest ones.
       clear_every: steps after which the store is emptied.
       least_characters, most_characters, least_words: bounds of a question's length.
-      searched: a question requires at least two different calls of the environment's tools; for a
-        sampler with turns.
+      searched: a question requires at least two different calls of the environment's tools, and an
+        answer from their replies (`_answered`); for a sampler with turns.
+      noise: passages of other questions among those of a question, as far as they fit.
     Writes: reward, cell. Metrics: valid_questions (fraction of the questions), question_rate (mean
       pass rate s), question_reward (mean reward of writers), reused_questions, stored_questions
-      (questions), searches (mean number of calls of writers).
+      (questions), searches (mean number of calls of writers), answered_from_passages (fraction of
+      the otherwise valid questions).
     Raises:
-      ValueError: when a run begins with `searched`, a task without tools.
+      ValueError: when a run begins with `searched`, a task without tools whose replies are between
+        marks.
     """
 
     bounds = least_characters, most_characters
 
     def init(setting):
-        if searched and getattr(setting.task.environment, "style", None) is None:
+        if searched and not all(_marks(setting.task)):
             raise ValueError(
-                "pose_questions: task must have an environment of tools to search with, got"
-                f" {setting.task.name!r}"
+                "pose_questions: task must have an environment of tools with replies between marks"
+                f" to search with, got {setting.task.name!r}; max_turns=0 poses questions without"
             )
         return empty_store(capacity, problem=((BYTES,), np.uint8))
 
@@ -146,13 +164,21 @@ def pose_questions(
             )
             for problem, request, own in zip(found, plain, searches, strict=True)
         ]
-        problems = [problem for problem, good in zip(found, valid, strict=True) if good]
-        places = uniform_places(state, len(plain) - len(problems), turn.random())
-        old = read_stored(taken(state, np.sort(places))["problem"])
-        metrics = {"valid_questions": float(np.mean(valid))}
+        metrics, random = {}, turn.random()
         if searched:
             metrics["searches"] = float(np.mean([len(own) for own in searches]))
-        metrics |= {"reused_questions": float(len(old))}
+            passages = [_passages(response.text, task) for response in written.responses]
+            answered = _answered(found, valid, passages, noise, actor, turn)
+            if any(valid):
+                metrics["answered_from_passages"] = sum(answered) / sum(valid)
+            valid = answered
+        problems = [problem for problem, good in zip(found, valid, strict=True) if good]
+        places = uniform_places(state, len(plain) - len(problems), random)
+        old = read_stored(taken(state, np.sort(places))["problem"])
+        metrics |= {
+            "valid_questions": float(np.mean(valid)),
+            "reused_questions": float(len(old)),
+        }
         reward, parts = np.full(len(written), float(penalty)), []
         if problems or old:
             whole = [*problems, *old]
@@ -227,6 +253,57 @@ def _searches(text: str, task: Task) -> list[str]:
     return [str(call.arguments) for call in calls if not call.wrong]
 
 
+def _marks(task: Task) -> tuple[str, str]:
+    """The texts before and after a reply of the tools; empty if a reply has none."""
+    style = getattr(task.environment, "style", None)
+    before, _, after = ("" if style is None else style.wrap("\0")).partition("\0")
+    return before.strip(), after.strip()
+
+
+def _passages(text: str, task: Task) -> list[str]:
+    """The numbered lines of the replies in a text; errors have none."""
+    before, after = map(re.escape, _marks(task))
+    replies = re.findall(f"{before}(.*?){after}", text, re.DOTALL)
+    lines = [line.strip() for reply in replies for line in reply.split("\n")]
+    return list(dict.fromkeys(re.sub(r"^\(\d+\) ", "", x) for x in lines if x.startswith("(")))
+
+
+def _answered(
+    found: Sequence[Prompt | None],
+    valid: Sequence[bool],
+    passages: Sequence[Sequence[str]],
+    noise: int,
+    actor: Actor,
+    turn: StepContext,
+) -> list[bool]:
+    """The valid questions that the policy answers once from shuffled passages.
+
+    A question without passages is not answered. Passages of other questions are left out where the
+    prompt would be longer than that of a written problem may be.
+    """
+    task, random = turn.setting.task, turn.random()
+    rows = [row for row, good in enumerate(valid) if good and passages[row]]
+    requests = requests_of_problems([found[row] for row in rows], [SOLVE] * len(rows), 1, task)
+    for place, row in enumerate(rows):
+        others = [text for k, own in enumerate(passages) if k != row for text in own]
+        others = [text for text in dict.fromkeys(others) if text not in passages[row]]
+        chosen = random.permutation(len(others))[:noise]
+        shown = [*passages[row], *(others[k] for k in chosen)]
+        while True:
+            view = with_note("\n".join(random.permutation(shown)))
+            text = view.show(found[row], task).text
+            longest = len(actor.encode(found[row].text)) + turn.setting.response_tokens
+            if len(actor.encode(text)) <= longest or len(shown) == 1:
+                break
+            shown.pop()
+        requests[place] = replace(requests[place], view=view)
+    if not requests:
+        return [False] * len(valid)
+    correct = actor.grade(actor.draw(requests, jax.random.fold_in(turn.key, 2))).outcomes() == 1
+    right = {row for row, good in zip(rows, correct[:, 0], strict=True) if good}
+    return [row in right for row in range(len(valid))]
+
+
 def _stated(problem: Prompt) -> str:
     """The question as written, where the task adds text to the prompt."""
     return problem.meta.get("question", problem.text)
@@ -245,10 +322,10 @@ def parabola(rate: Rate) -> Rate:
 @arguments_of(
     pose_questions,
     *("penalty", "intermediate", "reuse_below", "capacity", "clear_every", "least_characters"),
-    *("most_characters", "least_words"),
+    *("most_characters", "least_words", "noise"),
 )
 def ssp(
-    max_turns: NonNegativeInt = 0,
+    max_turns: NonNegativeInt = 10,
     reply_tokens: ReplyTokens = 512,
     kl_coefficient: KLCoefficient = 0.01,
     clip_low: ClipLow = 0.2,
@@ -278,4 +355,17 @@ def ssp(
     )
 
 
-METHOD = Method(ssp, changes="advantage, sampling, reward", baseline="batch")
+METHOD = Method(
+    ssp,
+    changes="advantage, sampling, reward",
+    baseline="batch",
+    shown=Shown(
+        "searches",
+        "experience/answered_from_passages",
+        without={"max_turns": 0},
+        hyperparameters={"least_words": 3},
+        settings={"prompts_per_step": 48},
+        # The base model seldom answers from passages: 1 of 28 valid questions in three steps.
+        within=5,
+    ),
+)

@@ -10,7 +10,7 @@ Prompts, grades and vocabulary are those of `calculations`. A call of another ex
 question's is an error, and the reply is `?;`. A note has two letters: `*` products, `+` sums or
 `?` errors, then `=` for a call or `?` for an answer without one. Notes follow each other without a
 space. The sub-tasks of a product are the call and the answer; those of a sum are an answer without
-a call, and its value.
+a call, and its value. `hints` of a prompt has the note for its kind.
 
 The base model calls the calculator in three of ten responses. Three of ten calls have an incorrect
 number, and it calls again after half of the errors. It heeds nine of ten notes. Its reflections are
@@ -34,14 +34,23 @@ __all__ = ["BASE_MODEL", "NOTES", "noted_calculations", "read_note", "with_respo
 
 BASE_MODEL = str(Path(__file__).parents[1] / "base_models" / "noted_calculations")
 NOTES = ("?=", "*=", "+=", "*?", "+?")
+LESSONS = {"product": "*=", "sum": "+?"}
 _REFLECTION = re.compile(r"([0-9])([1-9]);([01]);((?:[?*+][=?])*)\.?")
 
 
 @takes_options_of(calculations)
 def noted_calculations(**settings: Any) -> Task:
     """The task; its settings are those of `calculations`."""
+    plain = calculations(**settings)
+    train, test = (
+        tuple(replace(prompt, hints=(LESSONS[prompt.kind],)) for prompt in split)
+        for split in (plain.train, plain.test)
+    )
     return replace(
-        calculations(**settings),
+        plain,
+        train=train,
+        test=test,
+        derived=(*plain.derived, "hints"),
         name="noted_calculations",
         base_model=BASE_MODEL,
         show_answer=with_response,

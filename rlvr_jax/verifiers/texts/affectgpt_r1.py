@@ -38,7 +38,7 @@ def items(text: str) -> list[str]:
 def check(
     answer: str, gold: str, wheel: Mapping[str, str] | None = None, rate: float = 0.1
 ) -> Grade:
-    """F1 of the clusters; info: precision, recall, f1 and `reward`, which has the penalty.
+    """F1 of the clusters; info: precision, recall, f1, price and `reward`, f1 less the price.
 
     Ungraded without reference words.
 
@@ -46,7 +46,8 @@ def check(
       wheel: clusters of words, by the word in lower case.
       rate: penalty for each word beyond the number of reference words.
 
-    Metrics: precision, recall, f1 (of the clusters), reward (f1 less the price of further words).
+    Metrics: precision, recall, f1 (of the clusters), price (of words beyond the
+      reference), reward (f1 less the price).
     """
     words, reference = items(answer), items(gold)
     if not reference:
@@ -55,6 +56,7 @@ def check(
     hits = len(found & wanted)
     precision, recall = hits / max(len(found), 1), hits / len(wanted)
     f1 = 2 * precision * recall / (precision + recall) if hits else 0.0
-    reward = f1 - rate * max(0, len(words) - len(reference))
-    info = {"precision": precision, "recall": recall, "f1": f1, "reward": reward}
+    price = rate * max(0, len(words) - len(reference))
+    info = {"precision": precision, "recall": recall, "f1": f1, "price": price}
+    info["reward"] = f1 - price
     return Grade(f1, answer=", ".join(words), stage="words", info=info)

@@ -40,8 +40,13 @@ def stage2_reward(text: str, gold: str) -> float:
     """
     answer = _answer(text)
     reward = 0.0 if answer is None else f1(answer, gold)
-    written = answer or ""
-    broken = (
+    return reward - 2.0 * _broken(text)
+
+
+def _broken(text: str) -> bool:
+    """Whether a rule of the second stage is broken."""
+    written = _answer(text) or ""
+    return (
         _queries(text) < 0
         or "assistant" in text
         or "Assistant" in text
@@ -51,13 +56,13 @@ def stage2_reward(text: str, gold: str) -> float:
         or len(written.split()) > _MOST_WORDS
         or bool(_CHINESE.search(_SHOWN.sub("", text)))
     )
-    return reward - 2.0 * broken
 
 
 def stage1(response: str, gold: Any) -> Grade:
     """`stage1_reward` as the number "reward"; the outcome is whether the answer has every word.
 
-    Metrics: reward (`stage1_reward`), queries (queries of a response).
+    Metrics: reward (`stage1_reward`), queries (queries of a response), formed (1 if no rule of
+      the form is broken).
     """
     return _grade(stage1_reward(response, str(gold)), response, str(gold))
 
@@ -65,7 +70,8 @@ def stage1(response: str, gold: Any) -> Grade:
 def stage2(response: str, gold: Any) -> Grade:
     """The outcome is the F1.
 
-    Metrics: reward (`stage2_reward`), queries (queries of a response).
+    Metrics: reward (`stage2_reward`), queries (queries of a response), formed (1 if no rule of
+      the form is broken).
     """
     return _grade(stage2_reward(response, str(gold)), response, str(gold))
 
@@ -74,6 +80,7 @@ def _grade(reward: float, response: str, gold: str) -> Grade:
     answer = _answer(response)
     value = 0.0 if answer is None else f1(answer, gold)
     info = {"reward": reward, "queries": max(_queries(response), 0)}
+    info["formed"] = float(not _broken(response))
     return Grade(value, answer=answer, info=info)
 
 

@@ -41,8 +41,8 @@ def redraw(
       samples: responses to each prompt; 0: as many as the group has.
       trained: view under which the new rows are trained; None: that of their sampling.
       plain: how many of the new rows, the last ones, are sampled from the plain prompt.
-    Metrics: redrawn_fraction (fraction of the groups that are sampled again), redrawn_as_it_was
-      (fraction of these groups whose prompts the view does not change).
+    Metrics: redrawn_fraction (groups that are sampled again), redrawn_as_it_was (of these groups,
+      prompts that the view does not change), redrawn_solved (of them, with a correct new response).
     """
 
     def apply(batch, actor, state, turn):
@@ -74,6 +74,8 @@ def redraw(
         if plain:
             group = np.repeat(np.arange(len(sizes[again]), dtype=np.int32), sizes[again])
             sampled = sampled.with_rollouts(group=group).renumbered()
+        solved = (sampled.outcomes() == 1).any(axis=1)
+        metrics["redrawn_solved"] = float(solved.mean())
         if trained is not None:
             sampled = under_another_view(sampled, actor, trained)
         return batch.with_groups(again, sampled, place), state, metrics

@@ -25,6 +25,12 @@ def test_a_solved_path_is_never_hidden():
     assert_array_equal(nodes.visits[[0, 3, 4, 5]], [4, 4, 2, 2])
 
 
+def test_rows_share_nodes_unless_a_node_is_a_whole_response():
+    for node_tokens, some in ((2, True), (8, False)):
+        found = walked(search_tree(node_tokens=node_tokens, width=3, most_expansions=30))
+        assert (sum(one.metrics["shared_nodes"] for one in found) > 0) == some
+
+
 def test_a_search_gives_paths_with_the_values_of_their_nodes():
     draw = search_tree(node_tokens=2, width=3, most_expansions=30)
     for found in walked(draw):

@@ -65,7 +65,7 @@ def test_the_scores_of_a_record_are_those_of_its_texts():
 
 
 def test_a_step_that_was_given_is_none_of_the_rows():
-    chain = experience(stages=[branch(lambda batch, turn: batch.rollouts.length // 2, 1)])
+    chain = experience(stages=[branch(lambda batch, turn: (batch.rollouts.length // 2, {}), 1)])
     for found, _, _ in numpy_actor.walk(
         experience(stages=[*chain.stages.values(), score_steps()]), steps=2
     ):

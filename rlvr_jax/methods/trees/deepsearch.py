@@ -38,7 +38,7 @@ from rlvr_jax.experience.draws.trees.nodes import (
 )
 from rlvr_jax.experience.draws.trees.segments import Segments
 from rlvr_jax.objectives import Transform, clipped_objective, group_mean, group_std
-from rlvr_jax.types import Method, Recipe, arguments_of, part, replace
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of, part, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -85,7 +85,7 @@ def search_tree(
       overlong: last tokens of the budget, over which the reward falls by up to 1; 0: off.
       most_expansions: of a prompt's tree; at least the levels of a response.
     Metrics: expansions (expanded nodes), nodes (nodes of all trees), solved_rows (correct
-      responses).
+      responses), shared_nodes (nodes after the root on the paths of several rows).
     Raises:
       ValueError: at the start of a run, fewer expansions than required.
     """
@@ -175,7 +175,9 @@ def search_tree(
         batch = segments.responses(segment[leaves], answered)
         batch = _rewarded(batch, segments, nodes, segment, leaves, overlong)
         rows = [request for request, own in zip(requests, found, strict=True) for _ in own]
+        below = np.concatenate([path_to(nodes, leaf)[1:] for leaf in leaves.tolist()])
         metrics = {"expansions": expansions, "nodes": len(nodes), "solved_rows": solved}
+        metrics["shared_nodes"] = np.sum(np.bincount(below) > 1)
         return replace(batch, requests=rows), state, {n: float(x) for n, x in metrics.items()}
 
     return Draw(apply, init, writes=frozenset({"process_reward"}), fewer=True)
@@ -295,4 +297,17 @@ def deepsearch(
     )
 
 
-METHOD = Method(deepsearch, changes="sampling, advantage, aggregation", baseline="other")
+METHOD = Method(
+    deepsearch,
+    changes="sampling, advantage, aggregation",
+    baseline="other",
+    shown=Shown(
+        "brackets",
+        "experience/shared_nodes",
+        without={"node_tokens": 24},
+        hyperparameters={"node_tokens": 4, "overlong": 6},
+        settings={"prompts_per_step": 8, "samples_per_prompt": 4},
+        steps=300,
+        within=1,
+    ),
+)

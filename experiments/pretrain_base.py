@@ -11,6 +11,8 @@
         --out rlvr_jax/tasks/base_models/noted_calculations
     python -m experiments.pretrain_base --task forms --steps 4000 --batch 64 \
         --num-traces 100000 --out rlvr_jax/tasks/base_models/forms
+    python -m experiments.pretrain_base --task step_sums --steps 2000 --batch 64 \
+        --num-traces 100000 --out rlvr_jax/tasks/base_models/step_sums
 
 Supervised training on random traces. Same seed and machine: same weights.
 
@@ -38,6 +40,7 @@ only.
 
 noted_calculations: see `experiments.noted_traces`.
 forms: responses to the prompts of five tasks; the module `form_traces` has their errors.
+step_sums: lines that continue sums; the module `form_traces` has their errors.
 """
 
 import time
@@ -55,7 +58,7 @@ import optax
 import tyro
 
 from rlvr_jax import policy, token_stats
-from rlvr_jax.experiments.form_traces import form_traces
+from rlvr_jax.experiments.form_traces import form_traces, step_traces
 from rlvr_jax.experiments.noted_traces import noted_traces
 from rlvr_jax.keys import plain_key
 from rlvr_jax.runs import described
@@ -77,7 +80,13 @@ from rlvr_jax.tasks.worlds.expressions import (
 from rlvr_jax.tasks.worlds.triplets import KINDS, split
 
 TaskName = Literal[
-    "brackets", "hinted_brackets", "expressions", "calculations", "noted_calculations", "forms"
+    "brackets",
+    "hinted_brackets",
+    "expressions",
+    "calculations",
+    "noted_calculations",
+    "forms",
+    "step_sums",
 ]
 
 
@@ -224,8 +233,9 @@ def expression_rows(config: Config, ids: dict[str, int]) -> Rows:
 
 
 def form_rows(config: Config, ids: dict[str, int]) -> Rows:
-    """Random prompts of the tasks of forms and a random response to each."""
-    return padded_rows(form_traces(config.num_traces, config.seed), ids)
+    """Random prompts of the tasks of forms, or states of sums, and a random response to each."""
+    traces = step_traces if config.task == "step_sums" else form_traces
+    return padded_rows(traces(config.num_traces, config.seed), ids)
 
 
 def make_rows(config: Config, ids: dict[str, int], shown: bool) -> Rows:
@@ -331,8 +341,10 @@ def main(config: Config) -> None:
         "calculations": CALCULATION_VOCABULARY,
         "noted_calculations": CALCULATION_VOCABULARY,
         "forms": FORM_VOCABULARY,
+        "step_sums": FORM_VOCABULARY,
     }[config.task]
-    reading = (".", UNKNOWN) if letters else (FORM_PATTERN,) if config.task == "forms" else ()
+    forms = config.task in ("forms", "step_sums")
+    reading = (".", UNKNOWN) if letters else (FORM_PATTERN,) if forms else ()
     tokenizer = make_tokenizer(vocabulary, *reading)
     ids = tokenizer.get_vocab()
     started = time.perf_counter()
@@ -341,6 +353,7 @@ def main(config: Config) -> None:
         "calculations": calculation_rows,
         "noted_calculations": noted_rows,
         "forms": form_rows,
+        "step_sums": form_rows,
     }.get(config.task, partial(make_rows, shown=False))
     rows = made(config, ids)
     parts = [(rows, config.batch)]

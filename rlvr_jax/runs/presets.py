@@ -26,7 +26,10 @@ _TASKS["operators"] = _TASKS["brackets"]
 _TASKS["calculations"] = _TASKS["brackets"]
 _TASKS["noted_calculations"] = _TASKS["brackets"]
 # The tasks of required forms; their base model is as small as that of brackets.
-_FORMS = ("abstention", "cited_chains", "critiqued_sums", "judged_sums", "tool_turns")
+_FORMS = (
+    *("abstention", "cited_chains", "critiqued_sums", "judged_sums"),
+    *("step_sums", "tool_turns"),
+)
 _TASKS |= dict.fromkeys(_FORMS, _TASKS["brackets"])
 # These tasks have all settings of another task, those of methods included.
 _ALIKE = {"hinted_brackets": "brackets"}

@@ -1,14 +1,15 @@
 """Brackets: levels, solutions, and a train split of some prompts."""
 
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
 from rlvr_jax.judges import rubric_question
 from rlvr_jax.tasks import Response, load
 from rlvr_jax.tasks.bracket_equations import equation_scores
-from rlvr_jax.tasks.brackets import brackets
-from rlvr_jax.tasks.brackets_judge import points
+from rlvr_jax.tasks.brackets import brackets, problem_of
+from rlvr_jax.tasks.brackets_judge import nearer, points
 from rlvr_jax.types import Criterion
 
 
@@ -85,3 +86,11 @@ def test_the_perfect_judge_reads_nothing_else():
     shown = rubric_question([Criterion("right")])(prompt="How are you?", response="fine")
     with pytest.raises(ValueError, match="invalid literal"):
         points(shown)
+
+
+def test_of_two_attempts_the_one_nearer_to_the_target_is_better():
+    prompt = problem_of((1, 3, 7), 11)
+    texts = ["( 1 + 3 = 4 ) + 7 = 11", "( 1 * 3 = 3 ) + 7 = 10", "( 1 + 3 = 4 ) * 7 = 28", "1 + 3"]
+    batch = SimpleNamespace(prompts=[prompt] * 4, responses=list(map(Response, texts)))
+    scores, _, _ = nearer(batch, [(0, 1), (1, 2), (3, 2)])
+    assert scores.tolist() == [[10, 9.9], [9.9, 8.3], [0, 8.3]]

@@ -15,8 +15,8 @@ tool_turns: the calls of the open sub-questions in order, from one to all. Of 10
 incorrect number. Of 100 turns 5 are empty, 7 have a malformed call, and 15 are answers (70 if
 nothing is open).
 
-step_sums, by its own base model: the state after some correct lines, and the next line, or in one
-of five responses all lines to the end. Of 100 lines 30 have an incorrect result, and 10 add two
+step_sums, for another base model: the state after some correct lines, and the next line. One of
+five responses has all lines to the end. Of 100 lines 30 have an incorrect result, and 10 add two
 numbers that are not the first ones.
 """
 

@@ -39,8 +39,7 @@ for any question, the response calls the calculator, with an incorrect number wi
 only.
 
 noted_calculations: see `experiments.noted_traces`.
-forms: responses to the prompts of five tasks; the module `form_traces` has their errors.
-step_sums: lines that continue sums; the module `form_traces` has their errors.
+forms, step_sums: see `experiments.form_traces`, which lists their errors.
 """
 
 import time

@@ -13,8 +13,8 @@ training is a reconstruction: the quantiles are ours, a round is a step, and a s
 as many rows as a group. The task's environment is the checker, and its replies are the states
 (`prove_statements`).
 
-Left out: a planner's subgoals, which a second, general model writes; proofs that are found again by
-the best policy, and the base model trained on them from scratch, between rounds over a corpus.
+Left out: the subgoals of a planner, a second model; the base model trained from scratch on proofs
+of the best policy.
 Reports: miniF2F test: 82.4 % at 7B, 86.1 % at 32B, 95.08 % with a planner. ProofNet test: 41.4 %.
 There is no ablation of filter or planner.
 Traps: A state counts as failed if its few sampled tactics failed. α ≥ 1 follows probable tactics
@@ -238,9 +238,9 @@ def prove_statements(
       low, high: quantiles between which a step is trained.
       separator: text after a state in the policy's prompt, once.
       banned: words that exclude a tactic.
-    Metrics: proved_statements (statements), expansions (expanded states), proof_steps (steps of
-      proofs before the filter, each once), trained_steps (steps after it), refused_proofs (proofs
-      that fail in a new episode), lost_statements (ungraded statements).
+    Metrics: proved_statements (statements), expansions (expanded states), proof_steps (different
+      steps of proofs), trained_steps (steps after the filter), refused_proofs (that fail in a new
+      episode), lost_statements (ungraded).
     """
 
     def init(setting):

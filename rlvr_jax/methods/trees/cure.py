@@ -16,7 +16,7 @@ the baseline is correlated, not biased. Entropies are those of the sampler; the 
 The authors truncate prompt and prefix from the left to fit a buffer of 1500 tokens, which may
 remove the question. Here a branch shares its parent's budget. The authors' overlong penalty counts
 the new tokens of a branch, here it counts the whole response. Use `barred_characters=0` for
-single-character vocabularies, and a `top_k` that is small relative to the length of responses: 20
+single-character vocabularies. Use a `top_k` that is small relative to the length of responses: 20
 of 24 tokens is nearly a random choice.
 
 Reports: Qwen2.5-Math-7B: about 5 % above other RLVR methods on the mean of six maths benchmarks,

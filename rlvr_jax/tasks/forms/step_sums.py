@@ -6,8 +6,8 @@
     tactic    27+9=36               the sum is worked out: outcome 1
 
 A line with an error ends the episode with outcome 0. Without turns the whole response is the
-tactic. The task is a small model of a step prover: the shipped base model writes one line in seven
-of ten responses, and six of ten responses have an error.
+tactic. The task is a small model of a step prover. The shipped base model writes one line in seven
+of ten responses. Six of ten responses have an error.
 """
 
 from collections.abc import Sequence

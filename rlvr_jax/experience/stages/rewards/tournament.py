@@ -70,8 +70,8 @@ def tournament(
     Writes: reward; advantage if it is given; the judge's replies in the grades.
     Metrics: compared_pairs (pairs), unreadable_pairs (pairs without a readable reply), correct_wins
       (fraction of the pairs of a correct and an incorrect response in which the correct one has the
-      higher score; a draw counts half), ranked_uniform_groups (groups of equal outcomes whose
-      rewards or advantages differ), rows_without_reward (rows, if there are any); those of
+      higher score; a draw counts half), ranked_uniform_groups (groups of equal outcomes and
+      different rewards), rows_without_reward (rows, if there are any); those of
       `Verdicts`.
     """
 

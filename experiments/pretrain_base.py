@@ -11,6 +11,8 @@
         --out rlvr_jax/tasks/base_models/noted_calculations
     python -m experiments.pretrain_base --task forms --steps 4000 --batch 64 \
         --num-traces 100000 --out rlvr_jax/tasks/base_models/forms
+    python -m experiments.pretrain_base --task step_sums --steps 2000 --batch 64 \
+        --num-traces 100000 --out rlvr_jax/tasks/base_models/step_sums
     python -m experiments.pretrain_base --task requests --steps 2500 --batch 64 \
         --num-traces 100000 --shown-batch 24 --out rlvr_jax/tasks/base_models/requests
     python -m experiments.pretrain_base --task sketches --steps 5000 --batch 48 \
@@ -37,7 +39,7 @@ from rlvr_jax.experiments.base_traces import request_traces
 from rlvr_jax.experiments.base_traces.bracket_traces import Habits, bracket_traces
 from rlvr_jax.experiments.base_traces.calculation_traces import calculation_traces
 from rlvr_jax.experiments.base_traces.expression_traces import expression_traces
-from rlvr_jax.experiments.base_traces.form_traces import form_traces
+from rlvr_jax.experiments.base_traces.form_traces import form_traces, step_traces
 from rlvr_jax.experiments.base_traces.noted_traces import noted_traces
 from rlvr_jax.experiments.base_traces.rows import Rows, Trace, padded_rows
 from rlvr_jax.experiments.base_traces.sketch_traces import sketch_traces
@@ -56,6 +58,7 @@ TaskName = Literal[
     "calculations",
     "noted_calculations",
     "forms",
+    "step_sums",
     "requests",
     "sketches",
 ]
@@ -121,6 +124,7 @@ BASES: dict[TaskName, Base] = {
     ),
     # A turn of tools after its state is 68.
     "forms": Base(forms.VOCABULARY, _one_kind(form_traces), positions=96, pattern=forms.PATTERN),
+    "step_sums": Base(forms.VOCABULARY, _one_kind(step_traces), pattern=forms.PATTERN),
     # Two responses of 24 tokens, a request and the reply.
     "requests": Base(
         request_traces.VOCABULARY,

@@ -14,6 +14,10 @@ incorrect, and 8 responses do not close a block.
 tool_turns: the calls of the open sub-questions in order, from one to all. Of 100 calls 25 have an
 incorrect number. Of 100 turns 5 are empty, 7 have a malformed call, and 15 are answers (70 if
 nothing is open).
+
+step_sums, for another base model: the state after some correct lines, and the next line. One of
+five responses has all lines to the end. Of 100 lines 30 have an incorrect result, and 10 add two
+numbers that are not the first ones.
 """
 
 from random import Random
@@ -25,7 +29,7 @@ from rlvr_jax.tasks.derived.verdicts import KIND
 from rlvr_jax.tasks.forms.cited_chains import response_text
 from rlvr_jax.tasks.forms.tool_turns import call_text, calls_in
 from rlvr_jax.tasks.forms.words import LARGEST, words_of
-from rlvr_jax.tasks.forms.worked_sums import worked
+from rlvr_jax.tasks.forms.worked_sums import problem_text, worked
 
 NAMES = ("abstention", "judged_sums", "critiqued_sums", "cited_chains", "tool_turns")
 SIZES = {"abstention": 20_000, "cited_chains": 20_000, "tool_turns": 4000}
@@ -57,6 +61,31 @@ def form_traces(count: int, seed: int) -> list[Trace]:
         response = words_of(make(prompt, random))
         found.append(Trace(words_of(prompt.text), [(response, False)]))
     return found
+
+
+def step_traces(count: int, seed: int) -> list[Trace]:
+    """States of sums from the train split, and one random response to each."""
+    random, found = Random(seed), []
+    pool = tasks.load("step_sums", size=10_000).train
+    while len(found) < count:
+        numbers = [int(word) for word in random.choice(pool).text.removesuffix("?").split("+")]
+        done = random.randrange(len(numbers) - 1)
+        numbers = [sum(numbers[: done + 1]), *numbers[done + 1 :]]
+        response = words_of(step_trace(numbers, random))
+        found.append(Trace(words_of(problem_text(numbers)), [(response, False)]))
+    return found
+
+
+def step_trace(numbers: list[int], random: Random) -> str:
+    """The next line of a sum, or all lines; a line continues with an incorrect result."""
+    lines = []
+    for _ in numbers[1:] if random.random() < 0.2 else numbers[1:2]:
+        first = int(len(numbers) > 2 and random.random() < 0.1)
+        one, other = numbers[first : first + 2]
+        result = near(one + other, random) if random.random() < 0.3 else one + other
+        lines.append(f"{one}+{other}={result}")
+        numbers = [*numbers[:first], result, *numbers[first + 2 :]]
+    return ";".join(lines)
 
 
 def near(number: int, random: Random) -> int:

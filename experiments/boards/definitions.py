@@ -203,7 +203,7 @@ BOARDS: Mapping[str, Board] = {
             "grpo cure arpo:round_tokens=4 rose arrol",
             # Six levels of a budget of 24 tokens, and its last quarter, as in the paper. A node of
             # 256 tokens would be the whole response, and a tree of one response has no contrast.
-            deepsearch="deepsearch:node_tokens=4,overlong=6",
+            deepsearch="deepsearch:node_tokens=4,overlong=6,tries=0",
         ),
     ),
     "rewards": Board(

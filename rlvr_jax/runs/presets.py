@@ -27,7 +27,10 @@ _TASKS["calculations"] = _TASKS["brackets"]
 _TASKS["noted_calculations"] = _TASKS["brackets"]
 _TASKS["discussed_sums"] = _TASKS["brackets"]
 # The tasks of required forms; their base model is as small as that of brackets.
-_FORMS = ("abstention", "cited_chains", "critiqued_sums", "judged_sums", "tool_turns")
+_FORMS = (
+    *("abstention", "cited_chains", "critiqued_sums", "judged_sums"),
+    *("step_sums", "tool_turns"),
+)
 _TASKS |= dict.fromkeys(_FORMS, _TASKS["brackets"])
 _SKETCHES = ("clips", "equations", "feelings", "number_lists", "queries", "repairs", "routes")
 _TASKS |= dict.fromkeys((*_SKETCHES, "searches"), _TASKS["brackets"])

@@ -1,7 +1,8 @@
 """Judges of brackets, which make no mistakes.
 
 `points` writes the points of a rubric. `rewriter` follows a rubric and improves it. `critique`
-writes a critique of a candidate. `effort` rates the effort of a response.
+writes a critique of a candidate. `effort` rates the effort of a response. `nearer` compares two
+attempts, for methods with `compare`.
 
 python -m experiments.train --task brackets --method rubric_rewards --hyperparameters weights=2,1 \
     --judge rlvr_jax.tasks.brackets_judge:points --judge-rubric rubric.json
@@ -19,6 +20,9 @@ python -m experiments.critiques --task brackets --model FOLDER --out critiques.j
 import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from rlvr_jax.tasks.base import Prompt, Response, Verify
 from rlvr_jax.tasks.bracket_equations import equation_scores
@@ -107,6 +111,26 @@ def critique(messages: Sequence[Mapping[str, str]]) -> str:
     reached = "reaches" if grade.outcome else "does not reach"
     lines.append(f"The last attempt {reached} {prompt.answer[-1]}.")
     return _lines([*lines, f"Conclusion: {'right' if grade.outcome else 'wrong'} [END]"])
+
+
+def nearer(batch: Any, pairs: Sequence[tuple[int, int]], *_: Any) -> tuple[np.ndarray, dict, tuple]:
+    """Compares attempts: of two legal ones, that with the value nearer to the target is better.
+
+    Args:
+      batch: has `prompts` and `responses`.
+      pairs: rows of the batch.
+    Returns:
+      The scores of both rows, [n, 2], from 0 (not legal) to 10 (correct); no metrics or replies.
+    """
+    asked, answers = batch.prompts, batch.responses
+    rows = sorted({row for pair in pairs for row in pair})
+    grades = _verify()([asked[row] for row in rows], [answers[row] for row in rows])
+    scores = dict.fromkeys(rows, 0.0)
+    for row, grade in zip(rows, grades, strict=True):
+        if grade.info["legal"]:
+            value = int(answers[row].text.split()[-1])
+            scores[row] = 10 - abs(value - asked[row].answer[-1]) / 10
+    return np.array([[scores[one], scores[other]] for one, other in pairs]), {}, ()
 
 
 def _lines(lines: Iterable[str]) -> str:

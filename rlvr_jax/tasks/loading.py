@@ -24,9 +24,9 @@ _BUILT_IN = {
         *("sketches.searches",),
         *("hinted_brackets", "texts.ifbench", "texts.instructions", "texts.preferences"),
         *("forms.abstention", "forms.cited_chains", "forms.critiqued_sums", "forms.judged_sums"),
-        *("forms.tool_turns", "code.renamed_package", "puzzles.combinatorial", "puzzles.countdown"),
+        *("forms.step_sums", "forms.tool_turns", "code.renamed_package", "puzzles.combinatorial"),
         *("code.humaneval", "code.lean", "code.optimisation", "code.programs", "code.sql"),
-        *("code.verilog", "puzzles.enigmata"),
+        *("code.verilog", "puzzles.countdown", "puzzles.enigmata"),
         *("puzzles.knights", "puzzles.sudoku", "worlds.expressions", "worlds.python_functions"),
     )
 } | {"gsm8k": "tfds", "gsm_symbolic": "gym.reasoning_gym"}

@@ -119,7 +119,7 @@ def test_training_learns_from_solutions(name, tmp_path):
     steps = training_runs.on_brackets(name, tmp_path)
     assert min(training_runs.values(steps, "experience/traces_right")) > 0
     assert max(training_runs.values(steps, "gradient_norm")) > 0
-    acted = {"rl_plus": "unlikely_weight", "calibrl": "calibration_loss"}
+    acted = {"rl_plus": "unlikely_weight", "calibrl": "calibrated_fraction"}
     assert max(map(abs, training_runs.values(steps, acted[name]))) > 0
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from comparisons import by_strength, play, said
 
-from rlvr_jax.experience import experience, round_robin, tournament
+from rlvr_jax.experience import compare_by, experience, round_robin, tournament
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods.judges.arena_rl import (
     ANCHOR,
@@ -137,3 +137,22 @@ def test_all_orders_of_four_strengths_are_ranked_by_a_round_robin():
     for strength in itertools.permutations(range(4)):
         rounds = play(4, round_robin, by_strength(strength))
         np.testing.assert_array_equal(ranks(wins(4, rounds)), 4 - np.array(strength))
+
+
+def test_equal_responses_of_a_mixed_group_share_a_place():
+    # The first and the third are correct, with the places 1 and 2 in one order or the other.
+    earned, _ = rewards(KNOCKOUT, lambda first, second: (1.0 - first % 2, 1.0 - second % 2))
+    np.testing.assert_allclose(earned, np.tile([5 / 6, 1 / 6], (4, 2)))
+
+
+def test_groups_that_are_ranked_with_equal_outcomes_are_counted():
+    def ranked(compare):
+        stage = tournament(compare, KNOCKOUT.reward, KNOCKOUT.schedule)
+        ((collected, _, _),) = numpy_actor.walk(experience(stages=[stage]), steps=1)
+        outcomes = collected.batch.outcomes()
+        uniform = (outcomes == outcomes[:, :1]).all(axis=1).sum()
+        return collected.metrics["ranked_uniform_groups"], uniform
+
+    number, uniform = ranked(saying(lambda first, second: (float(first), float(second))))
+    assert number == uniform > 0
+    assert ranked(compare_by())[0] == 0

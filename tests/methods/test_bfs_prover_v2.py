@@ -60,6 +60,42 @@ def test_steps_outside_the_quantiles_are_not_imitated():
             assert 0 < some.metrics["trained_steps"] < every.metrics["trained_steps"]
 
 
+class Once(Ending):
+    """Accepts a text in a state every other time."""
+
+    asked = frozenset()
+
+    def reply(self, state, text):
+        reply, again = super().reply(state, text), (state, text) in self.asked
+        type(self).asked ^= {(state, text)}
+        return replace(reply, outcome=reply.outcome * (not again))
+
+
+def test_a_proof_that_fails_in_a_new_episode_is_not_trained():
+    (found,) = proved(Once(), steps=1)
+    assert found.metrics["refused_proofs"] > 0 == found.metrics["proved_statements"]
+    assert not found.batch.rollouts.records["supervised"].any()
+    assert all(each.metrics["refused_proofs"] == 0 for each in proved())
+
+
+class Alike(Ending):
+    """All statements lead to one state."""
+
+    def reply(self, state, text):
+        return replace(super().reply("one", text), text="one")
+
+
+def test_a_step_of_several_proofs_is_trained_once():
+    how = {"tactics": 8, "expansions": 6, "low": 0.0, "high": 1.0}
+    chain = experience(draw=prove_statements(Alike(), **how))
+    own = replace(numpy_actor.setting(chain), response_tokens=1)
+    for found, _, _ in numpy_actor.walk(chain, NumpyActor(response_tokens=1), steps=4, own=own):
+        batch = found.batch
+        trained = np.flatnonzero(batch.rollouts.records["supervised"])
+        steps = [(batch.requests[row].view.label, batch.responses[row].text) for row in trained]
+        assert len(set(steps)) == len(steps)
+
+
 class Losing(Ending):
     """Whose replies are lost, all of them or each first one."""
 
@@ -169,7 +205,8 @@ def test_the_policy_reads_states_where_it_writes_tactics(tmp_path):
     for row, prompt in enumerate(batch.prompts):
         read = words.decode(rollouts.prompt_tokens[row, : rollouts.prompt_length[row]])
         at, _, left, *equals = read.split()
-        assert equals == ["=", "="]
+        # The separator, which states end with, is shown once.
+        assert equals == ["="]
         # Whatever state it is, what is left leads to the sum.
         assert int(at) + int(left) == prompt.answer
         if rollouts.records["supervised"][row]:

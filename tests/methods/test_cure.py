@@ -53,7 +53,9 @@ def test_a_branch_begins_as_its_parent_and_only_the_rest_is_trained():
 
 
 def test_branches_of_one_row_and_of_rows_of_one_prompt_differ():
-    chain = experience(stages=[branch(lambda batch, turn: np.zeros(len(batch), int), SAMPLES)])
+    chain = experience(
+        stages=[branch(lambda batch, turn: (np.zeros(len(batch), int), {}), SAMPLES)]
+    )
     for found in branched(chain):
         rollouts = found.batch.rollouts
         for rows in found.batch.groups:
@@ -64,7 +66,7 @@ def test_branches_of_one_row_and_of_rows_of_one_prompt_differ():
 def test_a_row_of_the_whole_budget_can_branch_at_its_last_token():
     def last(batch, turn):
         del turn
-        return np.where(batch.rollouts.length == 8, 7, 0)
+        return np.where(batch.rollouts.length == 8, 7, 0), {}
 
     found = branched(experience(stages=[branch(last, 1)]), steps=6)
     lengths = [one.batch.rollouts.length[one.batch.rollouts.branch_position == 7] for one in found]
@@ -123,6 +125,26 @@ def test_cure_branches_and_trains_where_outcomes_differ():
         for rows, outcome in zip(batch.groups, batch.outcomes(), strict=True):
             trained = batch.rollouts.mask[rows].any()
             assert trained == (outcome.min() < outcome.max())
+
+
+def test_dropped_groups_are_replaced_by_further_ones_with_branches():
+    chain = recipe("cure", top_k=2, max_rounds=4).experience
+    several = 0
+    for found in branched(chain, steps=4):
+        rollouts, batch = found.batch.rollouts, found.batch
+        several += found.metrics["refill/rounds"] > 1
+        for rows, outcome in zip(batch.groups, batch.outcomes(), strict=True):
+            assert rollouts.mask[rows].any() == (outcome.min() < outcome.max())
+            np.testing.assert_array_equal(rollouts.parent[rows[:2]], -1)
+            np.testing.assert_array_equal(rollouts.parent[rows[2:]], np.repeat(rows[:2], SAMPLES))
+        assert len(rollouts.group) == 4 * 8
+    assert several > 0
+
+
+def test_a_choice_of_all_positions_passes_none_over():
+    for top_k, some in ((2, True), (8, False)):
+        chain = experience(stages=[branch(critical_token(top_k), samples=SAMPLES)])
+        assert all((x.metrics["passed_over_fraction"] > 0) == some for x in branched(chain))
 
 
 def test_groups_that_are_no_multiple_are_refused():

@@ -25,6 +25,29 @@ def test_a_solved_path_is_never_hidden():
     assert_array_equal(nodes.visits[[0, 3, 4, 5]], [4, 4, 2, 2])
 
 
+def test_prompts_that_are_often_solved_are_not_searched():
+    how = {"node_tokens": 2, "width": 3, "most_expansions": 30, "tries": 4, "most_solved": 0.25}
+    skipped = 0
+    for found in walked(search_tree(**how)):
+        batch, trained = found.batch, 0
+        for rows in batch.groups:
+            if batch.rollouts.mask[rows].any():
+                trained += 1
+                continue
+            # The plain responses stay, without a reward.
+            assert len(rows) == 4 and batch.rollouts.outcome[rows].mean() > 0.25
+            assert not batch.rollouts.records["process_reward"][rows].any()
+        assert trained + found.metrics["easy_prompts"] == len(batch.groups)
+        skipped += found.metrics["easy_prompts"]
+    assert skipped > 0 < trained
+
+
+def test_rows_share_nodes_unless_a_node_is_a_whole_response():
+    for node_tokens, some in ((2, True), (8, False)):
+        found = walked(search_tree(node_tokens=node_tokens, width=3, most_expansions=30))
+        assert (sum(one.metrics["shared_nodes"] for one in found) > 0) == some
+
+
 def test_a_search_gives_paths_with_the_values_of_their_nodes():
     draw = search_tree(node_tokens=2, width=3, most_expansions=30)
     for found in walked(draw):

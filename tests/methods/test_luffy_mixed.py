@@ -19,6 +19,9 @@ def test_every_group_has_its_solution_behind_its_own_rows():
         batch, actor = collected.batch, numpy_actor.NumpyActor()
         assert collected.metrics["traces"] == len(batch.groups)
         assert [len(batch) for batch in collected.seen] == [3 * 4]  # the solutions are not drawn
+        outcomes = batch.outcomes()
+        alone = (outcomes[:, -1] == 1) & (outcomes[:, :-1] == 0).all(axis=1)
+        assert collected.metrics["traces_alone"] == alone.sum()
         for rows in batch.groups:
             foreign = batch.rollouts.records["off_policy"][rows]
             assert foreign.tolist() == [False, False, False, True]

@@ -1,5 +1,7 @@
 """Answers whose steps agree with their outcome, and the steps themselves."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ from rlvr_jax.methods.credit.prof import (
     step_means,
 )
 from rlvr_jax.methods.trees.cure import branch
-from rlvr_jax.tasks import Task
+from rlvr_jax.tasks import StepScore, Task
 
 RTOL = 1e-6  # float32 sums of at most four ones
 
@@ -42,6 +44,14 @@ def test_right_ones_of_right_steps_and_wrong_ones_of_wrong_steps_stay():
     np.testing.assert_array_equal(kept, [1, 1, 0, 1, 0, 1])
 
 
+def test_rows_that_only_their_steps_select_are_counted():
+    chain, task = recipe("prof").experience, numbered_task()
+    equal = replace(task, score_steps=lambda prompt, text: [StepScore(len(text), 1.0)])
+    for own, some in ((task, True), (equal, False)):
+        walked = numpy_actor.walk(chain, own=numpy_actor.setting(chain, own))
+        assert (sum(found.metrics["reordered_rows"] for found, _, _ in walked) > 0) == some
+
+
 def test_one_step_and_many_are_no_steps():
     found = consistency(np.full(4, 0.5), np.array([0, 1, 29, 30]), np.ones(4, bool), 1.0, 30)
     np.testing.assert_array_equal(found, [-0.5, -0.5, 0.5, -0.5])
@@ -65,7 +75,7 @@ def test_the_scores_of_a_record_are_those_of_its_texts():
 
 
 def test_a_step_that_was_given_is_none_of_the_rows():
-    chain = experience(stages=[branch(lambda batch, turn: batch.rollouts.length // 2, 1)])
+    chain = experience(stages=[branch(lambda batch, turn: (batch.rollouts.length // 2, {}), 1)])
     for found, _, _ in numpy_actor.walk(
         experience(stages=[*chain.stages.values(), score_steps()]), steps=2
     ):

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import numpy as np
 import pytest
 import training_runs
 from walks import walked
@@ -42,13 +43,16 @@ def test_templates_are_drawn_evenly_and_each_by_itself():
 
 def test_a_group_shares_its_template_which_changes_from_visit_to_visit():
     actor, views = numpy_actor.NumpyActor(), {}
-    for collected, _, _ in walked("prompt_augmentation", 9, actor):
+    for collected, told, _ in walked("prompt_augmentation", 9, actor):
         batch = collected.batch
         for rows in batch.groups:
             (label,) = {batch.requests[row].view.label for row in rows}
             views.setdefault(batch.requests[rows[0]].number, []).append(label)
         extra = batch.rollouts.reward - batch.rollouts.outcome
         assert (extra >= 0).all() and (extra <= 1).all()
+        differ = [len(set(extra[rows])) > 1 for rows in batch.groups]
+        assert collected.metrics["template_contrast"] == np.mean(differ)
+        assert told["templated_fraction"] == 1
         free = [
             request.view.label
             in ("template_view(template=box_behind)", "template_view(template=begun)")

@@ -7,8 +7,8 @@ from rlvr_jax.methods.trees.rose import branch_at_best
 
 
 def test_branches_of_rose_begin_at_the_largest_metric():
-    def late(entropy, likeness):
-        del likeness
+    def late(entropy, likeness, largest):
+        del likeness, largest
         return np.broadcast_to(np.arange(entropy.shape[1]), entropy.shape)
 
     for found in walked(branch_at_best(fresh=0.0, metric=late, top=2)):

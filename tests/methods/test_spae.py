@@ -73,5 +73,6 @@ def test_training_credits_steps_by_their_probes(tmp_path):
     lines = training_runs.metrics(tmp_path / "run")
     assert max(training_runs.values(lines, "gradient_norm")) > 0
     assert min(training_runs.values(lines, "experience/steps")) > 1
+    assert min(training_runs.values(lines, "potential_bonus")) > 0
     for name in ("confidence", "accuracy"):
         assert all(0 < x < 1 for x in training_runs.values(lines, f"experience/probe_{name}"))

@@ -1,14 +1,15 @@
 """Brackets: levels, solutions, and a train split of some prompts."""
 
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
 from rlvr_jax.judges import question, rubric_question
 from rlvr_jax.tasks import Response, load
 from rlvr_jax.tasks.bracket_equations import equation_scores
-from rlvr_jax.tasks.brackets import brackets
-from rlvr_jax.tasks.brackets_judge import effort, points
+from rlvr_jax.tasks.brackets import brackets, problem_of
+from rlvr_jax.tasks.brackets_judge import effort, nearer, points
 from rlvr_jax.types import Criterion
 
 
@@ -99,3 +100,11 @@ def test_the_perfect_judge_reads_nothing_else():
 def test_effort_is_rated_by_the_forms_of_legal_attempts(answer, points):
     (message,) = question()(prompt="3 9 4 15 >", response=answer)
     assert effort([message]) == points
+
+
+def test_of_two_attempts_the_one_nearer_to_the_target_is_better():
+    prompt = problem_of((1, 3, 7), 11)
+    texts = ["( 1 + 3 = 4 ) + 7 = 11", "( 1 * 3 = 3 ) + 7 = 10", "( 1 + 3 = 4 ) * 7 = 28", "1 + 3"]
+    batch = SimpleNamespace(prompts=[prompt] * 4, responses=list(map(Response, texts)))
+    scores, _, _ = nearer(batch, [(0, 1), (1, 2), (3, 2)])
+    assert scores.tolist() == [[10, 9.9], [9.9, 8.3], [0, 8.3]]

@@ -6,9 +6,12 @@ import pytest
 
 from rlvr_jax import policy
 from rlvr_jax.tasks import Prompt, Response, load
+from rlvr_jax.tasks.forms import step_sums
+from rlvr_jax.tasks.forms.step_sums import LineSteps
 from rlvr_jax.tasks.forms.words import BASE_MODEL, VOCABULARY, words_of
 
-NAMES = ("abstention", "cited_chains", "critiqued_sums", "judged_sums", "tool_turns")
+NAMES = ("abstention", "cited_chains", "critiqued_sums", "judged_sums")
+NAMES += ("step_sums", "tool_turns")
 
 
 def graded(task, prompt, text, *, truncated=False):
@@ -23,7 +26,7 @@ def first(task, kind):
 @pytest.mark.parametrize("name", NAMES)
 def test_prompts_and_golds_are_of_the_vocabulary_and_depend_on_the_seed(name):
     task = load(name)
-    assert task.base_model == BASE_MODEL
+    assert task.base_model in (BASE_MODEL, step_sums.BASE_MODEL)
     for prompt in (*task.train[:200], *task.train[-200:], *task.test[:100]):
         for text in (prompt.text, prompt.gold):
             assert "".join(words_of(text)) == text
@@ -118,6 +121,28 @@ def test_a_verdict_or_a_critique_is_graded_by_its_parser():
     assert graded(critiqued, total, total.answer).outcome == 1
     assert graded(critiqued, total, total.answer, truncated=True).outcome == 0
     assert critiqued.mixture == {"sum": 0.8, "verdict": 0.2}
+
+
+def test_a_written_critique_is_correct_and_has_the_result_of_each_line():
+    written = load("critiqued_sums", written_critiques=True)
+    for prompt in written.train[:20]:
+        critique = "".join(prompt.solution)
+        assert graded(written, prompt, critique).outcome == 1
+        first, second, third = map(int, prompt.text.partition("?")[0].split("+"))
+        assert critique.startswith(f"{first + second};{first + second + third}\\conclusion")
+    assert {prompt.kind for prompt in written.train} == {"verdict"}
+    assert written.test == load("critiqued_sums").test
+
+
+def test_lines_of_a_sum_lead_to_the_next_state_or_end_the_episode():
+    environment = LineSteps()
+    start, _ = environment.start(Prompt("4+17+6+9?"))
+    after = environment.reply(start, "4+17=21;21+6=27")
+    assert (after.text, after.done) == ("27+9?", False)
+    assert environment.reply(after.state, "27+9=36").outcome == 1
+    for wrong in ("27+9=35", "9+27=36", "27+9=36;36+0=36", "36", ""):
+        reply = environment.reply(after.state, wrong)
+        assert (reply.text, reply.done, reply.outcome) == (None, True, 0)
 
 
 @pytest.mark.parametrize(

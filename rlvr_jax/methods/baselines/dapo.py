@@ -42,5 +42,5 @@ def dapo(
 METHOD = Method(
     dapo,
     changes="surrogate, aggregation, reward, selection",
-    shown=Shown("brackets", "experience/refill/rounds", steps=300),
+    shown=Shown("brackets", "experience/refill/dropped_groups", steps=300),
 )

@@ -30,7 +30,7 @@ from rlvr_jax.experience import Batch, Curriculum, Stage, experience, shuffled_e
 from rlvr_jax.experience.stages.donors.imitate_correct import first_of_correct, to_imitate
 from rlvr_jax.experience.store import Store, empty_store, oldest, push, repeatable, rewritten, taken
 from rlvr_jax.objectives import imitate, objective_of_terms, part
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, Shown
 from rlvr_jax.types.hyperparameters import Count, NonNegative
 from rlvr_jax.verifiers.grade import Grade
 
@@ -157,4 +157,13 @@ METHOD = Method(
     changes="surrogate, selection, curriculum",
     ratio="other",
     evidence="reconstruction",
+    shown=Shown(
+        "brackets",
+        "experience/imitated_answers",
+        without={"round_steps": 300},
+        hyperparameters={"round_steps": 10},
+        settings={"prompts_per_step": 16},
+        steps=300,
+        within=12,
+    ),
 )

@@ -52,21 +52,32 @@ def select_consistent(
       most_steps: number of steps from which on a response is penalized (H_λ).
       rank_incorrect: incorrect responses are ranked by their steps; False: the first ones are
         taken, a uniform choice.
-    Reads: outcome, step, process_reward. Metrics: those of `select_rows`.
+    Reads: outcome, step, process_reward. Metrics: those of `select_rows`, reordered_rows (selected
+      rows that are not selected if all steps are equal).
     """
 
-    def choose(batch, rows, number, turn):
-        rows = rows[batch.decided[rows]]
-        if len(rows) < number:
-            return rows[:0]
-        own = batch.take(rows).rollouts
-        correct = is_correct(own.outcome)
-        agreement = consistency(*step_means(own), correct, penalty, most_steps)
-        if not rank_incorrect:
-            agreement = np.where(correct, agreement, 0)
-        return rows[consistent_rows(correct, agreement, number)]
+    def apply(batch, actor, state, turn):
+        reordered = 0
 
-    return select_rows(choose, oversampling)
+        def choose(batch, rows, number, turn):
+            nonlocal reordered
+            rows = rows[batch.decided[rows]]
+            if len(rows) < number:
+                return rows[:0]
+            own = batch.take(rows).rollouts
+            correct = is_correct(own.outcome)
+            agreement = consistency(*step_means(own), correct, penalty, most_steps)
+            if not rank_incorrect:
+                agreement = np.where(correct, agreement, 0)
+            selected = consistent_rows(correct, agreement, number)
+            reordered += np.sum(selected & ~consistent_rows(correct, 0 * agreement, number))
+            return rows[selected]
+
+        selection = select_rows(choose, oversampling)
+        batch, state, metrics = selection.apply(batch, actor, state, turn)
+        return batch, state, {**metrics, "reordered_rows": float(reordered)}
+
+    return Stage(apply, size=lambda samples: oversampling * samples)
 
 
 def step_means(rollouts: Rollouts) -> tuple[np.ndarray, np.ndarray]:
@@ -132,5 +143,5 @@ METHOD = Method(
     prof,
     changes="selection, sampling",
     evidence="reconstruction",
-    shown=Shown("brackets", "experience/selected_rows"),
+    shown=Shown("brackets", "experience/reordered_rows"),
 )

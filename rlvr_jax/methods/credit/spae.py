@@ -156,6 +156,8 @@ def credit_potential(
     stay at 0.
 
     Args: as of `spae`.
+    Metrics: faded_fraction (of the tokens, those after a solved step), potential_bonus (mean |ξ g|
+      of the tokens).
     """
 
     def apply(signals, context, state):
@@ -172,9 +174,15 @@ def credit_potential(
             saturation=saturation,
             epsilon=epsilon,
         )
-        faded = signals.advantage * at_tokens(factor, steps)
-        advantage = faded + bonus * at_tokens(gain, steps)
-        return replace(signals, advantage=advantage), state, {}
+        factor, added = at_tokens(factor, steps), bonus * at_tokens(gain, steps)
+        inside = signals.mask & (factor > 0)
+        metrics = {
+            "faded_fraction": masked_mean(
+                (inside & (factor < 1)).astype(added.dtype), signals.mask
+            ),
+            "potential_bonus": masked_mean(jnp.abs(added), signals.mask),
+        }
+        return replace(signals, advantage=signals.advantage * factor + added), state, metrics
 
     return apply
 

@@ -27,8 +27,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rlvr_jax.experience import Curriculum, ShownPrompt, Stage, View, experience, shuffled_epochs
+from rlvr_jax.experience.requests import shows_nothing
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe, arguments_of, part
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of, part
 
 QUESTION = "{question}"
 
@@ -110,7 +111,8 @@ def random_templates(templates: Sequence[Template] = TEMPLATES) -> Curriculum:
 
     Args:
       templates: with different names.
-    Metrics: templates_asked (different ones in the step).
+    Metrics: templates_asked (different ones in the step), templated_fraction (fraction of the
+      groups whose template changes the prompt).
     """
     names = [template.name for template in templates]
     if not names or len({*names}) < len(names):
@@ -135,9 +137,12 @@ def random_templates(templates: Sequence[Template] = TEMPLATES) -> Curriculum:
         numbers = {batch.requests[rows[0]].number for batch in seen for rows in batch.groups}
         state = state.copy()
         state[[number for number in numbers if number < len(state)]] += 1
-        return state, {
-            "templates_asked": float(len({request.view.label for request in learned.requests}))
-        }
+        asked = [learned.requests[rows[0]] for rows in learned.groups]
+        metrics = {"templates_asked": float(len({request.view.label for request in asked}))}
+        if asked:
+            plain = [shows_nothing(request, turn.setting.task) for request in asked]
+            metrics["templated_fraction"] = 1 - float(np.mean(plain))
+        return state, metrics
 
     return Curriculum(propose, init, observe, views=tuple(views))
 
@@ -169,7 +174,8 @@ def reward_template(templates: Sequence[Template] = TEMPLATES) -> Stage:
 
     Args:
       templates: those of `random_templates`; rows of other views earn nothing more.
-    Metrics: template_score (mean over the rows).
+    Metrics: template_score (mean over the rows), template_contrast (fraction of the groups whose
+      rows have different scores).
     """
     known = {template_view(template).label: template for template in templates}
 
@@ -180,7 +186,9 @@ def reward_template(templates: Sequence[Template] = TEMPLATES) -> Stage:
     def apply(batch, actor, state, turn):
         scores = np.array(list(map(score, batch.requests, batch.responses)))
         reward = batch.rollouts.reward + scores.astype(batch.rollouts.reward.dtype)
-        return batch.rewarded(reward), state, {"template_score": float(scores.mean())}
+        contrast = [len(set(scores[rows])) > 1 for rows in batch.groups]
+        metrics = {"template_score": scores.mean(), "template_contrast": np.mean(contrast)}
+        return batch.rewarded(reward), state, {name: float(x) for name, x in metrics.items()}
 
     return apply
 
@@ -204,4 +212,14 @@ def prompt_augmentation(templates: Sequence[Template] = TEMPLATES, **clip: Any) 
     )
 
 
-METHOD = Method(prompt_augmentation, changes="curriculum, reward")
+METHOD = Method(
+    prompt_augmentation,
+    changes="curriculum, reward",
+    shown=Shown(
+        "arithmetic",
+        "experience/template_contrast",
+        settings={"model": "smollm2", "prompts_per_step": 16, "response_tokens": 32},
+        steps=100,
+        within=1,
+    ),
+)

@@ -28,8 +28,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.experience import cells_by_kind, experience, shuffled_epochs
-from rlvr_jax.objectives import Transform, clipped_objective, has_tokens, masked_count
-from rlvr_jax.types import Method, Recipe, part, replace
+from rlvr_jax.objectives import (
+    Transform,
+    clipped_objective,
+    has_tokens,
+    masked_count,
+    masked_mean,
+)
+from rlvr_jax.types import Method, Recipe, Shown, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Positive, Unit
 from rlvr_jax.types.passing import arguments_of
 
@@ -54,7 +60,7 @@ def reweight_cells(
       mix: weight of the convergence in the priority (α); None: convergence plus instability.
       most: number of cells in the state.
     Metrics: objective_weight/min, objective_weight/max (extremes of λ, the weights of the batch's
-      objectives).
+      objectives), reweighted_fraction (fraction of the rows whose λ is not 1).
     """
 
     def init(spec):
@@ -78,11 +84,14 @@ def reweight_cells(
         own = jnp.sum(jnp.where(members, (weights * even)[None], 0), axis=1)
         factor = jnp.where(jnp.any(members, axis=1), own, 1)
         signals = replace(signals, weight=signals.weight * factor[:, None])
+        changed = jnp.any(members & (weights != 1)[None], axis=1)
         metrics = {
             "objective_weight/min": jnp.min(jnp.where(there, weights, jnp.inf)),
             "objective_weight/max": jnp.max(jnp.where(there, weights, -jnp.inf)),
         }
-        return signals, state, {name: jnp.where(there.any(), x, 1) for name, x in metrics.items()}
+        metrics = {name: jnp.where(there.any(), x, 1) for name, x in metrics.items()}
+        metrics["reweighted_fraction"] = masked_mean(changed.astype(kind), judged)
+        return signals, state, metrics
 
     return Transform(apply, init=init, reads={"cell"}, once=True)
 
@@ -152,4 +161,11 @@ def recap(
     )
 
 
-METHOD = Method(recap, changes="weight, curriculum", evidence="reconstruction")
+METHOD = Method(
+    recap,
+    changes="weight, curriculum",
+    evidence="reconstruction",
+    shown=Shown(
+        "brackets", "reweighted_fraction", settings={"prompts_per_step": 16}, steps=300, within=20
+    ),
+)

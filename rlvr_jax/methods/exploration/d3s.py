@@ -31,7 +31,7 @@ from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.groups import group_count, has_tokens
-from rlvr_jax.types import Method, Recipe, part, replace
+from rlvr_jax.types import LOSS_ON_BRACKETS, Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Share, TotalSteps
 from rlvr_jax.types.passing import arguments_of
 
@@ -219,4 +219,10 @@ def d3s(
     )
 
 
-METHOD = Method(d3s, changes="mask", small={"token_fraction_start": 0.5}, evidence="reconstruction")
+METHOD = Method(
+    d3s,
+    changes="mask",
+    small={"token_fraction_start": 0.5},
+    evidence="reconstruction",
+    shown=LOSS_ON_BRACKETS,
+)

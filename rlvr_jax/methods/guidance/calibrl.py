@@ -54,7 +54,8 @@ def centered_on_own_rows() -> Transform:
 def calibrate_to_expert(coefficient: NonNegative, slope: Unit, correct_above: Finite) -> Transform:
     """Adds c · LeakyReLU(-s Δ) |A| where the group has an expert's token at the position.
 
-    Metrics: calibration_loss (mean over the tokens before c).
+    Metrics: calibration_loss (mean over the tokens before c), calibrated_fraction (fraction of the
+      tokens to which the term adds something).
     """
 
     def apply(signals, context, state):
@@ -65,8 +66,12 @@ def calibrate_to_expert(coefficient: NonNegative, slope: Unit, correct_above: Fi
         correct = rollouts.outcome > correct_above
         values = calibration_loss(context.stats.logp - level, correct, slope)
         values = jnp.where(there, values, 0) * jnp.abs(signals.advantage)
-        metrics = {"calibration_loss": masked_mean(values, signals.mask)}
-        return replace(signals, penalty=signals.penalty + coefficient * values), state, metrics
+        added = coefficient * values
+        metrics = {
+            "calibration_loss": masked_mean(values, signals.mask),
+            "calibrated_fraction": masked_mean((added != 0).astype(values.dtype), signals.mask),
+        }
+        return replace(signals, penalty=signals.penalty + added), state, metrics
 
     return apply
 
@@ -130,5 +135,5 @@ METHOD = Method(
     calibrl,
     changes="advantage, regularizer, guidance",
     baseline="batch",
-    shown=Shown("brackets", "experience/traces", steps=300),
+    shown=Shown("brackets", "calibrated_fraction", without={"coefficient": 0}, steps=300),
 )

@@ -11,7 +11,8 @@ There is no reward. `python -m rlvr_jax critiques` samples candidates, requests 
 from one or several models, and writes the task `critiques:FILE`. It leaves out and counts critiques
 that are truncated or disagree with the verifier. The test prompts are problems to solve. Set one
 sample per prompt, because responses are sampled and graded only for metrics. The policy must read
-words, such as SmolLM2.
+words, such as SmolLM2. The task `critiqued_sums:written_critiques=true` has critiques that a small
+base model reads.
 
 Left out: candidates of several models in one file.
 Reports: Qwen2.5-Math-7B: 15 points on six maths sets and 16 on three of logic, in 5 GPU hours.
@@ -27,7 +28,7 @@ from rlvr_jax.experience import Stage, experience
 from rlvr_jax.experience.stages.donors.imitate_correct import to_imitate
 from rlvr_jax.experience.stages.donors.traces import solutions
 from rlvr_jax.objectives import imitate, objective_of_terms, part
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, Shown
 from rlvr_jax.types.hyperparameters import NonNegative
 
 
@@ -68,4 +69,13 @@ def critique_ft(weight: NonNegative = 1.0) -> Recipe:
     )
 
 
-METHOD = Method(critique_ft, changes="surrogate, guidance")
+METHOD = Method(
+    critique_ft,
+    changes="surrogate, guidance",
+    shown=Shown(
+        "critiqued_sums:written_critiques=true",
+        "experience/imitated_solutions",
+        without="reinforce",
+        settings={"samples_per_prompt": 1},
+    ),
+)

@@ -40,5 +40,5 @@ METHOD = Method(
     luffy_mixed,
     changes="advantage, surrogate, aggregation, guidance",
     ratio="other",
-    shown=Shown("brackets", "experience/traces_right", steps=300),
+    shown=Shown("brackets", "experience/traces_alone", steps=300),
 )

@@ -13,7 +13,8 @@ https://github.com/Alibaba-NLP/qqr
 The seeded knockout, the paper's choice, ranks nearly as well as a round robin, at a cost linear in
 N. The authors' examples use the anchor. Their Swiss code adds points to the wrong players; this
 recipe follows the description. Ranks have no margins, so a group of nearly equal responses has full
-advantages. A group whose comparisons are all draws has no advantages (ours).
+advantages. A group whose comparisons are all draws has no advantages (ours). In a knockout,
+responses of equal mean score share the mean of their places (ours); the authors' code orders them.
 
 `compare` judges two responses. Its default is the verifier's outcome. The authors use a model that
 reads whole trajectories in both orders, and count its failure as 5 against 5. Here a failure is a
@@ -22,9 +23,8 @@ draw, and a response without any readable comparison has no reward.
 Left out: the authors' judge (use `--judge`); double elimination.
 Reports: Qwen3-8B on Open-Travel and Open-DeepResearch: above GRPO and GSPO on scores of single
 answers (no numbers).
-Traps: A knockout has no ties. With the default outcomes of 0 and 1, equal responses of a mixed
-group are ranked by their order, at full strength; use a judge as `compare`. Seeds depend on the
-first row.
+Traps: With the default outcomes of 0 and 1, a group has two places, as with GRPO; use a judge as
+`compare`. Seeds depend on the first row.
 """
 
 import itertools
@@ -46,7 +46,7 @@ from rlvr_jax.experience.rewards.tournaments import (
 )
 from rlvr_jax.experience.stages.rewards.tournament import Compare
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, Shown
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 
 
@@ -146,17 +146,17 @@ def bracket(players: int) -> list[int]:
 
 
 def by_knockout(players: int, rounds: Rounds) -> Scores:
-    """Places of a knockout."""
-    return place_rewards(knockout_places(players, rounds))
+    """Places of a knockout; responses of equal mean score share the mean of theirs."""
+    place, mean = knockout_places(players, rounds), mean_scores(players, rounds)
+    return place_rewards(np.array([place[mean == own].mean() for own in mean]))
 
 
 def knockout_places(players: int, rounds: Rounds) -> Int[np.ndarray, "N"]:
     """The place of each after a seeded knockout, 1 for the champion; no two are equal.
 
-    The mean of seed (`anchor_scores`) and later scores orders those who lost in one round.
+    Those who lost in one round are ordered by their `mean_scores`.
     """
-    seeds, later = anchor_scores(players, rounds), _scores(players, rounds[1:])
-    mean = np.array([np.mean([seed, *own]) for seed, own in zip(seeds, later, strict=True)])
+    mean = mean_scores(players, rounds)
     order: list[int] = []
     for matches in rounds[:0:-1]:
         lost = [s if not other > one else f for f, s, one, other in matches]
@@ -167,7 +167,13 @@ def knockout_places(players: int, rounds: Rounds) -> Int[np.ndarray, "N"]:
     return place
 
 
-def place_rewards(place: Int[np.ndarray, "N"]) -> Scores:
+def mean_scores(players: int, rounds: Rounds) -> Scores:
+    """The mean of each player's seed (`anchor_scores`) and scores in the matches of a knockout."""
+    seeds, later = anchor_scores(players, rounds), _scores(players, rounds[1:])
+    return np.array([np.mean([seed, *own]) for seed, own in zip(seeds, later, strict=True)])
+
+
+def place_rewards(place: Scores) -> Scores:
     """1 - (place - 1) / (N - 1); 0 of one player."""
     others = len(place) - 1
     return 1 - (place - 1) / others if others else np.zeros(1)
@@ -260,4 +266,14 @@ def arena_rl(
     )
 
 
-METHOD = Method(arena_rl, changes="reward")
+METHOD = Method(
+    arena_rl,
+    changes="reward",
+    shown=Shown(
+        "brackets",
+        "experience/ranked_uniform_groups",
+        without={"compare": "compare_by()"},
+        hyperparameters={"compare": "rlvr_jax.tasks.brackets_judge:nearer"},
+        steps=300,
+    ),
+)

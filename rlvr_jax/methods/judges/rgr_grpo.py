@@ -46,7 +46,7 @@ from rlvr_jax.objectives import (
 )
 from rlvr_jax.objectives.algebra.parts import Surrogate
 from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.types import Criterion, Function, Method, Recipe, part, replace
+from rlvr_jax.types import Criterion, Function, Method, Recipe, Shown, part, replace
 from rlvr_jax.types.hyperparameters import Epsilon, NonNegativeInt, Positive, Unit
 
 
@@ -223,4 +223,12 @@ METHOD = Method(
     changes="reward, guidance, surrogate",
     ratio="other",
     evidence="reconstruction",
+    shown=Shown(
+        "arithmetic",
+        "experience/refined_fraction",
+        hyperparameters={"weights": "0.7,0.3", "factual": "0"},
+        settings={"model": "smollm2", "prompts_per_step": 8, "prompt_tokens": 96},
+        steps=100,
+        within=1,
+    ),
 )

@@ -85,5 +85,10 @@ METHOD = Method(
     think_rm,
     changes="advantage, reward",
     baseline="other",
-    shown=Shown("brackets", "experience/compared_pairs"),
+    shown=Shown(
+        "brackets",
+        "experience/ranked_uniform_groups",
+        without={"compare": "compare_by()"},
+        hyperparameters={"compare": "rlvr_jax.tasks.brackets_judge:nearer"},
+    ),
 )

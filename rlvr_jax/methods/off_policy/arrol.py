@@ -16,7 +16,9 @@ Left out: votes at test time that are weighted by the head.
 Reports: gains over GRPO and DAPO with Qwen3 and Llama-3.2 of 1B to 8B: mean accuracy up by 2.30 to
 2.99 points, training up to 1.7 times as fast.
 Traps: The baseline is that of the remaining rows, not of the policy, as intended. A group that the
-head rates all correct or all incorrect is not balanced, only cheaper.
+head rates all correct or all incorrect is not balanced, only cheaper. A head that knows little
+prunes at random: compare `control_kept_correct` with `control_correct`. On brackets its area is
+0.39 to 0.55 in the first six steps, so the shown setting has a lower `least_area`.
 """
 
 from dataclasses import replace
@@ -24,11 +26,11 @@ from typing import Any
 
 import numpy as np
 
-from rlvr_jax.experience import Draw, experience
+from rlvr_jax.experience import Batch, Draw, experience
 from rlvr_jax.experience.draws.trees.heads import fitted, new_head, states_behind
 from rlvr_jax.experience.draws.trees.segments import Segments, first_samples
 from rlvr_jax.objectives import clipped_objective, part
-from rlvr_jax.types import Method, Recipe, arguments_of, is_correct
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of, is_correct
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -58,7 +60,7 @@ def prune(
 
     The head is fitted once a step, by one step of Adam, on all graded rows that reached the check.
     The policy gets no gradient from it. Groups have fewer rows than requested. The state is D + 1
-    weights and their moments.
+    weights and their moments. Metrics of the control are of the groups that are never pruned.
 
     Args:
       keep: fraction of a group's rows that continues, at least one row (K / N).
@@ -68,7 +70,8 @@ def prune(
       control: one group in this many is not pruned; 0: all groups are pruned.
       rate: learning rate of the head.
     Writes: embedding, the hidden state at the check; 0 for rows that ended before it.
-    Metrics: pruned_rows (rows), head_area (area under the ROC curve of the head on the last batch).
+    Metrics: pruned_rows (rows), head_area (area under its ROC curve on the last batch),
+      control_correct (fraction of correct rows without pruning), control_kept_correct (after it).
     Raises:
       ValueError: when a run begins, a model whose width is not known.
     """
@@ -130,12 +133,31 @@ def prune(
         decided = np.concatenate([batch.decided for batch in known]) & hidden.any(axis=1)
         weights = state["weights"].astype(float)
         area = area_under_curve(head_scores(weights, hidden[decided]), outcome[decided])
+        metrics = {"head_area": area, **on_control(known[0], weights, keep, fraction, control)}
         head = {name: value for name, value in state.items() if name != "area"}
         if decided.any():
             head = fitted(head, head_gradient(weights, hidden, outcome, decided), rate)
-        return {**head, "area": np.array(area, np.float32)}, {"head_area": area}
+        return {**head, "area": np.array(area, np.float32)}, metrics
 
     return Draw(apply, init, observe)
+
+
+def on_control(
+    batch: Batch, weights: np.ndarray, keep: float, fraction: float, control: int
+) -> dict[str, float]:
+    """Fractions of correct rows in the groups that are never pruned: of all rows, and of those that
+    the head would keep. Empty without such groups."""
+    every, kept = [], []
+    for rows in batch.groups[::control] if control else ():
+        hidden = batch.rollouts.records["embedding"][rows].astype(float)
+        number = max(1, round(keep * len(rows)))
+        chosen = pruned_choice(head_scores(weights, hidden), ~hidden.any(axis=1), number, fraction)
+        correct, known = is_correct(batch.rollouts.outcome[rows]), batch.decided[rows]
+        every.append(correct[known])
+        kept.append(correct[known & chosen])
+    found = {"control_correct": every, "control_kept_correct": kept}
+    joined = {name: np.concatenate(values) for name, values in found.items() if values}
+    return {name: float(values.mean()) for name, values in joined.items() if len(values)}
 
 
 def head_scores(weights: np.ndarray, hidden: np.ndarray) -> np.ndarray:
@@ -209,4 +231,15 @@ def arrol(
     )
 
 
-METHOD = Method(arrol, changes="sampling, selection", evidence="reconstruction")
+METHOD = Method(
+    arrol,
+    changes="sampling, selection",
+    evidence="reconstruction",
+    shown=Shown(
+        "brackets",
+        "experience/pruned_rows",
+        without={"keep": 1},
+        hyperparameters={"check": 0.4, "rate": 0.05, "least_area": 0.52},
+        steps=300,
+    ),
+)

@@ -39,7 +39,7 @@ from rlvr_jax.experience.stages.rounds.another_view import GIVES, with_second_pr
 from rlvr_jax.objectives import Transform, clipped_objective, k3_clamped, masked_mean, part
 from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty, statistic_penalty
 from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.types import Method, Recipe, arguments_of, replace
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of, replace
 from rlvr_jax.types.hyperparameters import DualClip, Finite, KLCoefficient, Unit
 
 
@@ -140,4 +140,10 @@ def papo(
     )
 
 
-METHOD = Method(papo, changes="regularizer, surrogate")
+METHOD = Method(
+    papo,
+    changes="regularizer, surrogate",
+    shown=Shown(
+        "brackets", "second_prompt_divergence", without={"dependence_coefficient": 0}, steps=300
+    ),
+)

@@ -5,6 +5,7 @@ https://github.com/zeyu-zheng/BFS-Prover-V2
 
     next state: smallest -S / d^α, S the sum over its path of the tactics' mean log-probs
     a state is proved if one of its tactics proves it, and failed if all of them fail
+    a proof counts if its tactics prove the statement in a new episode
     trained: steps of the shortest proofs with Q_0.1 ≤ -mean log π ≤ Q_0.9,  loss = mean of -log π
 
 The search and its constants are those of the release. The training code is not released, so
@@ -12,8 +13,8 @@ training is a reconstruction: the quantiles are ours, a round is a step, and a s
 as many rows as a group. The task's environment is the checker, and its replies are the states
 (`prove_statements`).
 
-Left out: a planner's subgoals; proofs that are found again by the best policy, and the base model
-trained on them from scratch.
+Left out: the subgoals of a planner, a second model; the base model trained from scratch on proofs
+of the best policy.
 Reports: miniF2F test: 82.4 % at 7B, 86.1 % at 32B, 95.08 % with a planner. ProofNet test: 41.4 %.
 There is no ablation of filter or planner.
 Traps: A state counts as failed if its few sampled tactics failed. α ≥ 1 follows probable tactics
@@ -35,7 +36,7 @@ from rlvr_jax.experience.views import showing
 from rlvr_jax.objectives import imitate, objective_of_terms
 from rlvr_jax.tools.base import Lost
 from rlvr_jax.tools.environment import Environment, Reply
-from rlvr_jax.types import Method, Recipe, arguments_of, is_correct
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of, is_correct
 from rlvr_jax.types.hyperparameters import Count, NonNegative, Temperature, Unit
 from rlvr_jax.types.parts import part
 from rlvr_jax.verifiers.grade import Grade
@@ -222,10 +223,10 @@ def prove_statements(
     the separator after it and writes one tactic as a whole response. A reply that ends the episode
     with an outcome above ½ is a proof; any other end, or a reply without text, is an error. A row
     is (state, tactic), supervised and with a cleared mask, graded by whether its statement was
-    proved. Of the steps of a statement's shortest proof those are trained that `tactic_filter`
-    selects among all of the batch. Each is trained once, and at most as many as the request has
-    samples: those of lowest probability. A statement without a step to train has one row that is
-    not trained.
+    proved. The tactics of its shortest proof are tried once more in a new episode first. Of its
+    steps those are trained that `tactic_filter` selects among all of the batch. Each is trained
+    once in a batch, and at most as many as the request has samples: those of lowest probability. A
+    statement without a step to train has one row that is not trained.
 
     Steps are scored and trained at temperature 1.
 
@@ -235,11 +236,11 @@ def prove_statements(
       alpha: preference of the search for depth (α).
       expansions: expanded states of a statement at most; the authors have 600 seconds.
       low, high: quantiles between which a step is trained.
-      separator: text after a state in the policy's prompt.
+      separator: text after a state in the policy's prompt, once.
       banned: words that exclude a tactic.
-    Metrics: proved_statements (statements), expansions (expanded states), proof_steps (steps of
-      proofs before the filter), trained_steps (steps after it), lost_statements (ungraded
-      statements).
+    Metrics: proved_statements (statements), expansions (expanded states), proof_steps (different
+      steps of proofs), trained_steps (steps after the filter), refused_proofs (that fail in a new
+      episode), lost_statements (ungraded).
     """
 
     def init(setting):
@@ -254,6 +255,10 @@ def prove_statements(
                 own = _Attempt(how, request, place, separator, temperature)
                 own.search(tactics, alpha, expansions, banned)
                 attempts.append(own)
+        taken: set[tuple[str, str]] = set()
+        for own in attempts:
+            own.proof = [step for step in own.proof if step not in taken]
+            taken.update(own.proof)
         surprise = [-own.known[step][2] for own in attempts for step in own.proof]
         selected = iter(tactic_filter(np.array(surprise), low, high).tolist())
         parts, trained, steps = [], 0, len(surprise)
@@ -267,6 +272,7 @@ def prove_statements(
             "expansions": sum(len(own.sampled) for own in attempts),
             "proof_steps": steps,
             "trained_steps": trained,
+            "refused_proofs": sum(own.refused for own in attempts),
             "lost_statements": sum(own.lost for own in attempts),
         }
         seconds = sum(batch.sample_seconds for own in attempts for batch in own.sampled)
@@ -286,6 +292,7 @@ class _Attempt:
       place: place of the request; selects the process that calls the environment.
       sampled: tactics that the policy wrote, a batch for each expansion.
       known: batch, row and mean logp by (state, tactic).
+      refused: the search found a proof that fails in a new episode.
       lost: a reply of the environment was lost, so the statement is ungraded.
       num_replies: number of replies.
     """
@@ -299,6 +306,7 @@ class _Attempt:
     proved: bool = False
     sampled: list[Batch] = field(default_factory=list)
     known: dict[tuple[str, str], tuple[int, int, float]] = field(default_factory=dict)
+    refused: bool = False
     lost: bool = False
     num_replies: int = 0
 
@@ -311,13 +319,25 @@ class _Attempt:
         root = self.request.prompt.text
         try:
             found = prove(root, self.propose, self.step, tactics, alpha, expansions, banned=banned)
+            self.proved = found.proof is not None and self.holds([one for _, one in found.proof])
         except Lost:
             self.lost = True
             return
-        self.proof, self.proved = list(dict.fromkeys(found.proof or ())), found.proof is not None
+        self.refused = found.proof is not None and not self.proved
+        self.proof = list(dict.fromkeys(found.proof)) if self.proved else []
+
+    def holds(self, tactics: Sequence[str]) -> bool:
+        """Whether the tactics prove the statement in a new episode."""
+        episode = Episode(self.request.prompt)
+        for tactic in tactics[:-1]:
+            reply, episode = self.tried(episode, tactic)
+            if reply.done or reply.text is None:
+                return False
+        reply, _ = self.tried(episode, tactics[-1])
+        return reply.done and is_correct(reply.outcome or 0.0)
 
     def propose(self, state: str, number: int) -> list[tuple[str, float, int]]:
-        shown = f"{state}{self.separator}"
+        shown = state.removesuffix(self.separator) + self.separator
         first = self.request.first_sample + len(self.sampled) * number
         request = replace(self.request, view=showing(shown), samples=number, first_sample=first)
         batch = self.how.actor.draw([request], self.how.turn.key, {"temperature": self.temperature})
@@ -334,19 +354,22 @@ class _Attempt:
         return found
 
     def step(self, state: str, tactic: str) -> str:
-        for _ in range(TRIES):
-            episode = self.episodes[state].forked()
-            reply = self._reply(episode, tactic)
-            if not reply.lost:
-                break
-        else:
-            raise Lost(self.how.world.label)
+        reply, episode = self.tried(self.episodes[state], tactic)
         if reply.done and is_correct(reply.outcome or 0.0):
             return PROVED
         if reply.done or reply.text is None:
             return ERROR
         self.episodes.setdefault(reply.text, episode)
         return reply.text
+
+    def tried(self, episode: Episode, tactic: str) -> tuple[Reply, Episode]:
+        """The reply to a tactic, and the episode after it."""
+        for _ in range(TRIES):
+            after = episode.forked()
+            reply = self._reply(after, tactic)
+            if not reply.lost:
+                return reply, after
+        raise Lost(self.how.world.label)
 
     def _reply(self, episode: Episode, tactic: str) -> Reply:
         """The environment's reply, or the recorded one in a resumed run."""
@@ -392,4 +415,14 @@ def bfs_prover_v2(weight: NonNegative = 1.0, **search: Any) -> Recipe:
     return Recipe(objective, experience=experience(draw=prove_statements(**search)))
 
 
-METHOD = Method(bfs_prover_v2, changes="sampling, selection, surrogate", evidence="reconstruction")
+METHOD = Method(
+    bfs_prover_v2,
+    changes="sampling, selection, surrogate",
+    evidence="reconstruction",
+    shown=Shown(
+        "step_sums",
+        "experience/trained_steps",
+        hyperparameters={"separator": "?", "expansions": 8},
+        settings={"prompts_per_step": 8},
+    ),
+)

@@ -12,8 +12,8 @@ The authors do this in cycles over all prompts. Here some prompts are rated in e
 results wait in a queue. The authors' penalty of 1e-6 for each character after the end cannot occur
 here.
 
-Left out: the tree search of decoding and its value model, a second model with a separate head. They
-train no policy.
+Left out: the tree search of decoding and its value model, a second model with a separate head. Both
+serve test time and train no policy.
 Reports: APPS, BigCodeBench, HumanEval: above GRPO and ReST-DPO in training (no numbers).
 Traps: Prompts that are always or never solved are dropped before prefixes are made. A prefix may
 repeat or be the whole response. A response of one line has no other prefixes.
@@ -33,7 +33,7 @@ from rlvr_jax.experience.stages.rewards.score_steps import scored_steps
 from rlvr_jax.experience.store import Store, empty_store, oldest, pop_oldest, push, taken
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, StepScore, Task
-from rlvr_jax.types import Method, Recipe, arguments_of, part
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of, part
 from rlvr_jax.types.hyperparameters import (
     Count,
     Finite,
@@ -235,4 +235,8 @@ def rest_rl(
     )
 
 
-METHOD = Method(rest_rl, changes="curriculum, sampling, reward")
+METHOD = Method(
+    rest_rl,
+    changes="curriculum, sampling, reward",
+    shown=Shown("brackets", "experience/asked_prefixes", steps=300),
+)

@@ -15,8 +15,9 @@ Their verl divides only by L, so its loss is B times this loss.
 
 Reports: Qwen and Llama on maths: above GRPO and tree methods, with shorter answers (no numbers).
 Traps: Values pool branches at one position over all parents. If all cosines are positive, the
-largest M is 0, at certain tokens; check the metric `branch_position`. Rewards of -1 count as
-correct in the length term.
+largest M is 0, at certain tokens, and a branch repeats its parent; check the metric
+`uncertain_branches`. Then use `metric=dissimilarity`, our H (1 - F / Σ_{i≠j} p_i p_j). Rewards of
+-1 count as correct in the length term.
 """
 
 from collections.abc import Callable
@@ -32,38 +33,48 @@ from rlvr_jax.experience.draws.trees.branching import top_entropy
 from rlvr_jax.experience.draws.trees.segments import Segments, first_samples
 from rlvr_jax.objectives import Transform, clipped_objective, fixed_length_mean, parent_rows
 from rlvr_jax.objectives.statistics.groups import group_count, group_sum
-from rlvr_jax.types import Method, Recipe, Rollouts, arguments_of, part, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, Shown, arguments_of, part, replace
 from rlvr_jax.types.hyperparameters import Count, DualClip, MaxLength, NonNegative, Unit
 
-Metric = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""(entropy [n, T], similarity [n, T]) of the likeliest tokens -> [n, T]; rows branch at its
-maximum."""
+Metric = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+"""(entropy, similarity F, its largest value Σ_{i≠j} p_i p_j) of the likeliest tokens, [n, T] ->
+[n, T]; rows branch at its maximum."""
 
 
-def similarity(topk_logp: np.ndarray, topk_ids: np.ndarray, embeddings: np.ndarray) -> np.ndarray:
-    """F = Σ_{i≠j} p_i p_j cos(e_i, e_j), the similarity of the meanings of the likeliest tokens.
+def similarity(
+    topk_logp: np.ndarray, topk_ids: np.ndarray, embeddings: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """F = Σ_{i≠j} p_i p_j cos(e_i, e_j), the similarity of the meanings of the likeliest tokens,
+    and its value if all cosines are 1.
 
     Args:
       topk_logp, topk_ids: [n, T, K].
       embeddings: [V, D], of any length but 0.
     Returns:
-      [n, T].
+      Two arrays [n, T].
     """
     unit = embeddings / np.linalg.norm(embeddings, axis=-1, keepdims=True)
     p = np.exp(topk_logp)
     # Row by row: K embeddings of every token at once would not fit.
     sums = [np.einsum("tk,tkd->td", own, unit[ids]) for own, ids in zip(p, topk_ids, strict=True)]
     length = np.array([np.sum(one**2, axis=-1) for one in sums]).reshape(p.shape[:2])
-    return length - np.sum(p**2, axis=-1)
+    own = np.sum(p**2, axis=-1)
+    return length - own, np.sum(p, axis=-1) ** 2 - own
 
 
-def diversity(entropy: np.ndarray, likeness: np.ndarray) -> np.ndarray:
+def diversity(entropy: np.ndarray, likeness: np.ndarray, largest: np.ndarray) -> np.ndarray:
     """M = -F H: many likely tokens of different meaning.
 
     If all embeddings have similar directions F is positive everywhere, and the largest M is 0, at
     certain tokens.
     """
+    del largest
     return -likeness * entropy
+
+
+def dissimilarity(entropy: np.ndarray, likeness: np.ndarray, largest: np.ndarray) -> np.ndarray:
+    """H (1 - F / Σ_{i≠j} p_i p_j): not negative, and 0 only at certain tokens or equal meanings."""
+    return entropy * (1 - likeness / np.maximum(largest, np.finfo(largest.dtype).tiny))
 
 
 @part
@@ -77,9 +88,9 @@ def branch_at_best(fresh: Unit = 0.5, metric: Metric = diversity, top: Count = 2
     prompt has samples.
 
     Args:
-      metric: function of the entropy and the similarity of the likeliest tokens.
-      fresh, top: as for `rose`.
-    Metrics: branched_rows (rows), branch_position (mean over them; 0 without any).
+      fresh, metric, top: as for `rose`.
+    Metrics: branched_rows (rows), uncertain_branches (rows that branch where the metric is above
+      0), branch_position (mean over the branched rows; 0 without any).
     """
 
     def apply(requests, actor, state, turn):
@@ -87,7 +98,8 @@ def branch_at_best(fresh: Unit = 0.5, metric: Metric = diversity, top: Count = 2
         random, numbered, embeddings = turn.random(), first_samples(requests), actor.embeddings()
         rows: list[list[int]] = [[] for _ in requests]
         places = np.zeros((0, 0))
-        cuts = []
+        cuts: list[int] = []
+        uncertain = 0
         for sample in range(max(request.samples for request in requests)):
             begins = random.random(len(requests)) < fresh
             groups = [group for group, request in enumerate(requests) if sample < request.samples]
@@ -99,6 +111,7 @@ def branch_at_best(fresh: Unit = 0.5, metric: Metric = diversity, top: Count = 2
                     # The first sampled token has no prefix.
                     if np.isfinite(own[row, place]) and place > 0:
                         parent[group], cut[group] = rows[group][row], place
+                        uncertain += own[row, place] > 0
             sampled = segments.draw(
                 [requests[group] for group in groups],
                 numbered[groups] + sample,
@@ -111,6 +124,7 @@ def branch_at_best(fresh: Unit = 0.5, metric: Metric = diversity, top: Count = 2
                 rows[group].append(int(segment))
         metrics = {
             "branched_rows": float(len(cuts)),
+            "uncertain_branches": float(uncertain),
             "branch_position": float(np.mean(cuts)) if cuts else 0.0,
         }
         return (
@@ -129,7 +143,7 @@ def _with_places(segments, places, sampled, metric, embeddings) -> np.ndarray:
         rollouts.records["sampled_topk_logp"][sampled],
         rollouts.records["sampled_topk_ids"][sampled],
     )
-    own = metric(top_entropy(logp), similarity(logp, ids, embeddings))
+    own = metric(top_entropy(logp), *similarity(logp, ids, embeddings))
     own = np.where(segments.new_tokens(sampled), own, -np.inf)
     whole = np.concatenate([places.reshape(-1, own.shape[1]), own])
     # Tokens of a prefix have the metric of the time when they were sampled.
@@ -274,6 +288,7 @@ def shorten_correct_rows(
 @arguments_of(clipped_objective, "clip_low", "clip_high", "kl_coefficient", kl_coefficient=0.001)
 def rose(
     fresh: Unit = 0.5,
+    metric: Metric = diversity,
     top: Count = 20,
     length_penalty: NonNegative = 0.0,
     dual: DualClip = 3.0,
@@ -284,6 +299,7 @@ def rose(
 
     Args:
       fresh: probability that a row begins at the prompt (ε).
+      metric: `diversity` (M), or `dissimilarity` where the embeddings have similar directions.
       top: likeliest tokens in the metric.
       length_penalty: exponent of the length penalty (λ); 0: off.
     """
@@ -294,8 +310,18 @@ def rose(
             aggregation=fixed_length_mean(max_length),
             **clip,
         ),
-        experience=experience(draw=branch_at_best(fresh, top=top)),
+        experience=experience(draw=branch_at_best(fresh, metric, top)),
     )
 
 
-METHOD = Method(rose, changes="sampling, advantage, aggregation, regularizer", denominator="rows")
+METHOD = Method(
+    rose,
+    changes="sampling, advantage, aggregation, regularizer",
+    denominator="rows",
+    shown=Shown(
+        "brackets",
+        "experience/uncertain_branches",
+        without={"fresh": 1},
+        steps=300,
+    ),
+)

@@ -15,9 +15,9 @@ and is not imitated, and a second error in a row ends a path. By default, steps 
 empty lines, because an untrained policy does not write the marks.
 
 From the second round on, a process preference model guides the authors' search. It is fine-tuned
-from the policy on pairs of sibling steps of the last round. Here, with a `guide_rate`, it is a
-linear head on the policy's hidden state after a step. After each training step, Adam updates it on
-the loss of the pairs, Σ weight · -log σ(s⁺ - s⁻) (`sibling_pairs`). It guides the next searches.
+from the policy on pairs of sibling steps of the last round. Here it is a linear head on the hidden
+state of the policy after a step. After each training step, Adam (`guide_rate`) updates it on the
+loss of the pairs, Σ weight · -log σ(s⁺ - s⁻) (`sibling_pairs`). It guides the next searches.
 
 Left out: a separate preference model, and its search at test time; rounds from the base model.
 Reports: MATH with search, in %: Qwen2.5-Math-7B 58.8 to 90.0, Phi3-mini 41.4 to 86.4. AIME24 53.3.
@@ -59,7 +59,7 @@ from rlvr_jax.experience.stops import completes
 from rlvr_jax.objectives import imitate, objective_of_terms, own_words
 from rlvr_jax.tools import code_steps
 from rlvr_jax.tools.environment import Environment
-from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types import Method, Recipe, Shown, arguments_of
 from rlvr_jax.types.hyperparameters import Count, NonNegative, ReplyTokens, Temperature
 from rlvr_jax.types.parts import part
 from rlvr_jax.verifiers.grade import Grade
@@ -72,11 +72,13 @@ class Searched(NamedTuple):
       nodes: `value` is the sum of the backed-up rewards.
       states: states of the nodes.
       outcome: outcomes of nodes that end a response, NaN elsewhere, [M].
+      guided: choices of a child that are other ones without the model's values.
     """
 
     nodes: Nodes
     states: list[Any]
     outcome: np.ndarray
+    guided: int
 
 
 class Candidate(NamedTuple):
@@ -141,7 +143,8 @@ def step_tree(
     Metrics: nodes (nodes of all trees), solved_prompts (prompts), failed_steps, lost_steps (steps
       that an environment ends incorrect or ungraded), tool_tokens (tokens of replies), cut_replies
       (replies that do not fit), step_pairs, ordered_pairs (with a guide: pairs of steps, and pairs
-      that the head had in order before its step); those of the environment.
+      that the head had in order before its step), guided_choices (with a guide: choices of a child
+      that are other ones without it); those of the environment.
     Raises:
       ValueError: no separator; when a run begins, a game of several players, or a guide and an
         unknown model width; when it samples, a separator that the tokenizer cannot write.
@@ -188,6 +191,7 @@ def step_tree(
                 searched = search_steps(tree.root, tree.expand, iterations, depth, exploration)
                 if guide is not None:
                     guide.see(searched)
+                    counts.update(guided_choices=searched.guided)
                 correct = best_traces(searched, min(traces, request.samples))
                 counts.update(solved_prompts=bool(correct), nodes=len(searched.nodes))
                 # Without a correct end an incorrect one, without any the deepest node.
@@ -321,9 +325,10 @@ def search_steps(
     check_each(NonNegative, "search_steps", constant=constant)
     nodes, states = roots(1), [root]
     outcome, values = [np.nan], [0.0]
-    ends = [False]
+    ends, guided = [False], 0
 
     def down() -> int | None:
+        nonlocal guided
         node = 0
         while len(below := children(nodes, node)):
             open_ones = below[~np.array(ends)[below]]
@@ -333,8 +338,10 @@ def search_steps(
             score = upper_confidence(
                 nodes.value[open_ones], nodes.visits[open_ones], nodes.visits[node], constant
             )
-            score = np.where(nodes.visits[open_ones] > 0, score, np.array(values)[open_ones])
-            node = int(open_ones[score.argmax()])
+            fresh = nodes.visits[open_ones] == 0
+            best = np.where(fresh, np.array(values)[open_ones], score).argmax()
+            guided += best != np.where(fresh, 0, score).argmax()
+            node = int(open_ones[best])
         return node
 
     for _ in range(iterations):
@@ -360,7 +367,7 @@ def search_steps(
                 nodes = back_up_sum(nodes, path_to(nodes, node), reward)
             elif ends[node]:
                 nodes = back_up_sum(nodes, np.array([node]), -1.0)
-    return Searched(nodes, states, np.array(outcome))
+    return Searched(nodes, states, np.array(outcome), int(guided))
 
 
 def back_up_sum(nodes: Nodes, path: np.ndarray, reward: float) -> Nodes:
@@ -527,7 +534,8 @@ def rejection_sampling() -> Stage:
 @arguments_of(
     step_tree,
     *("candidates", "iterations", "depth", "exploration", "traces", "step_tokens", "temperature"),
-    *("reply_tokens", "guide_rate"),
+    "reply_tokens",
+    guide_rate=0.01,
 )
 def rstar_math(
     separator: str | None = None,
@@ -555,4 +563,22 @@ def rstar_math(
     )
 
 
-METHOD = Method(rstar_math, changes="sampling, selection, surrogate", ratio="other")
+METHOD = Method(
+    rstar_math,
+    changes="sampling, selection, surrogate",
+    ratio="other",
+    shown=Shown(
+        "brackets",
+        "experience/guided_choices",
+        without={"guide_rate": 0},
+        hyperparameters={
+            "separator": "=",
+            "candidates": 4,
+            "iterations": 8,
+            "depth": 6,
+        },
+        settings={"prompts_per_step": 4},
+        steps=300,
+        within=2,
+    ),
+)

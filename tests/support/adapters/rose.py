@@ -39,7 +39,7 @@ def outputs(case, hyper):
     topk = np.take_along_axis(logp, ids, axis=-1)
     numbers = np.arange(logp.shape[-1])
     entropy = top_entropy(topk)
-    alike = similarity(topk, ids, np.cos(np.outer(numbers + 1, np.arange(8) + 1)))
+    alike, largest = similarity(topk, ids, np.cos(np.outer(numbers + 1, np.arange(8) + 1)))
     parent = np.asarray(batch.parent)
     size = int(golden.inputs(case)["group_size"])
     points = branch_points(
@@ -48,7 +48,7 @@ def outputs(case, hyper):
     return losses(case, hyper) | {
         "topk_entropy": on_mask(entropy, batch),
         "similarity": on_mask(alike, batch),
-        "branch_metric": on_mask(diversity(entropy, alike), batch),
+        "branch_metric": on_mask(diversity(entropy, alike, largest), batch),
         "parent": np.where(parent >= 0, parent % size, -1),
         "branch_pos": np.maximum(batch.branch_position, 0),
         "is_branch_point": on_mask(points, batch),

@@ -28,7 +28,8 @@ def add_traces(per_group: Count = 1) -> Stage:
 
     Args:
       per_group: rows of a group that are the solution.
-    Metrics: traces (rows added), traces_right (correct ones among them), traces_too_long (prompts).
+    Metrics: traces (rows added), traces_right (correct ones among them), traces_too_long (prompts),
+      traces_alone (groups with a correct solution only).
     Raises:
       ValueError: at the start of a run: a group has no row of the policy, or a prompt has no
         solution.
@@ -38,12 +39,20 @@ def add_traces(per_group: Count = 1) -> Stage:
     def apply(batch, actor, state, turn):
         every = np.ones(len(batch.groups), bool)
         traces, fit = solutions(actor, batch.requests_of(every), per_group, turn)
+        metrics, solved = trace_metrics(traces, fit), _solved(batch)
         batch = own_rows(batch)
         if traces is not None:
+            metrics["traces_alone"] = float(np.sum(_solved(traces) & ~solved[fit]))
             batch = batch.with_groups(fit, traces, "append")
-        return batch, state, trace_metrics(traces, fit)
+        return batch, state, metrics
 
     return Stage(apply, size=fewer_rows("add_traces: per_group", per_group))
+
+
+def _solved(batch: Batch) -> np.ndarray:
+    """Groups with a correct row, bool [G]."""
+    correct = is_correct(batch.rollouts.outcome)
+    return np.array([correct[rows].any() for rows in batch.groups], bool)
 
 
 def fewer_rows(argument: str, number: int) -> Callable[[int], int]:

@@ -70,7 +70,8 @@ def tournament(
     Writes: reward; advantage if it is given; the judge's replies in the grades.
     Metrics: compared_pairs (pairs), unreadable_pairs (pairs without a readable reply), correct_wins
       (fraction of the pairs of a correct and an incorrect response in which the correct one has the
-      higher score; a draw counts half), rows_without_reward (rows, if there are any); those of
+      higher score; a draw counts half), ranked_uniform_groups (groups of equal outcomes and
+      different rewards), rows_without_reward (rows, if there are any); those of
       `Verdicts`.
     """
 
@@ -101,6 +102,13 @@ def tournament(
             mask = batch.rollouts.mask
             known["advantage"] = np.where(mask, credit[:, None], 0).astype(credit.dtype)
         metrics = counts | _metrics(batch, players, rounds)
+        ranked = earned if advantage is None else credit
+        metrics["ranked_uniform_groups"] = float(
+            sum(
+                len(set(batch.rollouts.outcome[rows])) == 1 and len(set(ranked[rows])) > 1
+                for rows in players
+            )
+        )
         if without := float(np.isnan(earned).sum()):
             metrics["rows_without_reward"] = without
         return with_heard(batch, heard).rewarded(earned).with_rollouts(**known), state, metrics

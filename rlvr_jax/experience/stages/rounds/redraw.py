@@ -1,5 +1,6 @@
 """Groups that are sampled again under another view of their prompts, or replaced by others."""
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -111,20 +112,23 @@ def refill(when: GroupTest, rounds: Count, stages: Sequence[Stage] = ()) -> Stag
     Args:
       when: dropped groups, such as `uniform`. Ungraded groups are always dropped.
       rounds: largest number of sampled batches, including the first.
-      stages: applied to the batch of each round before groups are dropped, such as `redraw(…)`.
-        They must have no state and not change the number of rows.
+      stages: applied to the batch of each round before groups are dropped, such as `redraw(…)`, or
+        a stage that branches fewer sampled rows. They must have no state and not add trained rows.
     Metrics: refill/rounds (sampled batches), refill/accepted_fraction (of the sampled groups),
       refill/dropped_groups, refill/filled_with_dropped (groups); those of the stages (means over
       the rounds).
     Raises:
-      ValueError: a stage has state, or changes the number of rows.
+      ValueError: a stage has state, or adds trained rows.
     Source: Yu et al. 2025, https://arxiv.org/abs/2503.14476 (dynamic sampling).
     """
     for stage in stages:
         if stage.init is not no_state or stage.most != 1 or stage.rounds or stage.updates:
             raise ValueError(
-                f"refill: stages must have no state and leave the number of rows, got {stage.label}"
+                f"refill: stages must have no state and add no trained rows, got {stage.label}"
             )
+
+    def size(samples: int) -> int:
+        return functools.reduce(lambda number, stage: stage.size(number), stages[::-1], samples)
 
     def apply(batch, actor, state, turn):
         metrics: dict[str, list[float]] = {}
@@ -146,8 +150,10 @@ def refill(when: GroupTest, rounds: Count, stages: Sequence[Stage] = ()) -> Stag
         apply,
         reads=frozenset().union(*(stage.reads for stage in stages)),
         views=tuple(view for stage in stages for view in stage.views),
+        size=size,
         writes=frozenset().union(*(stage.writes for stage in stages)),
         by_row=any(stage.by_row for stage in stages),
+        counts=any(stage.counts for stage in stages),
         rounds=rounds - 1,
     )
 

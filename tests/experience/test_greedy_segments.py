@@ -25,7 +25,11 @@ METHODS = {
     "delethink": (("head=1", "carry=4", f"temperature={GREEDY}"), {}, 0),
     "t_ppo": (("window=0.4", "trunk=policy"), {}, 1),
     "reasoning_palette": (("latent=3", "prefix=2", "until=1"), {}, 0),
-    "fission_grpo": ((), {"response_tokens": 10}, 1),
+    "fission_grpo": (
+        ("tools=None",),
+        {"task": f"{WORLDS}answering_sums", "response_tokens": 10},
+        1,
+    ),
     "arbitrary_entropy": (("fraction=0.5", f"high={GREEDY}", f"low={GREEDY}"), {}, 0),
     "epo": (("max_steps=3",), {"task": f"{WORLDS}answering_sums", "response_tokens": 10}, 0),
     "social_rl": ((), {"task": f"{WORLDS}played_sums", "response_tokens": 16}, 0),

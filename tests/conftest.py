@@ -25,7 +25,7 @@ HELD = {
     "methods": 5480,
     "objectives": 1400,
     "rollout": 600,
-    "experience": 590,
+    "experience": 700,
     "policy": 580,
     "test_readme.py": 560,
     "test_examples.py": 510,

@@ -28,13 +28,17 @@ HINTED = {
 # They read three rewards.
 GRADED = {"rubric_rewards"}
 # They train on the task in which they are shown.
-SHOWN = {"automated_tool_envs", "carr_cgrpo", "critique_rl", "heimdall", "longrlvr", "salu"}
+SHOWN = {
+    *("automated_tool_envs", "carr_cgrpo", "critique_rl", "fission_grpo", "heimdall", "longrlvr"),
+    *("retroagent", "salu", "se_bench", "sws"),
+}
 # They train in tests/methods, on tasks of their own (tools, templates, forms, answers in words) or
 # over several steps (the windows of t_ppo).
 ELSEWHERE = {
     *(
         "aepo_agentic",
         "affectgpt_r1",
+        "br_rm",
         "cog_drift",
         "prompt_augmentation",
         "r1_searcher",

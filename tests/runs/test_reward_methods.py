@@ -20,7 +20,6 @@ CASES = {
     "gen_prm_thoughts": ((), []),
     "arena_rl": ((), ["compared_pairs", "correct_wins"]),
     "think_rm": ((), ["compared_pairs", "correct_wins"]),
-    "retroagent": (("column=1",), ["reward/progress", "best_fraction"]),
     "meta_policy": (("maxima=1,1,1",), ["criterion/0", "criterion/2"]),
     "rlbff": (("number=1",), ["reward/odds"]),
     "rlpr": ((), ["reward/likelihood", "reward/base", "group_spread"]),
@@ -36,8 +35,7 @@ OF_OBJECTIVE = {
     "rlfr": ["process_reward"],
 }
 # Settings of the run beside those of all: what is shown of a response must fit into a prompt.
-# RetroAgent pays for what exceeds earlier visits: prompts come again in the second step.
-RUN = {"rgr_grpo": {"prompt_tokens": 24}, "retroagent": {"prompts_per_step": 15}}
+RUN = {"rgr_grpo": {"prompt_tokens": 24}}
 FAST = {"empo"}
 marked = everyday(CASES, *FAST)
 

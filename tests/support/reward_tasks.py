@@ -44,4 +44,5 @@ def graded_sums() -> Task:
         verify=verify,
         rewards=NAMES,
         score_steps=score_steps,
+        step_range=(-0.5, 1.0),
     )

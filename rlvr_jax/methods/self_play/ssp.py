@@ -359,6 +359,7 @@ METHOD = Method(
     ssp,
     changes="advantage, sampling, reward",
     baseline="batch",
+    small={"max_turns": 0},
     shown=Shown(
         "searches",
         "experience/answered_from_passages",

@@ -11,4 +11,7 @@ WHEEL = {word: cluster for cluster, words in WORDS.items() for word in words.spl
 
 def verdict(answer, gold):
     found = affectgpt_r1.check(answer, gold, wheel=WHEEL)
-    return None if found.outcome is None else dict(found.info)
+    if found.outcome is None:
+        return None
+    # The price is the difference of f1 and reward, which the cases have.
+    return {name: value for name, value in found.info.items() if name != "price"}

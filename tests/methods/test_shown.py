@@ -14,8 +14,12 @@ from rlvr_jax.runs import parse_config
 from rlvr_jax.types import Shown, replace
 
 SHOWN = [name for name in methods.names() if methods.method(name).shown]
-# The first of each theme.
-EVERY_CHECK = {methods.themes()[name]: name for name in reversed(SHOWN)}.values()
+# One of each theme, those with short runs.
+EVERY_CHECK = (
+    *("absolute_zero", "apo", "cispo", "clip_cov", "cure", "dr_grpo", "drive", "grpo_roc"),
+    *("length_rewards", "mel", "passk_advantage", "prefix_rl", "rollout_correction"),
+    "rubric_rewards",
+)
 
 
 @functools.cache
@@ -44,6 +48,10 @@ def test_the_mechanism_acts_in_its_shown_setting_only(name):
         # Many methods have one run without their mechanism.
         without = tuple(shown.command(name, acts=False))
         assert sum(counts(without, shown.acts, shown.within)) == 0
+
+
+def test_every_check_shows_a_method_of_each_theme():
+    assert {methods.themes()[name] for name in EVERY_CHECK} == {*methods.themes().values()}
 
 
 def test_a_command_has_all_settings_and_the_run_without_lacks_the_mechanism():

@@ -75,8 +75,8 @@ def redraw(
         if plain:
             group = np.repeat(np.arange(len(sizes[again]), dtype=np.int32), sizes[again])
             sampled = sampled.with_rollouts(group=group).renumbered()
-        solved = (sampled.outcomes() == 1).any(axis=1)
-        metrics["redrawn_solved"] = float(solved.mean())
+        solved = [any(sampled.grades[row].outcome == 1 for row in rows) for rows in sampled.groups]
+        metrics["redrawn_solved"] = float(np.mean(solved))
         if trained is not None:
             sampled = under_another_view(sampled, actor, trained)
         return batch.with_groups(again, sampled, place), state, metrics

@@ -33,8 +33,8 @@ from rlvr_jax.types import Method
 
 ROOT = Path(__file__).resolve().parent.parent
 BOARD = "methods"
-_SLOWEST = 4
-"""Steps of the run without the mechanism, in those of the run with it: at most so many times."""
+_MOST_STEPS = 4
+"""Largest number of steps without the mechanism, as a multiple of those with it."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def run_config(
             return None
         # Without a budget, as for a method that samples nothing, both runs have equal steps.
         own["sampled_tokens"] = pair[0]["sampled_tokens"]
-        own["steps"] = read.steps * (_SLOWEST if own["sampled_tokens"] else 1)
+        own["steps"] = read.steps * (_MOST_STEPS if own["sampled_tokens"] else 1)
     own["evaluate_every"] = own.get("steps", read.steps)
     return read.replace(**own)
 

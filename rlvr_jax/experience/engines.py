@@ -46,6 +46,8 @@ class EngineLink:
     Fields:
       metrics: of the last sync: engine/gap_max, engine/gap_mean, engine/reported_gap_max (nats),
         engine/sync_s, engine/probe_s (seconds).
+    Raises:
+      ValueError: an engine that reports raw log-probs, with a temperature or cuts.
     """
 
     def __init__(
@@ -60,6 +62,12 @@ class EngineLink:
         every: int = 1,
         bound: float = 0.0,
     ):
+        how = decoding.sampling
+        if engine.meaning == "raw" and (how.temperature != 1 or how.cuts):
+            raise ValueError(
+                "EngineLink: engine must report processed log-probs with a temperature of"
+                f" {how.temperature:g} and the cuts {', '.join(how.cuts) or 'none'}, got raw ones"
+            )
         self.engine, self._model, self._tokenizer = engine, model, tokenizer
         self._folder, self._decoding, self._every = folder, decoding, every
         self._limit = LIMITS[model.config.compute_dtype]

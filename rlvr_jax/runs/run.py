@@ -366,10 +366,19 @@ def make_run(resolved: ResolvedRun) -> Run:
 
 
 def _engine(config: TrainConfig, start: LoadedPolicy, sampling: Sampling) -> EngineLink | None:
-    """The engine of the settings; it is reached before anything is sampled."""
+    """The engine of the settings; it is reached before anything is sampled.
+
+    Raises:
+      ValueError: several processes, or a server that cannot be used.
+    """
     own = config.engines
     if not own.engine:
         return None
+    if jax.process_count() > 1:
+        raise ValueError(
+            f"--engine must be left out of a job of several processes, got {own.engine!r} in"
+            f" {jax.process_count()} processes"
+        )
     sampler = start.sampler
     return EngineLink(
         VllmServer(own.engine_address, own.engine_seconds),
@@ -377,7 +386,11 @@ def _engine(config: TrainConfig, start: LoadedPolicy, sampling: Sampling) -> Eng
         start.tokenizer,
         config.run_dir / "engine",
         Decoding(sampler.response_tokens, sampling, sampler.stop_tokens),
-        longest=start.train_table.tokens.shape[1] + sampler.response_tokens,
+        # A server scores a sequence with room for one more token.
+        longest=min(
+            start.train_table.tokens.shape[1] + sampler.response_tokens,
+            start.model.config.max_positions - 1,
+        ),
         every=own.probe_every,
         bound=own.largest_gap,
     )

@@ -46,7 +46,7 @@ def points(messages: Sequence[Mapping[str, str]]) -> str:
 
 
 def effort(messages: Sequence[Mapping[str, str]]) -> str:
-    """The effort of a response, 0 to 10, whatever its result.
+    """The effort of a response, 0 to 10, for correct and incorrect results.
 
     It has 5 points for each form with a legal attempt, and 2 for a second legal attempt of a form.
 

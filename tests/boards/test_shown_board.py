@@ -15,7 +15,7 @@ NAMES = ["drive", "skill0"]
 
 
 def write_run(config, pass_1):
-    """What a run of these settings leaves behind, as far as it is read."""
+    """Writes the files of a finished run that the board reads."""
     (config.run_dir / "checkpoints").mkdir(parents=True)
     card = {
         "method": config.method,

@@ -121,6 +121,14 @@ def test_a_failed_sync_is_repeated_and_probes_may_be_rare(base, tmp_path):
     assert own.metrics["engine/gap_max"] == 0
 
 
+def test_raw_log_probs_are_those_of_plain_sampling_only(base, tmp_path):
+    engine = OwnEngine(BASE)
+    engine.meaning = "raw"
+    link(base, engine, tmp_path, Sampling()).sync(base[1], 0)
+    with pytest.raises(ValueError, match=r"temperature of 0.7 and the cuts top_p, got raw ones"):
+        link(base, engine, tmp_path)
+
+
 def test_the_gap_of_a_step_is_told_by_position_and_by_length():
     logp = np.array([[-1.0, -1, -1, -1], [-1, -1, 0, 0]], np.float32)
     mask = np.array([[True, True, True, True], [True, False, False, False]])

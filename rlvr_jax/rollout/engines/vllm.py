@@ -33,7 +33,7 @@ _GENERATE = "/inference/v1/generate"
 
 
 class VllmServer:
-    """An engine behind the address of a vLLM server.
+    """A vLLM server as an engine.
 
     Args:
       address: such as http://127.0.0.1:8000.

@@ -29,7 +29,7 @@ CUES = {
     "stares": "surprised",
     "gasps": "surprised",
 }
-"""What a person does, and the emotion that it shows."""
+"""Actions of a person, and the emotion that each shows."""
 WHEEL = {
     "joyful": "happy",
     "gloomy": "sad",

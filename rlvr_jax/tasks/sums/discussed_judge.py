@@ -7,7 +7,7 @@ python -m rlvr_jax train --task discussed_sums --method rlmt \
 import re
 from collections.abc import Mapping, Sequence
 
-# Points of the sum alone, and of a longer text that ends with it.
+# Points of only the sum, and of a longer text that ends with it.
 ALONE, LONGER = 10, 6
 
 

@@ -5,7 +5,8 @@
 
 A slug is a file `<slug>.jsonl` of the folder, a case a line of it: `input`, `gold`, `verdict`,
 `why`. Prints a line per slug and the lines that differ; slugs that nothing here reads are listed
-apart. The exit code is 0 only if every case of every slug that is read (or named) agrees.
+apart. The exit code is 0 only if every case of every slug that is read (or named) agrees. The cases
+of `verifier_libraries` need the extra `tasks`.
 """
 
 import importlib
@@ -15,6 +16,8 @@ import pkgutil
 import sys
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 SUPPORT = Path(__file__).parent / "support"
 if str(SUPPORT) not in sys.path:
@@ -81,6 +84,12 @@ def main(arguments: list[str]) -> int:
     for slug in named or [slug for slug in present if slug in SLUGS]:
         if slug not in SLUGS:
             print(f"{slug:28} nothing reads it")
+            wrong += 1
+            continue
+        try:
+            importlib.import_module(f"case_adapters.{slug}")
+        except pytest.skip.Exception as missing:
+            print(f"{slug:28} not checked without its package: {missing}")
             wrong += 1
             continue
         cases = rows(folder, slug)

@@ -1,5 +1,6 @@
 """Every verifier says what the published cases say, line by line."""
 
+import sys
 from pathlib import Path
 
 import check_cases
@@ -21,3 +22,10 @@ def test_a_verifier_says_what_the_case_says(slug, row):
 
 def test_every_file_of_cases_is_read():
     assert sorted(path.stem for path in FOLDER.glob("*.jsonl")) == check_cases.SLUGS
+
+
+def test_cases_without_their_package_are_no_agreement(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "reasoning_gym", None)
+    monkeypatch.delitem(sys.modules, "case_adapters.verifier_libraries", raising=False)
+    assert check_cases.main([str(FOLDER), "verifier_libraries"]) == 1
+    assert "not checked without its package: pip install -e .[tasks]" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
     python -m experiments.bench                        # all workloads, one after the other
     python -m experiments.bench --size S --json        # one workload, a JSON object as last line
+    python -m experiments.bench --size M --compute-dtype float32 bfloat16
     python -m experiments.bench --size S --micro-batches 1 2 4 8
     python -m experiments.bench --size Qwen2.5-0.5B --profile 20       # its longest operations
 
@@ -33,7 +34,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -59,6 +60,8 @@ class Config:
     size: tuple[str, ...] = ()
     """Workloads: quickstart, SmolLM2, S, M, L, Qwen2.5-0.5B; empty: all, but SmolLM2 only with
     its weights and the last one only on an accelerator."""
+    compute_dtype: tuple[Literal["float32", "bfloat16"], ...] = ()
+    """Dtypes of the matrix products, a column each; empty: that of the workload."""
     micro_batches: tuple[int, ...] = ()
     """Numbers of micro-batches; times the update of Clip-Cov with each, with old log-probs of
     the same pass and of a scoring pass."""
@@ -76,11 +79,12 @@ def main(arguments: Sequence[str]) -> None:
         raise ValueError(f"size must be among {', '.join(STEPS)}, got {unknown[0]!r}")
     console = Console()
     sizes = config.size or _all_sizes(console)
-    work = [partial(_measure_step, size, config.profile) for size in sizes]
+    pairs = [(size, dtype) for size in sizes for dtype in config.compute_dtype or ("",)]
+    work = [partial(_measure_step, *pair, config.profile) for pair in pairs]
     if config.micro_batches:
         work = [
-            partial(_measure_update, size, chunks)
-            for size in sizes
+            partial(_measure_update, *pair, chunks)
+            for pair in pairs
             for chunks in config.micro_batches
         ]
     rows = []
@@ -123,11 +127,11 @@ def _all_sizes(console: Console) -> list[str]:
     return [size for size in STEPS if size not in left_out]
 
 
-def _measure_step(size: str, profile: int) -> dict[str, Any]:
+def _measure_step(size: str, dtype: str, profile: int) -> dict[str, Any]:
     """Times of warm steps, memory, the roofline bound, and the longest operations of one more
     step."""
     with tempfile.TemporaryDirectory() as folder:
-        run = prepared(size, folder)
+        run = prepared(size, folder, compute_dtype=dtype)
         state = run.initial_state()
         timings, sampled = [], []
         for step in range(1 + STEPS[size]):
@@ -156,6 +160,7 @@ def _measure_step(size: str, profile: int) -> dict[str, Any]:
     parts = ("sample", "verify", "update")
     return {
         "size": size,
+        "compute_dtype": run.config.policy.compute_dtype,
         "prompts": run.config.sampling.prompts_per_step,
         "rollouts": run.config.sampling.samples_per_prompt,
         "prompt_len": _middle(rollouts.prompt_length.mean() for rollouts in sampled),
@@ -184,10 +189,10 @@ def _measure_step(size: str, profile: int) -> dict[str, Any]:
     }
 
 
-def _measure_update(size: str, micro_batches: int) -> dict[str, Any]:
+def _measure_update(size: str, dtype: str, micro_batches: int) -> dict[str, Any]:
     """Times of an update in micro-batches, with and without reuse of its pass for old log-probs."""
     with tempfile.TemporaryDirectory() as folder:
-        run = prepared(size, folder, "clip_cov", micro_batches)
+        run = prepared(size, folder, "clip_cov", micro_batches, dtype)
         taken = take_step(run, run.initial_state(), 0)
         state, rows = taken.state, len(taken.batch.grades) // run.config.update.minibatches
         rollouts = jax.tree.map(lambda x: x[:rows], taken.batch.rollouts)
@@ -205,6 +210,7 @@ def _measure_update(size: str, micro_batches: int) -> dict[str, Any]:
         reused, scored = (_median(partial(update, f), STEPS[size]) for f in (True, False))
     return {
         "size": size,
+        "compute_dtype": run.config.policy.compute_dtype,
         "micro_batches": micro_batches,
         "update_s": reused,
         "scored_first_s": scored,
@@ -326,13 +332,11 @@ def _profile_table(size: str, operations: Sequence[Operation]) -> Table:
 def _table(rows: Sequence[dict[str, Any]]) -> Table:
     """The rows as columns, one per size or number of micro-batches."""
     table = Table()
-    heads = [
-        f"{row['size']}, {row['micro_batches']}" if "micro_batches" in row else row["size"]
-        for row in rows
-    ]
+    named = ("size", "compute_dtype", "micro_batches")
+    heads = [", ".join(str(row[name]) for name in named if name in row) for row in rows]
     for head in ("", *heads):
         table.add_column(head, justify="right")
-    for name in [name for name in rows[0] if name not in ("size", "micro_batches", "device")]:
+    for name in [name for name in rows[0] if name not in (*named, "device")]:
         table.add_row(
             name, *(f"{row[name]:,.3g}" if row[name] < 100 else f"{row[name]:,.0f}" for row in rows)
         )

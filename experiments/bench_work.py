@@ -80,27 +80,36 @@ STEPS = {"quickstart": 7, "SmolLM2": 5, **{size: work.steps for size, work in _F
 """All sizes, and the number of timed warm steps of each."""
 
 
-def prepared(size: str, folder: str, method: str = "", micro_batches: int | None = None) -> Run:
+def prepared(
+    size: str,
+    folder: str,
+    method: str = "",
+    micro_batches: int | None = None,
+    compute_dtype: str = "",
+) -> Run:
     """The run whose steps are timed.
 
     Args:
       folder: folder for the random policy of a fixed size.
       method: empty: GRPO, or the first method of the program.
       micro_batches: micro-batches of an update; None: those of the program, or the usual number.
+      compute_dtype: dtype of the products; empty: that of the workload.
     Raises:
       ValueError: SmolLM2's weights are not installed.
     """
-    chunks = {} if micro_batches is None else {"micro_batches": micro_batches}
+    settings: dict[str, Any] = {} if micro_batches is None else {"micro_batches": micro_batches}
+    if compute_dtype:
+        settings["compute_dtype"] = compute_dtype
     if size in _FIXED:
-        return _prepared(_FIXED[size], folder, method or "grpo", chunks)
+        return _prepared(_FIXED[size], folder, method or "grpo", settings)
     task_name, first = _PROGRAMS[size]
     task, method = tasks.load(task_name), method or first
     path = str(shipped_weights()) if size == "SmolLM2" else task.base_model
-    config = preset(task.name, method).replace(model=path, **chunks)
+    config = preset(task.name, method).replace(model=path, **settings)
     return make_run(resolve(config, task))
 
 
-def _prepared(work: Work, folder: str, method: str, chunks: dict[str, int]) -> Run:
+def _prepared(work: Work, folder: str, method: str, settings: Mapping[str, Any]) -> Run:
     words = {_word(number): number for number in range(work.model.vocab_size)}
     plain = Tokenizer(WordLevel(words, unk_token=_word(0)))
     plain.pre_tokenizer = WhitespaceSplit()
@@ -118,7 +127,7 @@ def _prepared(work: Work, folder: str, method: str, chunks: dict[str, int]) -> R
         mask_truncated=False,
         learning_rate=1e-5,
         warmup_updates=0,
-        **{**work.settings, **chunks},
+        **{**work.settings, **settings},
     )
     hyperparameters = {"kl_coefficient": 0.0} if method == "grpo" else {}
     recipe = methods.recipe(method, **hyperparameters)

@@ -33,7 +33,7 @@ from rlvr_jax.types import Method
 
 ROOT = Path(__file__).resolve().parent.parent
 BOARD = "methods"
-_MOST_STEPS = 4
+_LONGER = 4
 """Largest number of steps without the mechanism, as a multiple of those with it."""
 
 
@@ -45,6 +45,9 @@ class Config:
     """Names of methods; empty: all that have a shown setting and are not on the leaderboard."""
     seeds: int = 2
     """Number of seeds, from 0 on."""
+    most_steps: int = 60
+    """Largest number of steps of a run with the mechanism: shorter than most cards' settings, so
+    that a run takes a minute or two."""
     more_seeds: int = 1
     """Further seeds where the runs with and without the mechanism differ."""
     out: Path = ROOT / "docs" / "results" / "methods"
@@ -60,8 +63,9 @@ class Config:
 def main(arguments: Sequence[str]) -> None:
     """Runs the command line."""
     config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
-    if config.seeds < 1:
-        raise ValueError(f"seeds must be at least 1, got {config.seeds}")
+    for name in ("seeds", "most_steps"):
+        if (value := getattr(config, name)) < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
     names = config.methods or compared()
     if alone := [name for name in names if not has_pair(methods.method(name))]:
         raise ValueError(
@@ -107,15 +111,16 @@ def run_config(
     shown = methods.method(name).shown
     read = parse_config(shown.command(name, acts=acts)[1:])
     folder = config.run_dir / name / ("with" if acts else "without") / f"seed_{seed}"
-    own = {"seed": seed, "run_dir": folder, "samples_stored": 1}
+    steps = min(read.steps, config.most_steps)
+    own = {"seed": seed, "run_dir": folder, "samples_stored": 1, "steps": steps}
     if not acts:
         pair = [row for row in rows if (row["entry"], row["seed"]) == (name, seed)]
         if not pair or "end" not in pair[0]:
             return None
         # Without a budget, as for a method that samples nothing, both runs have equal steps.
         own["sampled_tokens"] = pair[0]["sampled_tokens"]
-        own["steps"] = read.steps * (_MOST_STEPS if own["sampled_tokens"] else 1)
-    own["evaluate_every"] = own.get("steps", read.steps)
+        own["steps"] = steps * (_LONGER if own["sampled_tokens"] else 1)
+    own["evaluate_every"] = own["steps"]
     return read.replace(**own)
 
 

@@ -27,7 +27,8 @@ is trained in the setting of its card, and again without its mechanism, at equal
 - A number differs if its mean difference is larger than the range over the seeds of either run.
 - helps: pass@1 or pass@8 is higher and the other is not lower. hurts: one is lower and the other is
   not higher. no difference: all else. With two or three seeds this is a hint, not a claim.
-- The settings are small. They show that a mechanism works, not what the paper reports.
+- Runs have at most 60 steps, and models are small. They show that a mechanism works, not what the
+  paper reports.
 - Methods of the board [objectives](../leaderboard/objectives.md) are compared there.
 """
 

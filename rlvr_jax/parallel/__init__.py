@@ -7,6 +7,7 @@ of a job. `keep_programs` caches compiled functions on disk.
 """
 
 from rlvr_jax.parallel.arrays import bytes_per_device, distribute, fetch, placed_shapes
+from rlvr_jax.parallel.dtypes import faster_dtype
 from rlvr_jax.parallel.mesh import (
     MESH_AXES,
     make_mesh,
@@ -43,6 +44,7 @@ __all__ = [
     "bytes_per_device",
     "check_alone",
     "distribute",
+    "faster_dtype",
     "fetch",
     "first_says",
     "gather",

@@ -169,10 +169,17 @@ class Model:
         return self.to_logits(params, self.hidden(params, tokens))
 
     def to_logits(self, params: Params, hidden: Float[Array, "... D"]) -> Float[Array, "... V"]:
-        """Logits of hidden states; products accumulate in float32 or wider."""
-        matrix = self.unembedding(params).astype(hidden.dtype)
+        """Logits of hidden states; products accumulate in float32 or wider.
+
+        The sampler's weights on a CPU can have `params["transposed_unembedding"]` [D, V], which is
+        then used.
+        """
         wide = wide_dtype(hidden.dtype)
-        logits = products.einsum("...d,vd->...v", hidden, matrix, preferred_element_type=wide)
+        if (columns := params.get("transposed_unembedding")) is not None:
+            logits = products.einsum("...d,dv->...v", hidden, columns, preferred_element_type=wide)
+        else:
+            rows = self.unembedding(params).astype(hidden.dtype)
+            logits = products.einsum("...d,vd->...v", hidden, rows, preferred_element_type=wide)
         cap = self.config.logit_softcap
         return logits if cap is None else cap * jnp.tanh(logits / cap)
 

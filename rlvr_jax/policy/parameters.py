@@ -102,6 +102,19 @@ def parameter_shapes(config: ModelConfig) -> Any:
     return jax.eval_shape(Model(config).init, jax.random.key(0))
 
 
+def rounded(params: Any, dtype: str) -> Any:
+    """Parameters in the dtype of the products; norms and biases stay as they are, in float32.
+
+    A policy rounds the others where it uses them, so rounding them before changes no bit.
+    """
+
+    def of_leaf(path, leaf):
+        wide = path[-1].key.endswith(("norm", "bias"))
+        return leaf if wide else leaf.astype(dtype)
+
+    return jax.tree_util.tree_map_with_path(of_leaf, params)
+
+
 def parameter_at(tree: Any, path: tuple[str, ...]) -> Any:
     """The leaf of a parameter pytree, or of one with its structure, at a path."""
     return functools.reduce(lambda node, key: node[key], path, tree)

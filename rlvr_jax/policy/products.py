@@ -3,6 +3,10 @@
 Accelerators round float32 operands to fewer bits by default: a GPU to TensorFloat-32, a TPU to
 bfloat16. The log-probs of sampler and scorer would then differ by 1e-3, although the ratio of their
 probabilities should be 1. For speed, use `compute_dtype="bfloat16"`.
+
+XLA has bfloat16 products on a CPU only with float32 results and without a transposed matrix. For
+any other product it converts both matrices to float32, at every use. So products here have float32
+results, and gradients transpose a matrix in memory first.
 """
 
 from typing import Any
@@ -13,10 +17,11 @@ from jax.experimental.pallas.ops.tpu.megablox.gmm import gmm, tgmm
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int
 
+from rlvr_jax.kernels.tpu_blocks import device
 from rlvr_jax.policy.layout import on_tpu
 
 
-def compiler_options(dtype: str, mesh: Mesh | None = None) -> dict[str, bool | int] | None:
+def compiler_options(dtype: str, mesh: Mesh | None = None) -> dict[str, bool | int | str] | None:
     """Returns options of `jax.jit` for products of this dtype on this mesh. They are for the
     outermost compiled function, since JAX accepts none within another.
 
@@ -28,11 +33,19 @@ def compiler_options(dtype: str, mesh: Mesh | None = None) -> dict[str, bool | i
     compile: the first step of the quickstart took 38.5 s with them and 9.7 s without. Later steps
     took equal times (H200, jax 0.11.2, 2026-11-27). In bfloat16 they compile fast, and sampling
     needs them (docs/speed.md).
+
+    On a CPU, XLA converts bfloat16 arrays to float32 before it writes, slices or reorders them. A
+    loop over layers or tokens then converts a whole stack or cache in each round. Without that pass
+    it does not. But a product with a bfloat16 result is then an internal error of XLA, so convert
+    hidden states first.
     """
     if mesh is not None and on_tpu(mesh) and mesh.shape["tensor"] > 1:
         return {"xla_jf_spmd_threshold_for_windowed_einsum_mib": 2**20}
-    if jax.default_backend() == "gpu" and dtype != "bfloat16":
+    backend = jax.default_backend() if mesh is None else mesh.devices.flat[0].platform
+    if backend == "gpu" and dtype != "bfloat16":
         return {"xla_gpu_enable_triton_gemm": False}
+    if backend == "cpu" and dtype == "bfloat16":
+        return {"xla_disable_hlo_passes": "float-normalization-bf16"}
     return None
 
 
@@ -41,6 +54,9 @@ def einsum(
 ) -> Float[Array, "..."]:
     """`jnp.einsum` in the precision of its operands."""
     precision = _precision(*operands)
+    if preferred_element_type is None and _narrow_on_cpu(*operands):
+        wide = jnp.einsum(subscripts, *operands, preferred_element_type=jnp.float32)
+        return wide.astype(jnp.bfloat16)
     return jnp.einsum(
         subscripts, *operands, precision=precision, preferred_element_type=preferred_element_type
     )
@@ -48,6 +64,8 @@ def einsum(
 
 def matmul(left: Float[Array, "N D"], right: Float[Array, "D E"]) -> Float[Array, "N E"]:
     """`left @ right` in the precision of its operands."""
+    if _narrow_on_cpu(left, right):
+        return _narrow(left, right)
     return jnp.matmul(left, right, precision=_precision(left, right))
 
 
@@ -66,6 +84,9 @@ def ragged_dot(
         (0.0.42.1) has none: it multiplies all rows by every matrix. Of rows it has one, but writes
         all matrices in another order first, 11 to 29 % of its estimate of qwen3-30b-a3b's update.
     """
+    if _narrow_on_cpu(rows, matrices):
+        wide = (each.astype(jnp.float32) for each in (rows, matrices))
+        return ragged_dot(*wide, sizes).astype(jnp.bfloat16)
     precision = _precision(rows, matrices)
     narrow = precision is None and not jax.enable_x64.value  # the kernel counts in 32 bits
     if tpu and narrow and _tile_of(rows.shape[0]):
@@ -136,6 +157,36 @@ def _backward(residuals, slope):
 
 
 _ragged_dot.defvjp(_forward, _backward)
+
+
+@jax.custom_vjp
+def _narrow(left, right):
+    """The product of bfloat16 matrices on a CPU."""
+    return jnp.matmul(left, right, preferred_element_type=jnp.float32).astype(jnp.bfloat16)
+
+
+def _narrow_backward(residuals, slope):
+    left, right = residuals
+    return _narrow(slope, _transposed(right)), _narrow(_transposed(left), slope)
+
+
+_narrow.defvjp(lambda left, right: (_narrow(left, right), (left, right)), _narrow_backward)
+
+
+def _transposed(matrix: Float[Array, "N D"]) -> Float[Array, "D N"]:
+    """The transposed matrix in memory: XLA does not look through the loop."""
+    width = matrix.shape[1]
+    half = -(-width // 2)
+
+    def part(first):
+        return jax.lax.dynamic_slice_in_dim(matrix, first, half, axis=1).T
+
+    first, second = jax.lax.map(part, jnp.array([0, width - half]))
+    return jnp.concatenate([first, second[2 * half - width :]])
+
+
+def _narrow_on_cpu(*operands: Array) -> bool:
+    return device()[0] == "cpu" and all(each.dtype == jnp.bfloat16 for each in operands)
 
 
 def _precision(*operands: Array) -> jax.lax.Precision | None:

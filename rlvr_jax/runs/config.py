@@ -41,8 +41,9 @@ class PolicySettings:
     """Alpha of the adapters: the product of an adapter is scaled by alpha / rank."""
     lora_targets: tuple[str, ...] = ADAPTABLE
     """Matrices of each layer that get an adapter."""
-    compute_dtype: Literal["float32", "bfloat16"] = "float32"
-    """Number format of activations and matrix products; weights are always float32."""
+    compute_dtype: Literal["float32", "bfloat16", "auto"] = "float32"
+    """Number format of activations and matrix products; weights are always float32. With auto: the
+    faster one of this machine."""
     remat: Literal["none", "layers", "attention"] = "none"
     """Values that the backward pass recomputes, to save memory. With layers: all values within a
     layer. With attention: all values within a layer except matrix products with weights."""

@@ -11,6 +11,7 @@ from rlvr_jax import methods, tasks
 from rlvr_jax.experience import experience
 from rlvr_jax.methods.arguments import parse_hyperparameters
 from rlvr_jax.objectives import Objective, measured_against
+from rlvr_jax.parallel import faster_dtype
 from rlvr_jax.rollout import Sampling
 from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.config import TrainConfig
@@ -84,6 +85,9 @@ def resolve(
         recipe, or settings that do not fit them.
     """
     check_config(config)
+    if config.policy.compute_dtype == "auto":
+        # Part of what is given, so that a resumed run has the same one on any machine.
+        config = config.replace(compute_dtype=faster_dtype())
     given = parse_hyperparameters(config.method, config.hyperparameters)
     task = load_task(config, load) if task is None else task
     own = with_rules(with_task(config, task))

@@ -23,7 +23,7 @@ from rlvr_jax.parallel import (
 )
 from rlvr_jax.parallel.roofline import num_parameters
 from rlvr_jax.policy import Model, Params, lora
-from rlvr_jax.policy.parameters import parameter_shapes
+from rlvr_jax.policy.parameters import parameter_shapes, rounded
 from rlvr_jax.training.function_cache import cached_results
 from rlvr_jax.training.update import TrainState
 
@@ -163,15 +163,18 @@ def _views(model: Model, params: Params) -> Params:
 def sampler_params(model: Model, params: Params) -> Params:
     """Returns parameters for the loop of the sampler: layer by layer, in the compute dtype.
 
-    Norms stay in float32, as they are computed. Other weights are rounded at their use, so rounding
-    them before changes no bit and halves the bytes that each token reads.
+    Rounded weights halve the bytes that each token reads. In bfloat16 on a CPU, the unembedding is
+    there a second time, transposed (`policy.products`): XLA would widen all of it for each token.
     """
+    narrow = rounded(params, model.config.compute_dtype)
+    if _transposes_unembedding(model):
+        narrow["transposed_unembedding"] = model.unembedding(narrow).T
+    return model.unstacked(narrow)
 
-    def rounded(path, leaf):
-        wide = path[-1].key.endswith("norm")
-        return leaf if wide else leaf.astype(model.config.compute_dtype)
 
-    return model.unstacked(jax.tree_util.tree_map_with_path(rounded, params))
+def _transposes_unembedding(sampler: Model) -> bool:
+    on_cpu = sampler.mesh.devices.flat[0].platform == "cpu"
+    return on_cpu and sampler.config.compute_dtype == "bfloat16"
 
 
 def sampler_shardings(model: Model) -> Any:
@@ -184,6 +187,10 @@ def sampler_shardings(model: Model) -> Any:
         return NamedSharding(model.mesh, PartitionSpec(*sharding.spec[1:]))
 
     layer = jax.tree.map(of_layer, shardings["layers"])
+    if _transposes_unembedding(model):
+        rows, columns = model.unembedding(shardings).spec
+        spec = PartitionSpec(columns, rows)
+        shardings["transposed_unembedding"] = NamedSharding(model.mesh, spec)
     return {**shardings, "layers": (layer,) * model.config.num_layers}
 
 

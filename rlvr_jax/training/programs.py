@@ -19,7 +19,7 @@ from rlvr_jax.training.layout import make_reshard, state_shardings
 from rlvr_jax.training.micro_batches import merge_rows, shared_rows, split_rows
 from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.training.statistics import statistics
-from rlvr_jax.training.update import TrainState, scoring_options, update
+from rlvr_jax.training.update import TrainState, rounded_layers, scoring_options, update
 from rlvr_jax.types import STATISTICS, Recipe, Rollouts, Statistic
 
 
@@ -191,6 +191,7 @@ def jitted(
         return {field: stats.get(name) for field, name in own.items()}
 
     def score(params, rollouts):
+        params = rounded_layers(model, params)
         if plan.micro_batches == 1:
             return of_chunk(params, rollouts)
         chunks = split_rows(rollouts, plan.micro_batches, model.mesh)

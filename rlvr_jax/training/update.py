@@ -10,8 +10,10 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool
 
+from rlvr_jax.kernels.tpu_blocks import device
 from rlvr_jax.objectives import Objective, Scorer, is_chosen, is_clipped, masked_mean
 from rlvr_jax.policy import Model, Params, lora
+from rlvr_jax.policy.parameters import rounded
 from rlvr_jax.training.gradient import (
     Gradient,
     exact_gradient,
@@ -148,9 +150,13 @@ def objective_gradient(
     # Entropy is always recorded.
     needs = statistics_needed(objective) | {"entropy"}
     options = scoring_options(objective)
+    narrow = rounded_layers(model, params if base is None else base)
 
     def measure(params, rollouts):
-        whole = params if base is None else lora.attach(base, params)
+        if base is not None:
+            whole = lora.attach(narrow, params)
+        else:
+            whole = params if narrow is params else _in_place_of(params, narrow)
         how = {"shared": shared, "opening": opening, "other": other}
         return statistics(model, whole, rollouts, needs, options, **how)
 
@@ -165,6 +171,30 @@ def objective_gradient(
         micro_batches=micro_batches,
         mesh=model.mesh,
     )
+
+
+def rounded_layers(model: Model, params: Params) -> Params:
+    """Parameters whose layers are in the dtype of the products, on a CPU; elsewhere as they are.
+
+    A CPU would round each layer again in every micro-batch and pass. On accelerators rounding is
+    part of a layer's gather, and a rounded copy of all layers would take memory.
+    """
+    if model.config.compute_dtype != "bfloat16" or device()[0] != "cpu":
+        return params
+    return {**params, "layers": rounded(params["layers"], model.config.compute_dtype)}
+
+
+@jax.custom_vjp
+def _in_place_of(params, narrow):
+    """The rounded parameters, with a gradient that goes to those which they were rounded from."""
+    del params
+    return narrow
+
+
+_in_place_of.defvjp(
+    lambda params, narrow: (narrow, None),
+    lambda _, slope: (jax.tree.map(lambda x: x.astype(jnp.float32), slope), None),
+)
 
 
 def update(

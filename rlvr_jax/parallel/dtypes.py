@@ -32,7 +32,7 @@ def faster_dtype() -> Dtype:
 
 def _kept(measure: Callable[[], bool]) -> bool:
     """The result of an earlier process, or a new one."""
-    folder = jax.config.jax_compilation_cache_dir
+    folder = jax.config.values["jax_compilation_cache_dir"]
     if not folder:
         return measure()
     file = Path(folder) / f"bfloat16_is_faster-{jax.__version__}.txt"

@@ -14,6 +14,7 @@ SUBPACKAGES = [
     "analysis.updates",
     "analysis.weights",
     "boards",
+    "console",
     "diagnosis",
     "experience",
     "experience.curricula",

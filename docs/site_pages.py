@@ -31,6 +31,7 @@ PAGES = {
 SUBPACKAGES = {
     "analysis": "reports, diagnoses and published analyses",
     "boards": "runs of several methods side by side",
+    "console": "what a command prints, and where else its metrics go",
     "diagnosis": "the diagnosis of a run, or of two policies, as a command",
     "experience": "the chain that makes a batch: curricula, samplers, batch transforms",
     "judges": "models that grade",

@@ -101,7 +101,7 @@ _HOW_TO_READ = """
 
 - The boards of `brackets` and `hinted_brackets` train a policy of 108 thousand parameters on a
   synthetic task. They do not show the effect of a method on a language model.
-- Settings are those of the papers. `rlvr_jax/runs/presets.py` lists the exceptions with reasons.
+- Settings are those of the papers. The cards of the methods list the exceptions with reasons.
   Only the boards `tuning` and `tuned` compare several values of a setting.
 """
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # for type checkers, in place of `__getattr__`
     from rlvr_jax import (
         analysis as analysis,
         boards as boards,
+        console as console,
         diagnosis as diagnosis,
         experience as experience,
         judges as judges,
@@ -58,6 +59,7 @@ _PUBLIC = {
 _SUBPACKAGES = (
     "analysis",
     "boards",
+    "console",
     "diagnosis",
     "experience",
     "judges",

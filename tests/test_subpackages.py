@@ -23,6 +23,7 @@ TABLE = {
     "types": {"arguments", "ranges"},
     "own": set(),
     "connections": set(),
+    "console": {"own"},
     "laws": set(),
     "pipes": set(),
     "sandbox": {"pipes"},

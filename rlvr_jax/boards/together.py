@@ -23,11 +23,11 @@ from rich.progress import Progress
 
 from rlvr_jax import tasks
 from rlvr_jax.analysis.run_directory import load_run
+from rlvr_jax.console import RunProgress, progress_bar
 from rlvr_jax.parallel import has_accelerator, keep_programs, num_cores
 from rlvr_jax.runs.command import RunsFailed, train
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.loop import Stopped, handled
-from rlvr_jax.runs.progress import RunProgress, progress_bar
 from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.run import make_run
 from rlvr_jax.runs.settings import check_same_run, check_settings

@@ -16,8 +16,10 @@ from rich.markup import escape
 from rlvr_jax import methods, parallel, policy, tasks
 from rlvr_jax.analysis.policy_card import policy_card
 from rlvr_jax.analysis.run_directory import load_run
+from rlvr_jax.console import RunProgress, make_trackers, print_settings, progress_bar
 from rlvr_jax.experience.prompts import shown_prompt, tokens_fingerprint
 from rlvr_jax.experience.reply_log import ReplyLog
+from rlvr_jax.parallel.lock import LOCK, locked
 from rlvr_jax.rollout.engines import started
 from rlvr_jax.runs.checkpoints import Checkpoints, latest_step
 from rlvr_jax.runs.checks.computed_with import check_computed_with, computed_with
@@ -25,15 +27,12 @@ from rlvr_jax.runs.checks.forecast import check_forecast
 from rlvr_jax.runs.checks.learnable import check_known_answers
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.dying_threads import threads_must_start
-from rlvr_jax.runs.lock import LOCK, locked
 from rlvr_jax.runs.loop import Outputs, stop_requests, train_steps
-from rlvr_jax.runs.progress import RunProgress, print_settings, progress_bar
 from rlvr_jax.runs.resolved import ResolvedRun, resolve
 from rlvr_jax.runs.run import Run, make_run
 from rlvr_jax.runs.run_writer import NoWriter, RunWriter, write_json
 from rlvr_jax.runs.screen import run_lines
 from rlvr_jax.runs.settings import check_same_run, resolved_settings, shown_settings
-from rlvr_jax.runs.trackers import make_trackers
 from rlvr_jax.tools.slips import sentence
 from rlvr_jax.training.layout import describe_layout
 

@@ -11,9 +11,9 @@ from typing import Any
 import tyro
 
 from rlvr_jax import methods
+from rlvr_jax.console import described
 from rlvr_jax.runs.config import DataSettings, TrainConfig
 from rlvr_jax.runs.config_checks import check_setting
-from rlvr_jax.runs.help import described
 from rlvr_jax.runs.presets import preset
 from rlvr_jax.runs.settings import stored_config
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_jax.arguments import checked
+from rlvr_jax.console import check_trackers
 from rlvr_jax.parallel import row_shards
 from rlvr_jax.runs.config import TrainConfig, flag, setting_of
-from rlvr_jax.runs.trackers import check_trackers
 
 
 def check_config(config: TrainConfig) -> None:

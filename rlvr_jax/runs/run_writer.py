@@ -9,8 +9,8 @@ from typing import Any
 
 from rlvr_jax.analysis.page import replace_file
 from rlvr_jax.analysis.report import write_report
+from rlvr_jax.console import Tracker
 from rlvr_jax.experience import Batch
-from rlvr_jax.runs.trackers import Tracker
 
 
 def write_json(path: Path, value: Any) -> None:

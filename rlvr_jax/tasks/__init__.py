@@ -36,6 +36,7 @@ from rlvr_jax.tasks.data.files import from_rows
 from rlvr_jax.tasks.derived.verdicts import Labelled, with_verdicts
 from rlvr_jax.tasks.grading import GradingError, grades_of, no_verdict_on_error
 from rlvr_jax.tasks.loading import load, load_as_written, module_of, names, without_options
+from rlvr_jax.tasks.presets import preset_of
 from rlvr_jax.tasks.rewards import from_trl, from_verl, graded_one_by_one
 from rlvr_jax.tasks.selfcheck import SelfCheck, self_check
 from rlvr_jax.verifiers.grade import Comparison, Grade
@@ -61,6 +62,7 @@ __all__ = [
     "module_of",
     "names",
     "no_verdict_on_error",
+    "preset_of",
     "self_check",
     "verifier",
     "with_verdicts",

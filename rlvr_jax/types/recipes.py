@@ -156,6 +156,7 @@ class Method:
       random: its choice depends on the random key.
       small: hyperparameters under which the method acts on a batch of some 60 tokens.
       shown: the setting in which the method is shown to act; None if there is none yet.
+      presets: settings with which a command line starts, by the name of the task; "" for all tasks.
     """
 
     recipe: Callable[..., Recipe]
@@ -174,6 +175,7 @@ class Method:
     random: bool = False
     small: Mapping[str, Any] = field(default_factory=dict)
     shown: Shown | None = None
+    presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         head, *sections = _SECTION.split(self._docstring())

@@ -2,6 +2,7 @@
 
 import importlib.util
 import io
+import itertools
 import json
 import re
 import sys
@@ -13,14 +14,14 @@ from rich.console import Console
 
 from docs.settings_page import PAGE, settings_page
 from experiments import quickstart
-from rlvr_jax import tasks
-from rlvr_jax.runs import TrainConfig, check_config, parse_config, preset, presets, train
+from rlvr_jax import methods, tasks
+from rlvr_jax.console import RunProgress, described, progress_bar
+from rlvr_jax.runs import TrainConfig, check_config, parse_config, preset, train
 from rlvr_jax.runs.config import GROUPS, SETTINGS
-from rlvr_jax.runs.help import described
-from rlvr_jax.runs.progress import RunProgress, progress_bar
 from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.run import make_run
 from rlvr_jax.runs.screen import differences, run_lines
+from rlvr_jax.tasks.presets import _TASKS
 
 REPLY_LOG: list = []
 
@@ -376,7 +377,8 @@ def test_the_quickstart_begins_with_six_lines_and_ends_with_three_commands(tmp_p
 @pytest.mark.thorough
 def test_what_a_preset_sets_is_printed(tmp_path):
     """All settings of presets that may change a result, each against its default."""
-    tables = (*presets._TASKS.values(), *presets._EVERYWHERE.values(), *presets._METHODS.values())
+    cards = [methods.method(name).presets.values() for name in methods.names()]
+    tables = [*_TASKS.values(), *itertools.chain.from_iterable(cards)]
     every = {name: value for table in tables for name, value in table.items()}
     every |= {"minibatches": 2, "hyperparameters": ("clip_low=0.1",)}  # of several methods
     plain = TrainConfig().flat

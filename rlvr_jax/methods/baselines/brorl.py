@@ -58,4 +58,6 @@ METHOD = Method(
     changes="sampling, selection, surrogate, aggregation",
     evidence="reconstruction",
     shown=Shown("brackets", "experience/broadened_fraction", without="dapo", within=2),
+    # The group size is the method. Four prompts make 2,048 rows, sampled a quarter at a time.
+    presets={"": {"prompts_per_step": 4, "samples_per_prompt": 512, "sampling_batches": 4}},
 )

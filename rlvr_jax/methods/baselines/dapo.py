@@ -43,4 +43,10 @@ METHOD = Method(
     dapo,
     changes="surrogate, aggregation, reward, selection",
     shown=Shown("brackets", "experience/refill/dropped_groups", steps=300),
+    presets={
+        # Its authors sample up to ten batches a step. Its penalty of truncated rollouts is learned.
+        "": {"hyperparameters": ("max_rounds=3",), "mask_truncated": False},
+        # Two attempts fill the budget exactly: a penalty for length would punish the second one.
+        "brackets": {"hyperparameters": ("overlong_factor=0", "max_rounds=3")},
+    },
 )

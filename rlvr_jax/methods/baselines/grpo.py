@@ -50,4 +50,7 @@ METHOD = Method(
     grpo,
     changes="advantage, surrogate, regularizer",
     shown=Shown("brackets", "gradient_norm", without=None, steps=300),
+    # Without a KL no reference is stored, as in all reasoning recipes since DAPO. The mean over all
+    # tokens is that of the other methods, so differences are those of the method.
+    presets={"": {"hyperparameters": ("kl_coefficient=0", "aggregation=token_mean")}},
 )

@@ -134,4 +134,6 @@ METHOD = Method(
     denominator="rows",
     small={"top_k": 3},
     shown=Shown("brackets", "rejected_fraction", steps=300),
+    # The vocabulary has 14 tokens.
+    presets={"brackets": {"hyperparameters": ("top_k=5",)}},
 )

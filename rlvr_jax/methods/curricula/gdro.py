@@ -205,4 +205,5 @@ METHOD = Method(
     gdro,
     changes="advantage, regularizer",
     shown=Shown("brackets", "reweighted_fraction"),
+    presets={"": {"hyperparameters": ("kl_coefficient=0",)}},
 )

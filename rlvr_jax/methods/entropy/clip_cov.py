@@ -40,4 +40,9 @@ METHOD = Method(
     random=True,
     small={"fraction": 0.05, "covariance_low": 0.1},
     shown=Shown("brackets", "chosen_fraction", steps=300),
+    # The default is for millions of tokens: it chooses none of a few thousand.
+    presets={
+        "brackets": {"hyperparameters": ("fraction=0.0075",)},
+        "arithmetic:hard": {"hyperparameters": ("fraction=0.0075",)},
+    },
 )

@@ -159,4 +159,15 @@ def entropy_bonus(
     return Recipe(objective)
 
 
-METHOD = Method(entropy_bonus, changes="regularizer", shown=LOSS_ON_BRACKETS)
+METHOD = Method(
+    entropy_bonus,
+    changes="regularizer",
+    shown=LOSS_ON_BRACKETS,
+    presets={
+        "": {"hyperparameters": ("kl_coefficient=0",)},
+        "brackets": {"hyperparameters": ("entropy_coefficient=0.05", "kl_coefficient=0")},
+        # The first batches have no group of mixed rewards. The bonus is then all of the gradient,
+        # and Adam, which knows no larger one yet, would make full steps of it.
+        "arithmetic:hard": {"warmup_updates": 20},
+    },
+)

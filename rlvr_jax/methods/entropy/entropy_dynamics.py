@@ -128,4 +128,6 @@ METHOD = Method(
     changes="mask",
     small={"batch_deviations": None, "vocabulary_deviations": 0.25, "max_fraction": 0.05},
     shown=Shown("brackets", "dropped_tokens_fraction", steps=300),
+    # A quota of tokens, as that of `clip_cov`.
+    presets={"brackets": {"hyperparameters": ("max_fraction=0.00375",)}},
 )

@@ -78,4 +78,9 @@ METHOD = Method(
     changes="surrogate, regularizer",
     small={"fraction": 0.05},
     shown=Shown("brackets", "chosen_fraction", steps=300),
+    # The default is for batches of millions of tokens.
+    presets={
+        "brackets": {"hyperparameters": ("fraction=0.02",), "epochs": 2},
+        "arithmetic:hard": {"hyperparameters": ("fraction=0.02",)},
+    },
 )

@@ -111,4 +111,6 @@ METHOD = Method(
     changes="advantage, surrogate",
     gradient="stopped",
     shown=Shown("brackets", "boosted_fraction", steps=300),
+    # Made for one update per batch.
+    presets={"brackets": {"minibatches": 1}, "arithmetic:hard": {"minibatches": 1}},
 )

@@ -182,4 +182,10 @@ def verl_effective_rank(clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2, **ra
     return Recipe(objective=clipped_objective(clip_low, clip_high, transforms=transforms))
 
 
-METHOD = Method(verl_effective_rank, changes="advantage", shown=LOSS_ON_BRACKETS)
+METHOD = Method(
+    verl_effective_rank,
+    changes="advantage",
+    shown=LOSS_ON_BRACKETS,
+    # Responses are a twentieth of the window.
+    presets={"brackets": {"hyperparameters": ("stride=2", "window=24")}},
+)

@@ -273,4 +273,5 @@ METHOD = Method(
         hyperparameters={"finder": "scores", "continuations": 8},
         steps=300,
     ),
+    presets={"": {"epochs": 4}},
 )

@@ -8,12 +8,12 @@ import sys
 import pytest
 import training_runs
 
-from rlvr_jax.runs.lock import LOCK, locked
+from rlvr_jax.parallel.lock import LOCK, locked
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from rlvr_jax.runs.lock import locked
+from rlvr_jax.parallel.lock import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)

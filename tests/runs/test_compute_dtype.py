@@ -20,3 +20,24 @@ def test_a_run_in_the_slower_dtype_says_so(model, monkeypatch, faster):
     config = training_runs.settings(model, "unused", compute_dtype="bfloat16")
     remarks = " ".join(training_runs.prepared(config).remarks())
     assert ("multiplies in float32 faster" in remarks) == (faster == "float32")
+
+
+KINDS = {
+    "dense": {},
+    "experts": {"num_experts": 4, "experts_per_token": 2, "qk_norm": True, "qkv_bias": False},
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", ["clip_cov", "verl_effective_rank"])
+def test_a_step_in_bfloat16_is_that_in_float32_but_for_rounding(tmp_path, kind, method):
+    folder = training_runs.write_policy(tmp_path / "policy", **KINDS[kind])
+    entropy = {}
+    for dtype in ("float32", "bfloat16"):
+        training_runs.trained(folder, tmp_path / dtype, method, compute_dtype=dtype, steps=1)
+        line = training_runs.metrics(tmp_path / dtype)[-1]
+        entropy[dtype] = line["entropy"]
+        assert abs(line["sampler_ratio/max"] - 1) < {"float32": 1e-4, "bfloat16": 0.05}[dtype]
+    assert entropy["bfloat16"] == pytest.approx(entropy["float32"], abs=0.02)
+    assert entropy["bfloat16"] != entropy["float32"]

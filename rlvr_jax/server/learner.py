@@ -353,7 +353,9 @@ def _adamw(trained, gradient, moments, numbers):
     factor = jnp.where(most > 0, jnp.minimum(1.0, most / (norm + 1e-6)), 1.0)
     gradient = jax.tree.map(lambda g: factor * g, gradient)
     adam = optax.scale_by_adam(numbers["beta1"], numbers["beta2"], numbers["eps"])
-    steps, moments = adam.update(gradient, moments)
+    # optax mixes dtypes, which a caller who is strict about promotion would be refused.
+    with jax.numpy_dtype_promotion("standard"):
+        steps, moments = adam.update(gradient, moments)
     rate, decay = numbers["learning_rate"], numbers["weight_decay"]
     trained = jax.tree.map(lambda p, u: p * (1 - rate * decay) - rate * u, trained, steps)
     return trained, moments, norm

@@ -3,8 +3,8 @@
     python -m rlvr_jax serve --model smollm2 --run-dir runs/serve
     python -m rlvr_jax serve --model FOLDER --model NAME=FOLDER --run-dir runs/serve
 
-Clients use the address and the token that this command prints. A client sees only the models of
-its token. What was accepted survives a kill: start the command again with the same --run-dir.
+Clients use the printed address and token. A client sees only the models of its token. Accepted
+requests survive a kill: start the command again with the same --run-dir.
 """
 
 import os
@@ -58,6 +58,8 @@ def main(arguments: Sequence[str]) -> None:
     """Loads the models and serves until it is stopped."""
     config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     check(config)
+    # Weights and requests of clients are for the user of this process only.
+    config.run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     with locked(config.run_dir):
         tokens = read_tokens(config)
         bases = load_models(config)

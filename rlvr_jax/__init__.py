@@ -70,6 +70,7 @@ _SUBPACKAGES = (
     "rollout",
     "runs",
     "sandbox",
+    "server",
     "tasks",
     "tools",
     "training",

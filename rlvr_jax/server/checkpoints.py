@@ -7,12 +7,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlvr_jax.server.learner import Learner, Spec
+from rlvr_jax.server.learner import Learner
+from rlvr_jax.server.models import Spec
 from rlvr_jax.server.refusal import Refused
 from rlvr_jax.server.storage import read_about, write_arrays
 
 WEIGHTS, SAMPLER_WEIGHTS = "weights", "sampler_weights"
 """Kinds of stored weights: with the optimizer, and for sampling only."""
+
+UNNAMED, UNNAMED_STORED = "unnamed", 8
+"""Kind of the weights of samplers without a name, and how many of a model are stored."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _SUFFIX = ".safetensors"
@@ -83,14 +87,25 @@ def check_new(file: Path, request: str) -> None:
 
 
 def stored_spec(file: Path) -> Spec:
-    """What the model of stored weights is made of.
+    """The spec of the model of stored weights.
 
     Raises:
       Refused: there is no such file.
     """
     if not file.is_file():
-        raise Refused(f"path must be of stored weights, found none of the name {file.stem}", 404)
+        raise Refused(
+            f"weights must be stored, found none of the name {file.stem}; those of samplers without"
+            f" a name are stored for the last {UNNAMED_STORED} of a model",
+            404,
+        )
     return Spec(**read_about(file)["spec"])
+
+
+def drop_old_unnamed(folder: Path) -> None:
+    """Removes the weights of all but the last samplers without a name of a model."""
+    files = sorted((folder / UNNAMED).glob(f"*{_SUFFIX}"), key=lambda file: int(file.stem))
+    for file in files[:-UNNAMED_STORED]:
+        file.unlink()
 
 
 def listed(folder: Path, model_id: str) -> Iterator[dict[str, Any]]:

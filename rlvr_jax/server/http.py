@@ -6,33 +6,20 @@ requests need no more, and the library has no further dependency. `tinker` itsel
 
 import hashlib
 import hmac
-import json
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from rlvr_jax.server import checkpoints
+from rlvr_jax.server.actions import CONNECTIONS, GET, POST, Action
 from rlvr_jax.server.refusal import Refused
 from rlvr_jax.server.reply import Reply, of_json
 from rlvr_jax.server.service import Service
-from rlvr_jax.server.storage import Record
-from rlvr_jax.server.training_run import TrainingRun, read_spec
-from rlvr_jax.server.wire import read_address
 
 ROOT = "/api/v1/"
-WARNING = (
-    "rlvr_jax trains adapters of attention and MLP matrices; train_unembed has no effect. Rank 0"
-    " trains all weights"
-)
-"""Sentence that the SDK logs when a session begins."""
-
-_POLL_SECONDS = 30.0
 _IDLE_SECONDS = 90.0
-_CONNECTIONS = 512
-_CHUNK_BYTES = 4_000_000
 
 
 class Server(ThreadingHTTPServer):
@@ -52,7 +39,7 @@ class Server(ThreadingHTTPServer):
     ):
         self.service, self.largest = service, largest
         self._digests = [hashlib.sha256(token.encode()).digest() for token in tokens]
-        self._free = threading.BoundedSemaphore(_CONNECTIONS)
+        self._free = threading.BoundedSemaphore(CONNECTIONS)
         super().__init__(address, _Handler)
 
     def owner(self, token: str) -> str | None:
@@ -80,7 +67,7 @@ class Server(ThreadingHTTPServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Says nothing about a client that left, and prints other errors."""
+        """Prints errors, but for those of a client that left."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
@@ -93,15 +80,15 @@ class _Handler(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
-        self._answer(_GET)
+        self._answer(GET)
 
     def do_POST(self) -> None:
-        self._answer(_POST)
+        self._answer(POST)
 
     def log_message(self, format: str, *args: Any) -> None:
         """No line per request."""
 
-    def _answer(self, table: Mapping[str, Callable[..., Reply]]) -> None:
+    def _answer(self, table: Mapping[str, Action]) -> None:
         try:
             reply, status = self._reply(table), 200
         except Refused as error:
@@ -116,9 +103,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(reply.body)
 
-    def _reply(self, table: Mapping[str, Callable[..., Reply]]) -> Reply:
+    def _reply(self, table: Mapping[str, Action]) -> Reply:
         path = urlsplit(self.path).path
-        if path == f"{ROOT}healthz" and table is _GET:
+        if path == f"{ROOT}healthz" and table is GET:
             return of_json({"status": "ok"})
         bearer = self.headers.get("Authorization", "").removeprefix("Bearer ")
         owner = self.server.owner(self.headers.get("X-API-Key") or bearer)
@@ -153,215 +140,3 @@ class _Handler(BaseHTTPRequestHandler):
         if len(body) < int(size):
             raise Refused(f"the body must have its {size} bytes, got {len(body)}", 411)
         return body
-
-
-def _object(body: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(body or b"{}")
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        raise Refused("the body must be an object of JSON, got other bytes")
-    return value
-
-
-def _seq(body: Mapping[str, Any], name: str = "seq_id") -> int:
-    value = body.get(name)
-    if type(value) is not int or not 0 <= value < 2**31:
-        raise Refused(f"{name} must be a number of a request, got {value!r:.80}")
-    return value
-
-
-def _word(body: Mapping[str, Any], name: str) -> str:
-    value = body.get(name)
-    if not isinstance(value, str):
-        raise Refused(f"{name} must be a text, got {value!r:.80}")
-    return value
-
-
-def _config(service: Service, owner: str, body: bytes) -> Reply:
-    return of_json(
-        {
-            "use_pyqwest_transport": False,
-            "fwdbwd_max_chunk_bytes_count": _CHUNK_BYTES,
-            "sample_max_concurrent_requests": _CONNECTIONS // 2,
-        }
-    )
-
-
-def _nothing(service: Service, owner: str, body: bytes) -> Reply:
-    return of_json({})
-
-
-def _telemetry(service: Service, owner: str, body: bytes) -> Reply:
-    return of_json({"status": "accepted"})
-
-
-def _capabilities(service: Service, owner: str, body: bytes) -> Reply:
-    models = [
-        {
-            "model_name": name,
-            "max_context_length": base.model.config.max_positions,
-            "trainable": True,
-            "sampleable": True,
-        }
-        for name, base in service.bases.items()
-    ]
-    return of_json({"supported_models": models})
-
-
-def _create_session(service: Service, owner: str, body: bytes) -> Reply:
-    session = service.create_session(owner)
-    return of_json({"type": "create_session", "session_id": session, "warning_message": WARNING})
-
-
-def _heartbeat(service: Service, owner: str, body: bytes) -> Reply:
-    service.heartbeat(owner, _word(_object(body), "session_id"))
-    return of_json({"type": "session_heartbeat"})
-
-
-def _finish(service: Service, owner: str, body: bytes, session: str) -> Reply:
-    service.finish_session(owner, session)
-    return of_json({})
-
-
-def _promised(request_id: str, model_id: str) -> Reply:
-    return of_json({"request_id": request_id, "model_id": model_id})
-
-
-def _create_model(service: Service, owner: str, body: bytes) -> Reply:
-    given = _object(body)
-    model_id = f"{_word(given, 'session_id')}:train:{_seq(given, 'model_seq_id')}"
-    service.check_base(read_spec(given, model_id).base)
-    request = service.submit(owner, model_id, Record(0, "create_model", body))
-    return _promised(request, model_id)
-
-
-def _load_weights(service: Service, owner: str, body: bytes) -> Reply:
-    given = _object(body)
-    address = checkpoints.parse_address(given.get("path"))
-    spec = checkpoints.stored_spec(service.file_of(owner, address))
-    service.check_base(spec.base)
-    if given.get("model_id") is not None:
-        model_id, seq = _word(given, "model_id"), _seq(given)
-    else:
-        model_id = f"{_word(given, 'session_id')}:train:{_seq(given, 'model_seq_id')}"
-        seq = 0
-    request = service.submit(owner, model_id, Record(seq, "load_weights", body))
-    return _promised(request, model_id)
-
-
-def _forward_backward(service: Service, owner: str, body: bytes) -> Reply:
-    model_id, seq = read_address(body)
-    request = service.submit(owner, model_id, Record(seq, "forward_backward", body))
-    return _promised(request, model_id)
-
-
-def _of_model(kind: str) -> Callable[..., Reply]:
-    def action(service: Service, owner: str, body: bytes) -> Reply:
-        given = _object(body)
-        model_id = _word(given, "model_id")
-        return _promised(service.submit(owner, model_id, Record(_seq(given), kind, body)), model_id)
-
-    return action
-
-
-def _create_sampler(service: Service, owner: str, body: bytes) -> Reply:
-    given = _object(body)
-    session, number = _word(given, "session_id"), _seq(given, "sampling_session_seq_id")
-    name = service.create_sampler(owner, session, number, given)
-    return of_json({"type": "create_sampling_session", "sampling_session_id": name})
-
-
-def _sampler(service: Service, owner: str, body: bytes, sampler: str) -> Reply:
-    base, path = service.sampler_source(owner, sampler)
-    return of_json({"sampler_id": sampler, "base_model": base, "model_path": path})
-
-
-def _sample(service: Service, owner: str, body: bytes) -> Reply:
-    request, samples = service.sample(owner, _object(body))
-    ids = [f"{request}:{number}" for number in range(samples)]
-    return of_json({"request_id": request, "sample_sequence_ids": ids})
-
-
-def _retrieve(service: Service, owner: str, body: bytes) -> Reply:
-    request = _word(_object(body), "request_id")
-    reply = service.retrieve(owner, request, _POLL_SECONDS)
-    if reply is None:
-        return of_json({"type": "try_again", "request_id": request, "queue_state": "active"})
-    return reply
-
-
-def _cancel(service: Service, owner: str, body: bytes) -> Reply:
-    service.cancel(owner, _word(_object(body), "request_id"))
-    return of_json({})
-
-
-def _info(service: Service, owner: str, body: bytes) -> Reply:
-    model_id = _word(_object(body), "model_id")
-    run = service.training_run(owner, model_id)
-    spec = _spec(run)
-    about = {"model_name": spec.base, "tokenizer_id": service.tokenizer_of(spec.base)}
-    return of_json(
-        {
-            "type": "get_info",
-            "model_data": about,
-            "model_id": model_id,
-            "model_name": spec.base,
-            "is_lora": spec.rank > 0,
-            "lora_rank": spec.rank or None,
-        }
-    )
-
-
-def _spec(run: TrainingRun) -> Any:
-    if run.spec is None:
-        raise Refused(f"model {run.model_id} must be made first, but is not yet", 404)
-    return run.spec
-
-
-def _weights_info(service: Service, owner: str, body: bytes) -> Reply:
-    address = checkpoints.parse_address(_object(body).get("tinker_path"))
-    spec = checkpoints.stored_spec(service.file_of(owner, address))
-    return of_json(
-        {
-            "base_model": spec.base,
-            "is_lora": spec.rank > 0,
-            "lora_rank": spec.rank or None,
-            "train_unembed": False,
-            "train_mlp": spec.mlp,
-            "train_attn": spec.attention,
-        }
-    )
-
-
-def _checkpoints(service: Service, owner: str, body: bytes, model_id: str) -> Reply:
-    folder = service.folder_of(owner, model_id)
-    return of_json({"checkpoints": list(checkpoints.listed(folder, model_id))})
-
-
-_GET: Mapping[str, Callable[..., Reply]] = {
-    "get_server_capabilities": _capabilities,
-    "samplers/*": _sampler,
-    "training_runs/*/checkpoints": _checkpoints,
-}
-_POST: Mapping[str, Callable[..., Reply]] = {
-    "client/config": _config,
-    "client/dynamic_config": _nothing,
-    "create_session": _create_session,
-    "session_heartbeat": _heartbeat,
-    "sessions/*/finish": _finish,
-    "create_model": _create_model,
-    "get_info": _info,
-    "forward_backward": _forward_backward,
-    "optim_step": _of_model("optim_step"),
-    "save_weights": _of_model("save_weights"),
-    "save_weights_for_sampler": _of_model("save_weights_for_sampler"),
-    "load_weights": _load_weights,
-    "create_sampling_session": _create_sampler,
-    "asample": _sample,
-    "retrieve_future": _retrieve,
-    "cancel_future": _cancel,
-    "weights_info": _weights_info,
-    "telemetry": _telemetry,
-}

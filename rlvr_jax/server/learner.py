@@ -1,11 +1,8 @@
 """A model in training: gradients that add up until the optimizer step, and the step."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
@@ -13,65 +10,23 @@ from jaxtyping import Array, Float
 
 from rlvr_jax.keys import named_key
 from rlvr_jax.objectives import Objective
-from rlvr_jax.policy import ADAPTABLE, LoraConfig, Model, Params, hidden_states, lora
-from rlvr_jax.policy.scoring import score_hidden
+from rlvr_jax.policy import Params
 from rlvr_jax.server import published
-from rlvr_jax.server.datums import Batch, check_datum, micro_batches, padded_size
-from rlvr_jax.server.losses import LOSSES, protocol_loss
+from rlvr_jax.server.datums import check_datum, micro_batches, padded_size
+from rlvr_jax.server.gradients import (
+    AdamParams,
+    adamw,
+    added,
+    gradient_of,
+    loss_of,
+    statistics,
+)
+from rlvr_jax.server.losses import protocol_loss
+from rlvr_jax.server.models import Base, Spec, first_weights, whole_params
 from rlvr_jax.server.refusal import Refused
 from rlvr_jax.server.storage import named_arrays, tree_of
 from rlvr_jax.server.wire import Datum, ForwardBackward
 from rlvr_jax.training.metrics import token_metrics
-from rlvr_jax.types import Rollouts, TokenStats
-
-ALPHA = 32.0
-"""Numerator of the factor of adapters, for every rank: that of the protocol's service."""
-
-_MLP = ("gate", "up", "mlp_output")
-
-
-@dataclass(frozen=True)
-class Base:
-    """A model of the server before training: its name for clients, weights and tokenizer."""
-
-    name: str
-    model: Model
-    params: Params
-    tokenizer: Any
-
-
-@dataclass(frozen=True)
-class Spec:
-    """What a model in training is made of.
-
-    Fields:
-      base: name of the base model.
-      rank: columns of the adapters; 0: all weights are trained.
-      attention, mlp: whether these matrices have adapters.
-      seed: of the adapters and of the random choices of objectives.
-    """
-
-    base: str
-    rank: int = 32
-    attention: bool = True
-    mlp: bool = True
-    seed: int = 0
-
-
-@dataclass(frozen=True)
-class AdamParams:
-    """Numbers of one AdamW step; their defaults are those of the protocol.
-
-    Fields:
-      grad_clip_norm: largest norm of the gradient; 0: any.
-    """
-
-    learning_rate: float = 1e-4
-    beta1: float = 0.9
-    beta2: float = 0.95
-    eps: float = 1e-12
-    weight_decay: float = 0.0
-    grad_clip_norm: float = 0.0
 
 
 class Outputs(NamedTuple):
@@ -85,7 +40,7 @@ class Learner:
     """A model in training.
 
     Fields:
-      base, spec: what it is made of.
+      base, spec: base model, adapters and seed.
       model: the base with the adapters of `spec`.
       trained: adapters, or all weights.
       steps: optimizer steps so far.
@@ -93,7 +48,7 @@ class Learner:
 
     def __init__(self, base: Base, spec: Spec, rows: int):
         self.base, self.spec, self._rows = base, spec, rows
-        self.model, self.trained = _start(base, spec)
+        self.model, self.trained = first_weights(base, spec)
         self._moments: Any = optax.scale_by_adam().init(self.trained)
         self._states: dict[str, np.ndarray] = {}
         self.drop_gradient()
@@ -114,7 +69,7 @@ class Learner:
     @property
     def params(self) -> Params:
         """Weights that sample: the base with adapters, or all trained weights."""
-        return lora.attach(self.base.params, self.trained) if self.spec.rank else self.trained
+        return whole_params(self.base.params, self.trained, self.spec.rank > 0)
 
     def forward_backward(self, request: ForwardBackward) -> Outputs:
         """Log-probs and entropies of the targets; unless `forward_only`, also a gradient.
@@ -139,10 +94,10 @@ class Learner:
             fixed = self.model, self.base.params, self.trained, batch
             how = {"loss": request.loss, "adapted": self.spec.rank > 0}
             if request.forward_only:
-                value, found = _forward(*fixed, numbers, **how)
+                value, found = loss_of(*fixed, numbers, **how)
             else:
-                value, found, new = _backward(*fixed, numbers, **how)
-                gradient = new if gradient is None else _added(gradient, new)
+                value, found, new = gradient_of(*fixed, numbers, **how)
+                gradient = new if gradient is None else added(gradient, new)
             total += float(value)
             _collect(stats, own, found)
         metrics = {"loss:sum": total, "tokens:sum": float(sum(map(_length, request.data)))}
@@ -164,7 +119,7 @@ class Learner:
         stats: list[Any] = [None] * len(request.data)
         for own, batch in micro_batches(request.data, (), self._rows):
             fixed = self.model, self.base.params, self.trained, batch
-            _collect(stats, own, _statistics(*fixed, adapted=self.spec.rank > 0))
+            _collect(stats, own, statistics(*fixed, adapted=self.spec.rank > 0))
         if not request.forward_only:
             self._waiting[key] = whole
         metrics = {"tokens:sum": float(sum(map(_length, request.data)))}
@@ -198,7 +153,7 @@ class Learner:
         for (loss, config), data in self._waiting.items():
             objective = published.published_objective(loss, dict(config))
             found, rollouts = self._exact(loss, objective, data)
-            gradient = found.grads if gradient is None else _added(gradient, found.grads)
+            gradient = found.grads if gradient is None else added(gradient, found.grads)
             states |= named_arrays(f"objectives/{loss}", found.method_state)
             own = {**token_metrics(found.stats, rollouts), **found.metrics, "loss": found.loss}
             head = f"{loss}/" if several else ""
@@ -236,7 +191,7 @@ class Learner:
         try:
             gradient, metrics, states = self.gradient()
             numbers = {name: jnp.float32(value) for name, value in vars(adam).items()}
-            trained, moments, norm = _adamw(self.trained, gradient, self._moments, numbers)
+            trained, moments, norm = adamw(self.trained, gradient, self._moments, numbers)
             if not np.isfinite(norm):
                 raise Refused(
                     f"optim_step: the gradient must be finite, got a norm of {float(norm)} with a"
@@ -282,83 +237,6 @@ class Learner:
             self._states, self.steps = {}, 0
         self.trained = trained
         self.drop_gradient()
-
-
-def _start(base: Base, spec: Spec) -> tuple[Model, Params]:
-    if not spec.rank:
-        return base.model, base.params
-    wanted = {True: spec.mlp, False: spec.attention}
-    targets = tuple(name for name in ADAPTABLE if wanted[name in _MLP])
-    config = replace(base.model.config, lora=LoraConfig(spec.rank, ALPHA, targets))
-    model = replace(base.model, config=config)
-    return model, lora.init(model, named_key(spec.seed, "adapter"))
-
-
-def _whole(base: Params, trained: Params, adapted: bool) -> Params:
-    return lora.attach(base, trained) if adapted else trained
-
-
-def target_statistics(model: Model, params: Params, batch: Batch) -> TokenStats:
-    """Log-prob and entropy [B, N] of `targets[:, n]` after `tokens[:, : n + 1]`, 0 on padding."""
-    rows = len(batch.tokens)
-    fed = Rollouts.of_responses(
-        # The first token is the prompt of the others, and the last response token is never read.
-        jnp.pad(batch.tokens[:, 1:], ((0, 0), (0, 1))),
-        batch.present,
-        jnp.zeros(rows, jnp.float32),
-        jnp.arange(rows),
-        prompt_tokens=batch.tokens[:, :1],
-        prompt_length=jnp.ones(rows, jnp.int32),
-    )
-    hidden = hidden_states(model, params, fed)
-    unembedding = model.unembedding(params).astype(hidden.dtype)
-    scored = fed.replace(tokens=batch.targets)
-    return score_hidden(model, hidden, unembedding, scored, {"logp", "entropy"})
-
-
-@partial(jax.jit, static_argnames=("model", "adapted"))
-def _statistics(model, base, trained, batch, *, adapted):
-    stats = target_statistics(model, _whole(base, trained, adapted), batch)
-    return stats.logp, stats.entropy
-
-
-def _loss(model, base, trained, batch, numbers, loss, adapted):
-    stats = target_statistics(model, _whole(base, trained, adapted), batch)
-    losses = LOSSES[loss].token_loss(stats.logp, batch.inputs, numbers)
-    total = jnp.sum(jnp.where(batch.present, losses, 0))
-    return total, (stats.logp, stats.entropy)
-
-
-@partial(jax.jit, static_argnames=("model", "loss", "adapted"))
-def _forward(model, base, trained, batch, numbers, *, loss, adapted):
-    return _loss(model, base, trained, batch, numbers, loss, adapted)
-
-
-@partial(jax.jit, static_argnames=("model", "loss", "adapted"))
-def _backward(model, base, trained, batch, numbers, *, loss, adapted):
-    own = partial(_loss, model, base, batch=batch, numbers=numbers, loss=loss, adapted=adapted)
-    (total, stats), gradient = jax.value_and_grad(own, has_aux=True)(trained)
-    return total, stats, gradient
-
-
-@jax.jit
-def _added(one, other):
-    return jax.tree.map(jnp.add, one, other)
-
-
-@jax.jit
-def _adamw(trained, gradient, moments, numbers):
-    """AdamW as in torch.optim, after `clip_grad_norm_` if a norm above 0 is given."""
-    norm, most = optax.tree.norm(gradient), numbers["grad_clip_norm"]
-    factor = jnp.where(most > 0, jnp.minimum(1.0, most / (norm + 1e-6)), 1.0)
-    gradient = jax.tree.map(lambda g: factor * g, gradient)
-    adam = optax.scale_by_adam(numbers["beta1"], numbers["beta2"], numbers["eps"])
-    # optax mixes dtypes, which a caller who is strict about promotion would be refused.
-    with jax.numpy_dtype_promotion("standard"):
-        steps, moments = adam.update(gradient, moments)
-    rate, decay = numbers["learning_rate"], numbers["weight_decay"]
-    trained = jax.tree.map(lambda p, u: p * (1 - rate * decay) - rate * u, trained, steps)
-    return trained, moments, norm
 
 
 def _collect(stats: list[Any], own: np.ndarray, found: Sequence[Float[Array, "B N"]]) -> None:

@@ -31,7 +31,7 @@ class Policy:
 
 
 class Alike(NamedTuple):
-    """What the requests of one call of the sampler have in common.
+    """The common settings of the requests of one call of the sampler.
 
     Fields:
       width: prompt tokens, padded.

@@ -1,8 +1,8 @@
-"""A model in training with its log: what it has accepted survives a kill.
+"""A model in training with its log: accepted requests survive a kill.
 
 A request is written to the log before it is answered. After a restart the requests since the last
-snapshot are executed again, in their order, so weights, waiting gradients and replies are those
-that they were. A snapshot follows an optimizer step when the requests since the last one took
+snapshot are executed again, in their order. Weights, waiting gradients and replies are then the
+same. A snapshot follows an optimizer step when the requests since the last one took
 longer than `SNAPSHOT_SECONDS`.
 """
 
@@ -13,13 +13,14 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from rlvr_jax.server import checkpoints
+from rlvr_jax.server.bodies import read_adam, read_spec, stored_name
 from rlvr_jax.server.checkpoints import SAMPLER_WEIGHTS, WEIGHTS, Address
-from rlvr_jax.server.learner import AdamParams, Base, Learner, Spec
+from rlvr_jax.server.learner import Learner
+from rlvr_jax.server.models import Base, Spec
 from rlvr_jax.server.refusal import Refused
 from rlvr_jax.server.reply import Reply, finite, of_arrays, of_json
 from rlvr_jax.server.storage import Log, Record, read_about, read_arrays, read_log, write_arrays
@@ -68,7 +69,7 @@ class TrainingRun:
 
     @property
     def spec(self) -> Spec | None:
-        """What the model is made of; None before it was made."""
+        """The spec of the model; None before it was made."""
         return None if self.learner is None else self.learner.spec
 
     def accept(self, record: Record) -> bool:
@@ -232,7 +233,7 @@ class TrainingRun:
                 "save_weights: an optim_step must come after forward_backward and before it, as"
                 " stored weights have no gradient"
             )
-        address = Address(self.model_id, WEIGHTS, checked(body, record))
+        address = Address(self.model_id, WEIGHTS, stored_name(body, record.seq))
         self._store(address, record, learner, optimizer=True, overwrite=bool(body.get("overwrite")))
         return of_json({"path": str(address), "type": "save_weights"})
 
@@ -249,11 +250,12 @@ class TrainingRun:
                 raise Refused(
                     "save_weights_for_sampler: path or sampling_session_seq_id must be given"
                 )
-            file = checkpoints.stored_file(self.folder, "unnamed", str(number))
+            file = checkpoints.stored_file(self.folder, checkpoints.UNNAMED, str(number))
             checkpoints.store(file, learner, optimizer=False, request=str(record.seq))
+            checkpoints.drop_old_unnamed(self.folder)
             found = {"sampling_session_id": f"{session}:sample:{number}"}
         else:
-            address = Address(self.model_id, SAMPLER_WEIGHTS, checked(body, record))
+            address = Address(self.model_id, SAMPLER_WEIGHTS, stored_name(body, record.seq))
             self._store(address, record, learner, optimizer=False, overwrite=False)
             found = {"path": str(address)}
         return of_json({**found, "type": "save_weights_for_sampler"})
@@ -298,54 +300,3 @@ _ACTIONS: Mapping[str, Callable[[TrainingRun, Record], Reply]] = {
     "save_weights_for_sampler": TrainingRun._save_for_sampler,
     "load_weights": TrainingRun._load,
 }
-
-
-def checked(body: Mapping[str, Any], record: Record) -> str:
-    """The name of weights to store: that of the request, else its number."""
-    return checkpoints.checked_name(body.get("path") or f"{record.seq:06d}")
-
-
-def read_spec(body: Mapping[str, Any], model_id: str) -> Spec:
-    """Reads the body of `create_model`.
-
-    Raises:
-      Refused: another optimizer than AdamW, or adapters of nothing.
-    """
-    optimizer = (body.get("optimizer_config") or {}).get("type", "adamw")
-    if optimizer != "adamw":
-        raise Refused(f"optimizer_config must be adamw, got {optimizer!r}")
-    base, config = body.get("base_model"), body.get("lora_config")
-    if not isinstance(base, str):
-        raise Refused(f"base_model must be a text, got {base!r}")
-    usual = zlib.crc32(model_id.encode())
-    if config is None:
-        return Spec(base, rank=0, seed=usual)
-    rank, seed = config.get("rank"), config.get("seed")
-    if type(rank) is not int or rank < 0:
-        raise Refused(f"lora_config: rank must be an integer, 0 for all weights, got {rank!r}")
-    attention, mlp = (bool(config.get(name, True)) for name in ("train_attn", "train_mlp"))
-    if rank and not (attention or mlp):
-        raise Refused(
-            "lora_config: train_attn or train_mlp must be set, as other adapters are not here"
-        )
-    return Spec(base, rank, attention, mlp, usual if type(seed) is not int else seed & 0x7FFFFFFF)
-
-
-def read_adam(body: Mapping[str, Any]) -> AdamParams:
-    """Reads the numbers of an optimizer step.
-
-    Raises:
-      Refused: another optimizer, unknown names, or values that are not numbers in their ranges.
-    """
-    given = body.get("adam_params")
-    if not isinstance(given, dict):
-        raise Refused("optim_step: adam_params must be given, as AdamW is the only optimizer here")
-    known = vars(AdamParams())
-    for name, value in given.items():
-        if name not in known:
-            raise Refused(f"adam_params must be among {', '.join(known)}, got {name!r}")
-        if type(value) not in (int, float) or not np.isfinite(value) or value < 0:
-            raise Refused(f"adam_params: {name} must be a number of at least 0, got {value!r}")
-        if name in ("beta1", "beta2") and value >= 1:
-            raise Refused(f"adam_params: {name} must be below 1, got {value!r}")
-    return AdamParams(**given)

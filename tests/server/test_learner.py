@@ -200,7 +200,7 @@ def test_a_gradient_that_is_not_finite_changes_nothing(brackets):
     before = own.state()
     data[0].inputs["logprobs"][5:] = -1e5
     own.forward_backward(request(data, "importance_sampling"))
-    with pytest.raises(Refused, match="must be finite, got a norm of .* it is dropped"):
+    with pytest.raises(Refused, match=r"must be finite, got a norm of .* it is dropped"):
         own.optim_step(AdamParams())
     for name, array in own.state().items():
         np.testing.assert_array_equal(array, before[name])

@@ -30,7 +30,9 @@ def test_supervised_steps_lower_the_loss(client):
     data = requests.supervised(4)
     before, outputs = client.train(data, "cross_entropy")
     assert [len(one) for one in outputs["logprobs"]] == [len(datum.tokens) for datum in data]
-    total = -sum((d.inputs["weights"] * o).sum() for d, o in zip(data, outputs["logprobs"]))
+    total = -sum(
+        (d.inputs["weights"] * o).sum() for d, o in zip(data, outputs["logprobs"], strict=True)
+    )
     np.testing.assert_allclose(before["loss:sum"], total, rtol=1e-5)
     assert all((one >= 0).all() and one.any() for one in outputs["entropy"])
     metrics = client.step()
@@ -125,7 +127,7 @@ def test_a_refused_part_of_a_batch_refuses_the_step(client):
     wrong[0].inputs["weights"] = wrong[0].inputs["weights"][:-1]
     with pytest.raises(Refusal, match=r"data\[0\]: weights must have the shape"):
         client.train(wrong, "cross_entropy")
-    with pytest.raises(Refusal, match="not whole, as request .* failed; it is dropped"):
+    with pytest.raises(Refusal, match=r"not whole, as request .* failed; it is dropped"):
         client.step()
     with pytest.raises(Refusal, match="a forward_backward must come before it"):
         client.step()
@@ -203,7 +205,7 @@ def test_no_name_leaves_the_folder_of_its_model(client, name):
             client.of_model("save_weights", path=name)
     for path in (f"tinker://{client.model_id}/weights/{name}", f"tinker://../weights/{name}", name):
         body = {"session_id": client.session, "model_seq_id": 8, "path": path, "optimizer": False}
-        with pytest.raises(Refusal, match="path must be|model must be one of yours"):
+        with pytest.raises(Refusal, match=r"path must be|model must be one of yours"):
             client.call("load_weights", body)
 
 
@@ -351,3 +353,17 @@ def test_more_models_than_fit_are_refused(brackets, tmp_path):
             own.result("create_model", {**body, "model_seq_id": number})
         with pytest.raises(Refusal, match="fewer than 8 models in training"):
             own.call("create_model", {**body, "model_seq_id": 8})
+
+
+def test_old_samplers_without_a_name_are_dropped_and_named_ones_stay(client):
+    path = client.of_model("save_weights_for_sampler", path="stays")["path"]
+    saved = [
+        client.of_model("save_weights_for_sampler", sampling_session_seq_id=number)
+        for number in range(100, 109)
+    ]
+    client.sample(saved[1]["sampling_session_id"], 1, max_tokens=2)
+    with pytest.raises(Refusal, match="those of samplers without a name are stored for the last 8"):
+        client.sample(saved[0]["sampling_session_id"], 1)
+    body = {"session_id": client.session, "sampling_session_seq_id": 110, "model_path": path}
+    sampler = client.call("create_sampling_session", body)["sampling_session_id"]
+    client.sample(sampler, 1, max_tokens=2)

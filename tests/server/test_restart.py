@@ -1,21 +1,13 @@
 """A server that is started again goes on where it was: nothing that it acknowledged is lost."""
 
-import os
-import re
-import signal
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 import tinker_requests as requests
+from served_process import Process
 from tinker_requests import Client, Refusal, serving
 
-from rlvr_jax import tasks
 from rlvr_jax.server import training_run
 
-ROOT = Path(__file__).parents[2]
 CONFIG = {"fraction": 0.2, "covariance_low": 0.0}
 
 
@@ -113,7 +105,7 @@ def test_what_was_loaded_does_not_change_with_its_file(brackets, tmp_path):
 @pytest.mark.thorough
 def test_a_request_that_never_comes_does_not_block_the_others(brackets, tmp_path, monkeypatch):
     monkeypatch.setattr("rlvr_jax.server.service._MISSING_SECONDS", 0.2)
-    monkeypatch.setattr("rlvr_jax.server.http._POLL_SECONDS", 0.5)
+    monkeypatch.setattr("rlvr_jax.server.actions._POLL_SECONDS", 0.5)
     with serving(tmp_path, brackets) as port:
         client = Client(port)
         client.create()
@@ -125,33 +117,12 @@ def test_a_request_that_never_comes_does_not_block_the_others(brackets, tmp_path
         assert client.step()["step"] == 1
 
 
-class Process:
-    """A server in a process of its own."""
-
-    def __init__(self, folder):
-        base = tasks.load("brackets").base_model
-        line = [sys.executable, "-m", "rlvr_jax.experiments.serve", "--model", f"brackets={base}"]
-        line += ["--port", "0", "--run-dir", str(folder), "--rows", "4"]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-        self.process = subprocess.Popen(
-            line, stdout=subprocess.PIPE, text=True, cwd=folder.parent, env=environment
-        )
-        head = "".join(self.process.stdout.readline() for _ in range(3))
-        self.port = int(re.search(r"http://127.0.0.1:(\d+)\n", head)[1])
-
-    def kill(self):
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-        self.process.stdout.close()
-
-
 @pytest.mark.slow
 def test_a_kill_loses_no_acknowledged_request(tmp_path, uninterrupted):
     folder = tmp_path / "served"
     server = Process(folder)
-    token = (folder / "token").read_text().strip()
     assert (folder / "token").stat().st_mode & 0o777 == 0o600
-    client = Client(server.port, token)
+    client = Client(server.port, server.token)
     client.create()
     promises = []
     for number in range(5):  # all are accepted, and some of them executed

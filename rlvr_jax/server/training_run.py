@@ -2,8 +2,8 @@
 
 A request is written to the log before it is answered. After a restart the requests since the last
 snapshot are executed again, in their order. Weights, waiting gradients and replies are then the
-same. A snapshot follows an optimizer step when the requests since the last one took
-longer than `SNAPSHOT_SECONDS`.
+same. A snapshot follows an optimizer step when the requests since the last one took longer than
+`SNAPSHOT_SECONDS`, and twenty times as long as that snapshot.
 """
 
 import json
@@ -29,6 +29,7 @@ from rlvr_jax.server.wire import read_forward_backward, write_forward_backward
 SNAPSHOT_SECONDS = 30.0
 """Work since the last snapshot, after which the next optimizer step writes one."""
 
+_SNAPSHOT_SHARE = 20  # work is at least so many times the time of a snapshot
 _STORED_REPLIES = 64
 
 
@@ -62,7 +63,7 @@ class TrainingRun:
         self.learner: Learner | None = None
         self._failed: int | None = None
         self._next = 0
-        self._seconds = 0.0
+        self._seconds = self._snapshot_seconds = 0.0
         self._number = 0
         folder.mkdir(parents=True, exist_ok=True)
         self._recover()
@@ -135,7 +136,8 @@ class TrainingRun:
                 del self.replies[old]
                 self._accepted.pop(old, None)
             whole = self.learner is not None and not self.learner.pending and self._failed is None
-            stepped = record.kind == "optim_step" and self._seconds > SNAPSHOT_SECONDS
+            least = max(SNAPSHOT_SECONDS, _SNAPSHOT_SHARE * self._snapshot_seconds)
+            stepped = record.kind == "optim_step" and self._seconds > least
             # What was loaded may be replaced, so it cannot be loaded once more.
             if whole and (stepped or record.kind == "load_weights"):
                 self._snapshot()
@@ -155,7 +157,7 @@ class TrainingRun:
 
     def _snapshot(self) -> None:
         """Writes the state and a new log with the requests that are not executed yet."""
-        learner = self.learner
+        learner, start = self.learner, time.monotonic()
         assert learner is not None
         old, self._number = self._files(self._number), self._number + 1
         snapshot, log = self._files(self._number)
@@ -172,7 +174,7 @@ class TrainingRun:
         write_arrays(snapshot, {**learner.state(), **replies}, about)
         for path in old:
             path.unlink(missing_ok=True)
-        self._seconds = 0.0
+        self._seconds, self._snapshot_seconds = 0.0, time.monotonic() - start
 
     def _recover(self) -> None:
         numbers = [int(path.stem.partition("-")[2]) for path in self.folder.glob("snapshot-*")]

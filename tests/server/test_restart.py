@@ -38,6 +38,7 @@ def uninterrupted(brackets, tmp_path_factory):
 @pytest.mark.parametrize("seconds", [0.0, 1e9], ids=["snapshots", "log alone"])
 def test_a_model_goes_on_after_a_restart(brackets, tmp_path, uninterrupted, seconds, monkeypatch):
     monkeypatch.setattr(training_run, "SNAPSHOT_SECONDS", seconds)
+    monkeypatch.setattr(training_run, "_SNAPSHOT_SHARE", 0)
     with serving(tmp_path, brackets) as port:
         client = Client(port)
         client.create()

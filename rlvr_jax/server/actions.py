@@ -128,8 +128,9 @@ def _load_weights(service: Service, owner: str, body: bytes) -> Reply:
 
 
 def _forward_backward(service: Service, owner: str, body: bytes) -> Reply:
-    model_id, seq = read_address(body)
-    request = service.submit(owner, model_id, Record(seq, "forward_backward", body))
+    model_id, seq, forward_only = read_address(body)
+    kind = "forward" if forward_only else "forward_backward"
+    request = service.submit(owner, model_id, Record(seq, kind, body))
     return _promised(request, model_id)
 
 

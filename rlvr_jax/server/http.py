@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import sys
 import threading
+import traceback
 from collections.abc import Iterable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -93,6 +94,14 @@ class _Handler(BaseHTTPRequestHandler):
             reply, status = self._reply(table), 200
         except Refused as error:
             reply, status = of_json({"detail": str(error)}), error.status
+        except (ConnectionError, TimeoutError):
+            self.close_connection = True
+            return
+        except Exception as error:
+            traceback.print_exc()
+            self.close_connection = True  # the body may be unread
+            sentence = f"the server failed: {type(error).__name__}: {error}"
+            reply, status = of_json({"detail": sentence}), 500
         self.send_response(status)
         self.send_header("Content-Type", reply.kind)
         self.send_header("Content-Length", str(len(reply.body)))

@@ -17,6 +17,7 @@ from rlvr_jax.server.datums import padded_size
 from rlvr_jax.server.refusal import Refused
 from rlvr_jax.server.wire import SampledSequence, write_sample
 
+_SAMPLES = 4096
 _REFUSED = ("target_prompt_logprobs", "prompt_alt_tokens_k", "topk_prompt_logprobs")
 _REFUSED += ("record_stability_info",)
 
@@ -86,6 +87,8 @@ def read_sample(sampler: str, policy: Policy, body: Mapping[str, Any]) -> Sample
             f"sampling_params: max_tokens must be at most {room} after this prompt, got {most}"
         )
     samples = _whole("num_samples", body.get("num_samples", 1), 1)
+    if samples > _SAMPLES:
+        raise Refused(f"sample: num_samples must be at most {_SAMPLES}, got {samples}")
     temperature, top_p = (_number(name, own.get(name, 1.0)) for name in ("temperature", "top_p"))
     if temperature < 0 or not 0 < top_p <= 1:
         raise Refused(
@@ -136,10 +139,14 @@ def prompt_tokens(prompt: Any, vocabulary: int) -> np.ndarray:
     return np.array(ids, np.int32)
 
 
-def sample_together(policy: Policy, requests: Sequence[SampleRequest]) -> list[bytes]:
-    """Replies to requests that are alike, in one call of the sampler."""
+def sample_together(policy: Policy, requests: Sequence[SampleRequest], rows: int) -> list[bytes]:
+    """Replies to requests that are alike, in one call of the sampler.
+
+    Args:
+      rows: largest number of responses that are computed at a time.
+    """
     alike = requests[0].alike
-    count = padded_size(len(requests))
+    count = 1 << (len(requests) - 1).bit_length()  # few sizes, as each is compiled
     # The call is filled up with the first request, whose further responses are dropped.
     filled = [*requests, *[requests[0]] * (count - len(requests))]
     tokens = np.stack([np.pad(one.prompt, (0, alike.width - len(one.prompt))) for one in filled])
@@ -162,6 +169,7 @@ def sample_together(policy: Policy, requests: Sequence[SampleRequest]) -> list[b
         sampling=Sampling(top_k=alike.top_k, top_p=alike.top_p, stops=stops),
         stop_tokens=alike.stop_tokens,
         record_top=alike.top,
+        at_once=rows if count * alike.samples > rows else None,
     )
     scores = None
     if alike.prompt_logprobs:
@@ -169,8 +177,8 @@ def sample_together(policy: Policy, requests: Sequence[SampleRequest]) -> list[b
     found = jax.device_get(rollouts)
     replies = []
     for place, request in enumerate(requests):
-        rows = range(place * alike.samples, (place + 1) * alike.samples)
-        sequences = [_sequence(policy, alike, found, row) for row in rows]
+        own = range(place * alike.samples, (place + 1) * alike.samples)
+        sequences = [_sequence(policy, alike, found, row) for row in own]
         prompt = None if scores is None else _of_prompt(scores[place], request)
         replies.append(write_sample(sequences, prompt))
     return replies

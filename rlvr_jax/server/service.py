@@ -24,10 +24,11 @@ from rlvr_jax.server.sampling import Policy, SampleRequest, read_sample, sample_
 from rlvr_jax.server.storage import Record, read_arrays
 from rlvr_jax.server.training_run import TrainingRun
 
-_GATHER_SECONDS = 0.02
+_GATHER_SECONDS = 0.05
 _MISSING_SECONDS = 60.0
 _FUTURES = 4096
 _POLICIES = 4
+_WAITING = 2048
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,8 @@ class Service:
             return request_id, known.samples
         request = read_sample(name, self._policy(name, sampler), body)
         with self._wake:
+            if len(self._work) >= _WAITING:
+                raise Refused("the server must have fewer requests that wait", 429)
             self._new_future(request_id, owner, request.alike.samples)
             self._work.append(_Sample(request_id, name, sampler, request))
             self._wake.notify()
@@ -289,21 +292,30 @@ class Service:
                 self.registry.add_sampler(sampler, source)
         return reply
 
-    def _sample_alike(self, first: _Sample) -> None:
-        most = max(1, self._limits.sampled_rows // first.request.alike.samples)
-        if most > 1:
+    def _taken_along(self, first: _Sample, most: int) -> list[_Sample]:
+        """Takes waiting requests that are alike. A client sends the prompts of a step one by one,
+        so this waits until no more come."""
+        alike, seen, same = first.request.alike, -1, []
+        while seen < len(same) < most:
+            seen = len(same)
             time.sleep(_GATHER_SECONDS)
+            with self._lock:
+                same = [one for one in self._work if isinstance(one, _Sample)]
+            same = [one for one in same if one.request.alike == alike][:most]
         with self._lock:
-            same = [one for one in self._work if isinstance(one, _Sample)]
-            same = [one for one in same if one.request.alike == first.request.alike][: most - 1]
             taken = {one.request_id for one in same}
             self._work = deque(
                 one for one in self._work if getattr(one, "request_id", None) not in taken
             )
-        together = [first, *same]
+        return same
+
+    def _sample_alike(self, first: _Sample) -> None:
+        most = max(1, self._limits.sampled_rows // first.request.alike.samples)
+        together = [first, *self._taken_along(first, most - 1)]
         try:
             policy = self._policy(first.name, first.sampler)
-            bodies = sample_together(policy, [one.request for one in together])
+            requests = [one.request for one in together]
+            bodies = sample_together(policy, requests, self._limits.sampled_rows)
             replies = [of_arrays(body) for body in bodies]
         except Refused as error:
             replies = [failed(str(error), "user")] * len(together)

@@ -5,6 +5,7 @@ after a restart. A record is the length and checksum of its content, the length 
 and the head and the body. The last record of a killed process may be cut off; it was not answered.
 """
 
+import errno
 import json
 import os
 import struct
@@ -41,17 +42,28 @@ class Log:
 
     def __init__(self, path: Path):
         self.path = path
-        whole = sum(_size(record) for record in read_log(path)) if path.exists() else 0
+        self._size = sum(map(_size, read_log(path))) if path.exists() else 0
         self._file = path.open("ab")
-        self._file.truncate(whole)
+        self._file.truncate(self._size)
         _sync_folder(path.parent)
 
     def append(self, *records: Record) -> None:
-        """Writes records; they are on the disk when it returns."""
-        for record in records:
-            self._file.write(_packed(record))
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        """Writes records; they are on the disk when it returns.
+
+        Raises:
+          OSError: the disk is full. The log is then as before.
+        """
+        content = b"".join(map(_packed, records))
+        try:
+            # Not through the buffer, which would try again to write what failed.
+            written = os.write(self._file.fileno(), content)
+            if written < len(content):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+            os.fsync(self._file.fileno())
+        except OSError:
+            self._file.truncate(self._size)
+            raise
+        self._size += len(content)
 
     def close(self) -> None:
         """Closes the file."""
@@ -84,11 +96,15 @@ def write_file(path: Path, content: bytes) -> None:
     """Writes a file as a whole: after a kill it is the old one or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.new")
-    with beside.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
+    try:
+        with beside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
     _sync_folder(path.parent)
 
 

@@ -7,6 +7,7 @@ same. A snapshot follows an optimizer step when the requests since the last one 
 """
 
 import json
+import sys
 import threading
 import time
 import zlib
@@ -31,6 +32,7 @@ SNAPSHOT_SECONDS = 30.0
 
 _SNAPSHOT_SHARE = 20  # work is at least so many times the time of a snapshot
 _STORED_REPLIES = 64
+_WAITING = 1024
 
 
 class TrainingRun:
@@ -87,6 +89,8 @@ class TrainingRun:
                 if self._accepted.get(record.seq, checksum) != checksum:
                     raise Refused(f"seq_id must be new for another request, got {record.seq} again")
                 return False
+            if len(self._waiting) >= _WAITING:
+                raise Refused(f"model {self.model_id} must have fewer requests that wait", 429)
             self._log.append(record)
             self._accepted[record.seq] = checksum
             self._waiting[record.seq] = record
@@ -121,7 +125,7 @@ class TrainingRun:
         try:
             return _ACTIONS[record.kind](self, record)
         except Exception:
-            if record.kind in ("forward_backward", "missing"):
+            if record.kind in ("forward_backward", "missing"):  # not "forward"
                 self._failed = record.seq
             raise
         finally:
@@ -159,19 +163,26 @@ class TrainingRun:
         """Writes the state and a new log with the requests that are not executed yet."""
         learner, start = self.learner, time.monotonic()
         assert learner is not None
-        old, self._number = self._files(self._number), self._number + 1
-        snapshot, log = self._files(self._number)
+        old, (snapshot, log) = self._files(self._number), self._files(self._number + 1)
         log.unlink(missing_ok=True)  # of a process that was killed here
-        self._log.close()
-        self._log = Log(log)
-        self._log.append(*self.unstarted())
+        new_log = Log(log)
         replies = {
             f"reply/{seq}": np.frombuffer(r.body, np.uint8) for seq, r in self.replies.items()
         }
         kinds = {seq: reply.kind for seq, reply in self.replies.items()}
         about = {"spec": asdict(learner.spec), "next": self._next, "kinds": kinds}
         about["accepted"] = {seq: one for seq, one in self._accepted.items() if seq < self._next}
-        write_arrays(snapshot, {**learner.state(), **replies}, about)
+        try:
+            new_log.append(*self.unstarted())
+            write_arrays(snapshot, {**learner.state(), **replies}, about)
+        except OSError as error:
+            # The last snapshot and its log have all requests.
+            new_log.close()
+            print(f"warning: no snapshot of {self.model_id}: {error}", file=sys.stderr)
+            self._seconds = 0.0
+            return
+        self._log.close()
+        self._log, self._number = new_log, self._number + 1
         for path in old:
             path.unlink(missing_ok=True)
         self._seconds, self._snapshot_seconds = 0.0, time.monotonic() - start
@@ -197,6 +208,9 @@ class TrainingRun:
     def _made(self, spec: Spec) -> Learner:
         if spec.base not in self._bases:
             raise Refused(f"base_model must be one of {', '.join(self._bases)}, got {spec.base!r}")
+        width = self._bases[spec.base].model.config.width
+        if spec.rank > width:
+            raise Refused(f"lora_config: rank must be at most {width}, got {spec.rank}")
         return Learner(self._bases[spec.base], spec, self._rows)
 
     def _model(self) -> Learner:
@@ -296,6 +310,7 @@ class TrainingRun:
 _ACTIONS: Mapping[str, Callable[[TrainingRun, Record], Reply]] = {
     "create_model": TrainingRun._create,
     "missing": TrainingRun._missing,
+    "forward": TrainingRun._forward_backward,
     "forward_backward": TrainingRun._forward_backward,
     "optim_step": TrainingRun._optim_step,
     "save_weights": TrainingRun._save,

@@ -72,8 +72,8 @@ def read_forward_backward(body: bytes) -> ForwardBackward:
         raise Refused(f"forward_backward: the body must be its protocol buffer: {error}") from error
 
 
-def read_address(body: bytes) -> tuple[str, int]:
-    """The model and the number of a request `forward_backward`, whose content may be refused later.
+def read_address(body: bytes) -> tuple[str, int, bool]:
+    """Model, number and `forward_only` of a request, whose content may be refused later.
 
     Raises:
       Refused: as `read_forward_backward`, or a body without them.
@@ -87,7 +87,7 @@ def read_address(body: bytes) -> tuple[str, int]:
         raise Refused(f"forward_backward: the body must be its protocol buffer: {error}") from error
     if not isinstance(seq_id, int) or not 0 < seq_id < 2**31:
         raise Refused("forward_backward: seq_id must be the number of a request")
-    return model_id, seq_id
+    return model_id, seq_id, bool(found.get(6))
 
 
 def write_forward_backward(

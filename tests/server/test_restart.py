@@ -67,6 +67,30 @@ def test_a_model_goes_on_after_a_restart(brackets, tmp_path, uninterrupted, seco
 
 
 @pytest.mark.thorough
+def test_a_full_disk_leaves_the_last_snapshot(
+    brackets, tmp_path, uninterrupted, monkeypatch, capsys
+):
+    monkeypatch.setattr(training_run, "SNAPSHOT_SECONDS", 0.0)
+    monkeypatch.setattr(training_run, "_SNAPSHOT_SHARE", 0)
+    write = training_run.write_arrays
+
+    def full(*given):
+        raise OSError("No space left on device")
+
+    with serving(tmp_path, brackets) as port:
+        client = Client(port)
+        client.create()
+        losses = trained(client, [0])
+        monkeypatch.setattr(training_run, "write_arrays", full)
+        losses += trained(client, [1, 2])
+        monkeypatch.setattr(training_run, "write_arrays", write)
+    assert "no snapshot of" in capsys.readouterr().err
+    with serving(tmp_path, brackets) as port:
+        client.port = port
+        assert losses + trained(client, [3, 4]) == uninterrupted
+
+
+@pytest.mark.thorough
 def test_a_step_that_was_acknowledged_is_not_made_again(brackets, tmp_path):
     with serving(tmp_path, brackets) as port:
         client = Client(port)

@@ -1,5 +1,7 @@
 """Files of the server: whole after a kill, and read as they were written."""
 
+import os
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -73,3 +75,16 @@ def test_arrays_of_another_shape_are_refused():
     for like in ({"a": jnp.ones(4)}, {"b": jnp.ones(3)}):
         with pytest.raises(Refused, match=r"the stored tree\['.'\] must have the shape"):
             tree_of("tree", arrays, like)
+
+
+def test_a_log_on_a_full_disk_is_as_before(tmp_path, monkeypatch):
+    log = Log(tmp_path / "log")
+    log.append(RECORDS[0])
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda number, content: write(number, content[:30]))
+    with pytest.raises(OSError, match="No space left on device"):
+        log.append(RECORDS[1])
+    monkeypatch.undo()
+    log.append(RECORDS[2])
+    log.close()
+    assert list(read_log(tmp_path / "log")) == [RECORDS[0], RECORDS[2]]

@@ -15,7 +15,7 @@ def test_a_request_is_read_as_it_was_sent():
     read = read_forward_backward(BODY)
     assert (read.model_id, read.seq_id, read.loss) == ("s:train:0", 300, "ppo")
     assert read.config == {"a": 0.5} and read.forward_only
-    assert read_address(BODY) == ("s:train:0", 300)
+    assert read_address(BODY) == ("s:train:0", 300, True)
     for ours, sent in zip(read.data, requests.sampled(3), strict=True):
         np.testing.assert_array_equal(ours.tokens, sent.tokens)
         assert ours.inputs.keys() == sent.inputs.keys()

@@ -165,7 +165,8 @@ def _retrieve(service: Service, owner: str, body: bytes) -> Reply:
     request = _word(_object(body), "request_id")
     reply = service.retrieve(owner, request, _POLL_SECONDS)
     if reply is None:
-        return of_json({"type": "try_again", "request_id": request, "queue_state": "active"})
+        # The SDK asks again without a word; with a reply `try_again` it logs each time.
+        raise Refused("the request is not done yet; ask again", 408)
     return reply
 
 

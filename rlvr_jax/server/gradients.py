@@ -55,7 +55,7 @@ def statistics(model, base, trained, batch, *, adapted):
     return stats.logp, stats.entropy
 
 
-def _loss(model, base, trained, batch, numbers, loss, adapted):
+def _loss(model, base, trained, batch, numbers, *, loss, adapted):
     stats = target_statistics(model, whole_params(base, trained, adapted), batch)
     losses = LOSSES[loss].token_loss(stats.logp, batch.inputs, numbers)
     total = jnp.sum(jnp.where(batch.present, losses, 0))
@@ -64,7 +64,7 @@ def _loss(model, base, trained, batch, numbers, loss, adapted):
 
 @partial(jax.jit, static_argnames=("model", "loss", "adapted"))
 def loss_of(model, base, trained, batch, numbers, *, loss, adapted):
-    return _loss(model, base, trained, batch, numbers, loss, adapted)
+    return _loss(model, base, trained, batch, numbers, loss=loss, adapted=adapted)
 
 
 @partial(jax.jit, static_argnames=("model", "loss", "adapted"))

@@ -170,11 +170,11 @@ class Learner:
         found = published.published_gradient(
             self.model,
             objective,
-            self.base.params,
             self.trained,
             rollouts,
             state,
             named_key(self.spec.seed, "objective", self.steps),
+            base=self.base.params,
             micro_batches=number,
             adapted=self.spec.rank > 0,
         )

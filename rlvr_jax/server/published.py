@@ -185,20 +185,20 @@ def first_state(objective: Objective, rollouts: Rollouts) -> dict[str, Any]:
 def published_gradient(
     model: Model,
     objective: Objective,
-    base: Params,
     trained: Params,
     rollouts: Rollouts,
     state: dict[str, Any],
     key: jax.Array,
     *,
+    base: Params,
     micro_batches: int,
     adapted: bool,
 ) -> Gradient:
     """Loss and gradient of an objective over all rows.
 
     Args:
-      base: weights before training, the reference of a KL.
       trained: adapters if `adapted`, else all weights.
+      base: weights before training, the reference of a KL.
     """
     if "reference_logp" in objective.reads:
         rollouts = rollouts.replace(reference_logp=policy.score(model, base, rollouts).logp)

@@ -155,9 +155,11 @@ class Client:
     def retrieve(self, request_id: str) -> Any:
         """The result of a future."""
         while True:
-            value = self.call("retrieve_future", {"request_id": request_id})
-            if isinstance(value, bytes) or value.get("type") != "try_again":
-                return value
+            try:
+                return self.call("retrieve_future", {"request_id": request_id})
+            except Refusal as refusal:
+                if refusal.status != 408:
+                    raise
 
     def create(self, rank: int = 4, **changed: Any) -> str:
         """Makes a session and a model."""

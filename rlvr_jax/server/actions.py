@@ -165,8 +165,8 @@ def _retrieve(service: Service, owner: str, body: bytes) -> Reply:
     request = _word(_object(body), "request_id")
     reply = service.retrieve(owner, request, _POLL_SECONDS)
     if reply is None:
-        # The SDK asks again without a word; with a reply `try_again` it logs each time.
-        raise Refused("the request is not done yet; ask again", 408)
+        # The SDK polls again silently; for a reply `try_again` it logs a warning each time.
+        raise Refused("the request is not done yet; poll once more", 408)
     return reply
 
 

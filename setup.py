@@ -67,6 +67,7 @@ SUBPACKAGES = [
     "runs.checks",
     "runs.judging",
     "sandbox",
+    "server",
     "tasks",
     "tasks.code",
     "tasks.data",
@@ -162,6 +163,8 @@ setup(
         # One version, with its libtpu: `rlvr_jax.parallel.topologies.TESTED`.
         "tpu": ["jax[tpu]==0.10.2"],
         "cuda": ["jax[cuda13]>=0.10"],
+        # One version: clients of its protocol are tested with it. The server does not import it.
+        "tinker": ["tinker==0.38.0"],
         "notebooks": ["jupyterlab>=4", "jupytext>=1.16"],
         "types": ["pyright>=1.1.400"],
         "docs": [

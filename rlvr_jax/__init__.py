@@ -72,6 +72,7 @@ _SUBPACKAGES = (
     "rollout",
     "runs",
     "sandbox",
+    "server",
     "tasks",
     "tools",
     "training",

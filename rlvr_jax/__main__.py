@@ -27,6 +27,7 @@ COMMANDS = {
     "traces": "a policy's verified answers as a file to learn from",
     "critiques": "critiques of a policy's answers as a file to learn from",
     "hints": "hints that a policy writes to the prompts of a task, as a file",
+    "serve": "models for Tinker clients: training and sampling over HTTP",
     "loop": "the whole training loop in one file of 250 lines, for reading; objectives by name",
     "store_rollouts": "a batch with its statistics as a file, to try losses on",
 }

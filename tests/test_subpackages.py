@@ -43,7 +43,7 @@ TABLE["experience"] = {*TABLE} - {"kernels", "own", "pipes"}
 TABLE["methods"] = {*TABLE} - {"analysis", "public", "sandbox"}
 TABLE["runs"] = set(TABLE)
 # What is done with runs; none imports another.
-TABLE |= {subpackage: set(TABLE) for subpackage in ("boards", "diagnosis", "pods")}
+TABLE |= {subpackage: set(TABLE) for subpackage in ("boards", "diagnosis", "pods", "server")}
 EXPERIMENTS = set(TABLE)
 # They are also a subpackage of the package, so that the wheel has them.
 TABLE["experiments"] = EXPERIMENTS

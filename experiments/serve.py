@@ -18,9 +18,9 @@ from typing import Annotated
 import tyro
 
 from rlvr_jax import policy
+from rlvr_jax.parallel.lock import locked
 from rlvr_jax.policy import SHIPPED, shipped_weights
 from rlvr_jax.runs import described, guarded
-from rlvr_jax.runs.lock import locked
 from rlvr_jax.server import Base, Limits, Server, Service
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")

@@ -15,8 +15,9 @@ from rlvr_jax.experience.actor import Scorer
 from rlvr_jax.experience.given import rows_of_responses
 from rlvr_jax.experience.sampling import Sampler, occurrences
 from rlvr_jax.policy import Model, Params
-from rlvr_jax.policy.config import wide_dtype
-from rlvr_jax.rollout.engines import Decoding, Engine, EngineError
+from rlvr_jax.policy.config import ModelConfig, wide_dtype
+from rlvr_jax.policy.experts import no_routes
+from rlvr_jax.rollout.engines import Decoding, Engine, EngineError, Generated
 from rlvr_jax.rollout.engines.probe import (
     FLOORS,
     LIMITS,
@@ -251,8 +252,40 @@ class EngineSampler(Sampler):
         rows = rows.replace(
             behaviour_logp=logp, truncated=np.array([not one.stopped for one in found])
         )
+        if self.record_routes:
+            rows = rows.replace(**routes_of(rows, self.model.config, found))
         entropy = self.scorer(rows, {"entropy"}, "current")["entropy"]
         return rows.replace(entropy=np.where(rows.mask, entropy, 0).astype(dtype))
+
+
+def routes_of(
+    rollouts: Rollouts, config: ModelConfig, found: Sequence[Generated]
+) -> dict[str, np.ndarray]:
+    """The records `routes` and `prompt_routes` of the responses of an engine.
+
+    Raises:
+      EngineError: a response without routes, or with others than those of the model.
+    """
+    asked, tokens = rollouts.prompt_tokens.shape[1], rollouts.tokens.shape[1]
+    whole = np.array(no_routes(config, len(found), asked + tokens))
+    for row, one, length in zip(whole, found, rollouts.prompt_length, strict=True):
+        read = int(length) + len(one.tokens) - 1
+        if one.routes is None or one.routes.shape != (read, *whole.shape[2:]):
+            raise EngineError(
+                f"the engine must give the experts of {read} tokens, {whole.shape[2]} layers and"
+                f" {whole.shape[3]} experts for --router-replay, got"
+                f" {'none' if one.routes is None else list(one.routes.shape)}; start a vLLM server"
+                " with --enable-return-routed-experts"
+            )
+        least, most = int(one.routes.min()), int(one.routes.max())
+        if not 0 <= least <= most < config.num_experts:
+            raise EngineError(
+                f"the engine must give experts in 0 … {config.num_experts - 1}, got {least} …"
+                f" {most}"
+            )
+        row[:length] = 1 + one.routes[:length]
+        row[asked : asked + len(one.tokens) - 1] = 1 + one.routes[length:]
+    return {"prompt_routes": whole[:, :asked], "routes": whole[:, asked:]}
 
 
 def gap_metrics(rollouts: Rollouts, old_logp: np.ndarray) -> dict[str, float]:
@@ -273,13 +306,26 @@ def gap_metrics(rollouts: Rollouts, old_logp: np.ndarray) -> dict[str, float]:
         return {}
     rows, places = np.nonzero(mask)
     apart = (np.asarray(rollouts.behaviour_logp) - old_logp)[mask].astype(np.float64)
-    found = {"engine/k1": apart.mean(), "engine/gap_p99": np.quantile(np.abs(apart), 0.99)}
     ends = np.asarray(rollouts.length)[rows] - 1
+    found = _distribution(apart)
     for name, where in (("position", places), ("length", ends)):
         quarter = 4 * where // mask.shape[1]
         for number in np.unique(quarter):
-            found[f"engine/gap_{name}/{number + 1}"] = np.abs(apart[quarter == number]).mean()
-    return {name: float(value) for name, value in found.items()}
+            own = _distribution(apart[quarter == number])
+            found |= {f"{kind}_{name}/{number + 1}": value for kind, value in own.items()}
+    return {f"engine/{name}": float(value) for name, value in found.items()}
+
+
+def _distribution(apart: np.ndarray) -> dict[str, float]:
+    """Numbers of log p of the engine less that of the trainer: the estimators k1 and k3 of the KL
+    divergence, the mean distance, and its 99 % quantile."""
+    distance = np.abs(apart)
+    return {
+        "k1": apart.mean(),
+        "k3": (np.expm1(-apart) + apart).mean(),
+        "gap": distance.mean(),
+        "gap_p99": np.quantile(distance, 0.99),
+    }
 
 
 def _special(tokenizer: Any) -> dict[int, str]:

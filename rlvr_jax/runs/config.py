@@ -195,6 +195,9 @@ class UpdateSettings:
     or on a CPU as many as fit the activations into its caches."""
     critic_epochs: Count = 1
     """Passes of the critic over the rollouts of a step, in the same minibatches."""
+    router_replay: bool = False
+    """Replay of the sampler's experts in scoring and updates, for a mixture of experts. Off: the
+    router chooses again."""
     compared_with: str = ""
     """Method whose loss, with its preset, is compared with that of the run in every update. The
     metric slope_distance is 0 if both have one gradient. Empty: no comparison."""

@@ -141,6 +141,18 @@ def test_the_gap_of_a_step_is_told_by_position_and_by_length():
     for name, value in expected.items():
         assert found[f"engine/gap_{name}"] == pytest.approx(value, abs=1e-6)
     assert "engine/gap_length/2" not in found
+    # Estimators of KL(engine‖trainer): d = log p - log q, k3 = q / p - 1 + d.
+    gaps = {"position/1": [0.0, 0.5], "position/4": [0.3], "length/4": [0.0, 0.1, 0.2, 0.3]}
+    for name, own in gaps.items():
+        d = np.array(own)
+        kind, quarter = name.split("/")
+        wanted = {"k1": d.mean(), "k3": (np.exp(-d) - 1 + d).mean()}
+        wanted["gap_p99"] = np.quantile(d, 0.99)
+        for number, value in wanted.items():
+            assert found[f"engine/{number}_{kind}/{quarter}"] == pytest.approx(value, abs=1e-6)
+    d = np.array([0.0, 0.1, 0.2, 0.3, 0.5])
+    assert found["engine/k3"] == pytest.approx((np.exp(-d) - 1 + d).mean(), abs=1e-6)
+    assert found["engine/gap_p99"] == pytest.approx(np.quantile(d, 0.99), abs=1e-6)
     assert found["engine/k1"] == pytest.approx(0.22, abs=1e-6)
     foreign = rows.replace(off_policy=np.array([False, True]))
     assert gap_metrics(foreign, scored)["engine/k1"] == pytest.approx(0.15, abs=1e-6)

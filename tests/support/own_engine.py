@@ -4,7 +4,9 @@
 does so in a process, until it is ended.
 """
 
+import base64
 import contextlib
+import io
 import json
 import signal
 import sys
@@ -12,6 +14,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from rlvr_jax import policy
@@ -29,7 +32,7 @@ class OwnEngine:
 
     Args:
       fault: "" or one of "stale", "late", "head", "swapped", "transposed" (weights), "first"
-        (a token before every prompt), "temperature", "cuts" (reported log-probs).
+        (a token before every prompt), "temperature", "cuts" (reported log-probs), "routes" (none).
     """
 
     meaning = "processed"
@@ -93,9 +96,23 @@ class OwnEngine:
             tokens.append(token)
             logp.append(float(jax.nn.log_softmax(reported)[0, token]))
             ended = token in decoding.stop_tokens
-        return Generated(tokens, logp, ended)
+        return Generated(tokens, logp, ended, self._routes([*prompt, *tokens[:-1]]))
+
+    def _routes(self, tokens):
+        """The experts of all tokens, from 0; None of a dense model or with the fault "routes"."""
+        if self.model.config.num_experts is None or self.fault == "routes":
+            return None
+        whole = np.zeros((1, self.model.config.max_positions), np.int32)
+        whole[0, : len(tokens)] = tokens
+        return np.asarray(_used_routes(self.model, self.params, whole))[0, : len(tokens)] - 1
 
 
+def _used(model, params, tokens):
+    caches = model.empty_caches(*tokens.shape)
+    return model.extend_routed(params, caches, tokens, jnp.arange(tokens.shape[1])[None])[2]
+
+
+_used_routes = jax.jit(_used, static_argnums=0)
 _logits = jax.jit(policy.Model.logits, static_argnums=0)
 
 
@@ -148,7 +165,13 @@ class _Handler(BaseHTTPRequestHandler):
         heat, seed = how.get("temperature", 1.0), how.get("seed", 0)
         (one,) = engine.generate([tokens], [seed], [heat], decoding)
         content = [{"logprob": x} for x in one.logp]
+        routes = None
+        if one.routes is not None:
+            file = io.BytesIO()
+            np.save(file, one.routes)
+            routes = base64.b64encode(file.getvalue()).decode()
         choice = {
+            "routed_experts": routes,
             "token_ids": one.tokens[:-1] if fault == "fewer tokens" else one.tokens,
             "finish_reason": "stop" if one.stopped else "length",
             "logprobs": None if fault == "no log-probs" else {"content": content},

@@ -7,6 +7,8 @@
 Source: vLLM 0.32, https://docs.vllm.ai.
 """
 
+import base64
+import io
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -96,6 +98,7 @@ class VllmServer:
                 tokens = [int(token) for token in choice["token_ids"]]
                 logp = [float(each["logprob"]) for each in choice["logprobs"]["content"]]
                 stopped = choice["finish_reason"] == "stop"
+                routes = _routes(choice.get("routed_experts"))
             except (KeyError, IndexError, TypeError, ValueError) as error:
                 raise self._error("token ids with log-probs", json.dumps(choice)) from error
             if not 0 < len(tokens) == len(logp) <= decoding.tokens:
@@ -107,7 +110,7 @@ class VllmServer:
                 raise self._error("finite log-probs", str(logp))
             if stopped and tokens[-1] not in decoding.stop_tokens:
                 raise self._error("a stop token at the end of a response", str(tokens[-1]))
-            return Generated(tokens, logp, stopped)
+            return Generated(tokens, logp, stopped, routes)
 
         with ThreadPoolExecutor(self._at_once) as threads:
             return list(threads.map(one, prompts, seeds, temperatures))
@@ -180,3 +183,14 @@ class VllmServer:
     def _error(self, wanted: str, got: str) -> EngineError:
         where = f"{self._parts.hostname}:{self._parts.port or ''}"
         return EngineError(f"engine vllm at {where} must give {wanted}, got {got[:200]}")
+
+
+def _routes(text: str | None) -> np.ndarray | None:
+    """The array of a reply, an .npy file in base64.
+
+    Raises:
+      ValueError: another text.
+    """
+    if text is None:
+        return None
+    return np.load(io.BytesIO(base64.b64decode(text)), allow_pickle=False)

@@ -309,6 +309,7 @@ class Stage(Part):
         and returns only the verifier's grades.
       rewards: names of numbers that it adds to grades: further rewards of the task.
       of_task: fields of `Task` that it reads, among "answers", "rewards" and "score_steps".
+      samples_teacher: it has requests with the policy "teacher", which an engine cannot answer.
     """
 
     apply: Callable[[Batch, Actor, Any, StepContext], tuple[Batch, Any, Metrics]]
@@ -326,3 +327,4 @@ class Stage(Part):
     at_grading: bool = False
     rewards: tuple[str, ...] = ()
     of_task: frozenset[str] = frozenset()
+    samples_teacher: bool = False

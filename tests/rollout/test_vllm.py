@@ -11,10 +11,13 @@ import training_runs
 from own_engine import OwnEngine, serving
 
 from rlvr_jax import tasks
+from rlvr_jax.experience import PLAIN
+from rlvr_jax.methods.guidance.scope import salvage
 from rlvr_jax.rollout import Sampling
 from rlvr_jax.rollout.engines.engine import Decoding, EngineError
 from rlvr_jax.rollout.engines.started import started
 from rlvr_jax.rollout.engines.vllm import VllmServer
+from rlvr_jax.runs.resolved import resolve
 
 BASE = Path(tasks.load("brackets").base_model)
 DECODING = Decoding(6, Sampling(top_k=20), (107,))
@@ -88,6 +91,35 @@ def test_a_run_needs_a_server(tmp_path):
         training_runs.quietly(settings.replace(engine="vllm", engine_address="there"))
     with pytest.raises(ValueError, match="must give a vLLM server, got no connection"):
         training_runs.quietly(settings.replace(engine="vllm", engine_address="http://127.0.0.1:1"))
+
+
+def sampled_by_a_teacher():
+    """A stage that an engine cannot serve, as `salvage` with the teacher of the recipe."""
+    return salvage(PLAIN, policy="teacher")
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        (
+            dict(method="scope", hyperparameters=("teacher=start", "hint_fraction=0")),
+            r"method 'scope', got 'vllm': its part salvage\(.*\) requests samples of the recipe's",
+        ),
+        (
+            dict(stage=(f"{__name__}:sampled_by_a_teacher",)),
+            r"method 'grpo', got 'vllm': its part salvage\(.*\) requests samples of the recipe's",
+        ),
+        (dict(method="soft_grpo"), r"method 'soft_grpo', got .* feeds the model vectors"),
+    ],
+)
+def test_parts_that_need_our_sampler_are_refused_before_a_server_is_reached(
+    settings, named, tmp_path
+):
+    config = training_runs.settings(str(BASE), tmp_path / "run", engine="vllm", **settings)
+    config = config.replace(task="hinted_brackets")
+    with pytest.raises(ValueError, match=rf"^--engine must be left out for {named}"):
+        resolve(config)
+    resolve(config.replace(engine=""))
 
 
 def test_a_run_samples_from_the_engine_and_measures_it(server, tmp_path):

@@ -3,21 +3,14 @@
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 from rlvr_jax import policy
-from rlvr_jax.experience.actor import Scorer
-from rlvr_jax.experience.given import rows_of_responses
-from rlvr_jax.experience.sampling import Sampler, occurrences
 from rlvr_jax.policy import Model, Params
-from rlvr_jax.policy.config import ModelConfig, wide_dtype
-from rlvr_jax.policy.experts import no_routes
-from rlvr_jax.rollout.engines import Decoding, Engine, EngineError, Generated
+from rlvr_jax.rollout.engines import Decoding, Engine, EngineError
 from rlvr_jax.rollout.engines.probe import (
     FLOORS,
     LIMITS,
@@ -46,7 +39,8 @@ class EngineLink:
 
     Fields:
       metrics: of the last sync: engine/gap_max, engine/gap_mean, engine/reported_gap_max (nats),
-        engine/sync_s, engine/probe_s (seconds).
+        engine/sync_s, engine/probe_s (seconds). Of the last draw: engine/generate_s and
+        engine/grade_s, the grading during it (seconds).
     Raises:
       ValueError: an engine that reports raw log-probs, with a temperature or cuts.
     """
@@ -86,8 +80,16 @@ class EngineLink:
         """Loads the weights into the engine, unless it has this version, and probes it.
 
         Raises:
-          EngineError: the engine is gone, or the gap is above the bound; the message names the
-            fault.
+          EngineError: as `load` and `check`.
+        """
+        self.load(params, version)
+        self.check(params, version)
+
+    def load(self, params: Params, version: int) -> None:
+        """Loads the weights into the engine, unless it has this version.
+
+        Raises:
+          EngineError: the engine is gone, or did not load them.
         """
         if version == self._version:
             return
@@ -96,11 +98,23 @@ class EngineLink:
         where = self._folder / f"weights_{self._syncs % 2}"
         self._save(where, params)
         self.engine.load(where)
-        probing = time.perf_counter()
-        self.metrics = {"engine/sync_s": probing - started}
+        self.metrics = {"engine/sync_s": time.perf_counter() - started}
+
+    def check(self, params: Params, version: int) -> None:
+        """Probes the weights that were loaded last, unless they are known to be these.
+
+        The engine may sample at the same time; its responses are used only after the check.
+
+        Raises:
+          EngineError: the engine is gone, or the gap is above the bound; the message names the
+            fault.
+        """
+        if version == self._version:
+            return
+        started = time.perf_counter()
         if self._syncs == 0 or (self._every and self._syncs % self._every == 0):
             self._probe(params)
-            self.metrics["engine/probe_s"] = time.perf_counter() - probing
+            self.metrics["engine/probe_s"] = time.perf_counter() - started
         self._syncs += 1
         self._version = version
 
@@ -165,127 +179,6 @@ class EngineLink:
             f"the engine must give the trainer's log-probs to {most:.2g} nats, got a gap of"
             f" {gap.largest:.2g} (mean {gap.mean:.2g}) after sync {self._syncs}: {why}"
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class EngineSampler(Sampler):
-    """A sampler whose responses come from another engine; the trainer computes their entropy.
-
-    Fields:
-      link: the engine, with its weights.
-      scorer: token statistics of rollouts at these weights.
-    """
-
-    link: EngineLink
-    scorer: Scorer
-
-    @classmethod
-    def of(cls, sampler: Sampler, link: EngineLink, scorer: Scorer) -> "EngineSampler":
-        """The sampler of a run with its responses from an engine."""
-        own = {name: getattr(sampler, name) for name in Sampler.__dataclass_fields__}
-        return cls(**own | {"opening": 0, "at_once": None}, link=link, scorer=scorer)
-
-    def calls(self, count: int, samples: int) -> list[tuple[int, int, int]]:
-        """One call for all requests: nothing is compiled."""
-        return [(0, count, count)]
-
-    def draw(
-        self,
-        params: Params,
-        tokens: np.ndarray,
-        length: np.ndarray,
-        numbers: np.ndarray,
-        key: jax.Array,
-        *,
-        first_sample: int | np.ndarray = 0,
-        weight_version: int = 0,
-        temperature: np.ndarray | None = None,
-        constants: Any = None,
-        soft_prompt: np.ndarray | None = None,
-        stop_state: np.ndarray | None = None,
-    ) -> Rollouts:
-        """See `Sampler.draw`; params are all weights of the policy, with adapters.
-
-        Raises:
-          ValueError: a part of the method needs the sampler in this process.
-          EngineError: as `EngineLink.sync` and `Engine.generate`.
-        """
-        needs = {
-            "a logits processor": self.sampling.processor is not None or constants is not None,
-            "mixtures of embeddings": self.sampling.soft is not None or soft_prompt is not None,
-            "stop texts": self.sampling.stops is not None or stop_state is not None,
-            "the most probable tokens": self.record_top > 0,
-        }
-        if missing := [name for name, needed in needs.items() if needed]:
-            raise ValueError(
-                f"--engine must be left out for this method, which samples with"
-                f" {', '.join(missing)}; an engine cannot"
-            )
-        self.link.sync(params, weight_version)
-        first = np.asarray(first_sample, np.int64)
-        if first.ndim == 0:
-            first = first + self.samples * occurrences(numbers)
-        heat = self.sampling.temperature if temperature is None else np.asarray(temperature)
-        heat = np.repeat(np.broadcast_to(heat, len(numbers)), self.samples)
-        base = np.asarray(jax.random.key_data(key)).ravel().tolist()
-        prompts, seeds = [], []
-        for ids, count, number, start in zip(tokens, length, numbers, first, strict=True):
-            for sample in range(self.samples):
-                prompts.append(ids[:count].tolist())
-                entropy = [*base, int(number), int(start) + sample]
-                seeds.append(int(np.random.SeedSequence(entropy).generate_state(1)[0]))
-        decoding = Decoding(self.response_tokens, self.sampling, self.stop_tokens)
-        found = self.link.engine.generate(prompts, seeds, heat.tolist(), decoding)
-        dtype = wide_dtype(self.model.config.compute_dtype)
-        rows = rows_of_responses(
-            np.repeat(tokens, self.samples, axis=0),
-            np.repeat(length, self.samples, axis=0),
-            [one.tokens for one in found],
-            np.repeat(np.arange(len(numbers), dtype=np.int32), self.samples),
-            heat.astype(dtype),
-            self.response_tokens,
-            weight_version=weight_version,
-        )
-        logp = np.zeros(rows.tokens.shape, dtype)
-        for row, one in zip(logp, found, strict=True):
-            row[: len(one.logp)] = one.logp
-        rows = rows.replace(
-            behaviour_logp=logp, truncated=np.array([not one.stopped for one in found])
-        )
-        if self.record_routes:
-            rows = rows.replace(**routes_of(rows, self.model.config, found))
-        entropy = self.scorer(rows, {"entropy"}, "current")["entropy"]
-        return rows.replace(entropy=np.where(rows.mask, entropy, 0).astype(dtype))
-
-
-def routes_of(
-    rollouts: Rollouts, config: ModelConfig, found: Sequence[Generated]
-) -> dict[str, np.ndarray]:
-    """The records `routes` and `prompt_routes` of the responses of an engine.
-
-    Raises:
-      EngineError: a response without routes, or with others than those of the model.
-    """
-    asked, tokens = rollouts.prompt_tokens.shape[1], rollouts.tokens.shape[1]
-    whole = np.array(no_routes(config, len(found), asked + tokens))
-    for row, one, length in zip(whole, found, rollouts.prompt_length, strict=True):
-        read = int(length) + len(one.tokens) - 1
-        if one.routes is None or one.routes.shape != (read, *whole.shape[2:]):
-            raise EngineError(
-                f"the engine must give the experts of {read} tokens, {whole.shape[2]} layers and"
-                f" {whole.shape[3]} experts for --router-replay, got"
-                f" {'none' if one.routes is None else list(one.routes.shape)}; start a vLLM server"
-                " with --enable-return-routed-experts"
-            )
-        least, most = int(one.routes.min()), int(one.routes.max())
-        if not 0 <= least <= most < config.num_experts:
-            raise EngineError(
-                f"the engine must give experts in 0 … {config.num_experts - 1}, got {least} …"
-                f" {most}"
-            )
-        row[:length] = 1 + one.routes[:length]
-        row[asked : asked + len(one.tokens) - 1] = 1 + one.routes[length:]
-    return {"prompt_routes": whole[:, :asked], "routes": whole[:, asked:]}
 
 
 def gap_metrics(rollouts: Rollouts, old_logp: np.ndarray) -> dict[str, float]:

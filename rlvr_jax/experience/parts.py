@@ -265,6 +265,7 @@ class Draw(Part):
         at the start of an episode precede each prompt.
       writes: records of `Rollouts` that it fills, for the objective.
       fewer: it may return fewer rows than requested.
+      as_sampled: it returns the responses as the actor sampled them, so they may be graded earlier.
     """
 
     apply: Callable[[Sequence[SampleRequest], Actor, Any, StepContext], tuple[Batch, Any, Metrics]]
@@ -280,6 +281,7 @@ class Draw(Part):
     writes: frozenset[str] = frozenset()
     fewer: bool = False
     views: tuple[View, ...] = ()
+    as_sampled: bool = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)

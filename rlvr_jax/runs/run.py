@@ -13,7 +13,8 @@ import numpy as np
 import optax
 
 from rlvr_jax.experience import Experience, RunActor, RunInfo
-from rlvr_jax.experience.engines import EngineLink, EngineSampler
+from rlvr_jax.experience.engine_sampler import EngineActor, EngineSampler
+from rlvr_jax.experience.engines import EngineLink
 from rlvr_jax.experience.evaluation import evaluation_sampler, held_out_indices
 from rlvr_jax.experience.grades import check_grades_suffice
 from rlvr_jax.experience.sampling import Sampler
@@ -207,7 +208,7 @@ class Run:
         if self.engine is not None:
             # Only the policy's weights are in the engine, so no teacher samples.
             sampler = EngineSampler.of(sampler, self.engine, scorer)
-            return RunActor(sampler, self.policy_params(state), tables, version, scorer)
+            return EngineActor(sampler, self.policy_params(state), tables, version, scorer)
         teacher = self.sampler_teacher(state)
         return RunActor(sampler, self.sampler_params(state), tables, version, scorer, teacher)
 

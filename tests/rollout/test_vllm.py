@@ -3,6 +3,7 @@
 import os
 import socket
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +12,15 @@ import training_runs
 from own_engine import OwnEngine, serving
 
 from rlvr_jax import tasks
-from rlvr_jax.experience import PLAIN
+from rlvr_jax.experience import PLAIN, grades
+from rlvr_jax.experience.engine_sampler import EngineActor
 from rlvr_jax.methods.guidance.scope import salvage
 from rlvr_jax.rollout import Sampling
 from rlvr_jax.rollout.engines.engine import Decoding, EngineError
 from rlvr_jax.rollout.engines.started import started
 from rlvr_jax.rollout.engines.vllm import VllmServer
 from rlvr_jax.runs.resolved import resolve
+from rlvr_jax.runs.step import collect
 
 BASE = Path(tasks.load("brackets").base_model)
 DECODING = Decoding(6, Sampling(top_k=20), (107,))
@@ -130,6 +133,46 @@ def test_a_run_samples_from_the_engine_and_measures_it(server, tmp_path):
     assert all(0 <= line["engine/gap_max"] < 1e-4 for line in steps)
     assert all(abs(line["sampler_ratio/max"] - 1) < 1e-4 for line in steps)
     assert all(line["engine/reported_gap_max"] < 1e-4 for line in steps)
+
+
+def test_responses_are_graded_while_others_are_sampled(server, tmp_path, monkeypatch):
+    """The engine completes its second half only after the first one was graded."""
+    settings = training_runs.settings(str(BASE), tmp_path / "run", task="brackets", steps=1)
+    run = training_runs.prepared(settings.replace(engine="vllm", engine_address=server.address))
+    graded = threading.Event()
+    rows = []
+    sampled = VllmServer.generate
+
+    def slow(self, prompts, seeds, temperatures, decoding, done=None):
+        half = len(prompts) // 2
+        given = prompts, seeds, temperatures
+        if len(prompts) < 16:  # the probe
+            return sampled(self, *given, decoding, done)
+        first = sampled(self, *(each[:half] for each in given), decoding, done)
+        assert graded.wait(60)
+        return first + sampled(
+            self,
+            *(each[half:] for each in given),
+            decoding,
+            lambda place, one: done(half + place, one),
+        )
+
+    grade = EngineActor.grade
+
+    def noted(self, batch):
+        rows.append(len(batch))
+        if sum(rows) == 8:
+            graded.set()
+        return grade(self, batch)
+
+    monkeypatch.setattr(VllmServer, "generate", slow)
+    monkeypatch.setattr(EngineActor, "grade", noted)
+    batch = collect(run, run.initial_state(), 0).batch
+    assert sum(rows) == len(batch) == 16
+    whole = grades.grade(run.task, batch)
+    assert [one.outcome for one in batch.grades] == [one.outcome for one in whole.grades]
+    assert [one.answer for one in batch.grades] == [one.answer for one in whole.grades]
+    np.testing.assert_array_equal(batch.rollouts.outcome, whole.rollouts.outcome)
 
 
 def test_with_learning_rate_0_the_gap_does_not_grow(server, tmp_path):

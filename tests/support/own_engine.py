@@ -70,9 +70,13 @@ class OwnEngine:
             return [each[1:] for each in own]
         return own_scores(self.model, self.params, sequences)
 
-    def generate(self, prompts, seeds, temperatures, decoding):
-        rows = zip(prompts, seeds, temperatures, strict=True)
-        return [self._one(list(prompt), seed, heat, decoding) for prompt, seed, heat in rows]
+    def generate(self, prompts, seeds, temperatures, decoding, done=None):
+        found = []
+        for prompt, seed, heat in zip(prompts, seeds, temperatures, strict=True):
+            found.append(self._one(list(prompt), seed, heat, decoding))
+            if done is not None:
+                done(len(found) - 1, found[-1])
+        return found
 
     def _one(self, prompt, seed, heat, decoding):
         random = np.random.default_rng(seed)
@@ -188,11 +192,17 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
+class _Server(ThreadingHTTPServer):
+    """As real servers do, it lets more connections wait than the client opens."""
+
+    request_queue_size = 256
+    daemon_threads = True
+
+
 @contextlib.contextmanager
 def serving(engine, port=0):
     """A server on loopback, with `address`, `fault` and the requests that it has `seen`."""
-    server = ThreadingHTTPServer(("127.0.0.1", port), _Handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", port), _Handler)
     server.engine, server.fault, server.seen = engine, "", []
     server.address = f"http://127.0.0.1:{server.server_port}"
     server.stopped = threading.Event()

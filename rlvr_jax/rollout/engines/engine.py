@@ -1,7 +1,7 @@
 """The protocol of engines that sample in place of the sampler in this process."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
@@ -47,6 +47,10 @@ class Decoding:
     stop_tokens: tuple[int, ...]
 
 
+Done = Callable[[int, Generated], None]
+"""Called with the place of a prompt and the response to it."""
+
+
 class Engine(Protocol):
     """Tokens in, tokens and log-probs out, from the weights that were loaded last.
 
@@ -66,9 +70,12 @@ class Engine(Protocol):
         seeds: Sequence[int],
         temperatures: Sequence[float],
         decoding: Decoding,
+        done: Done | None = None,
     ) -> list[Generated]:
         """One response to each prompt; equal seeds give equal responses to a prompt.
 
+        Args:
+          done: called with place and response as soon as each is complete, in any thread and order.
         Raises:
           EngineError: there is no response to one of them.
         """

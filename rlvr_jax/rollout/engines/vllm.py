@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 import numpy as np
 
 from rlvr_jax.connections import LOST, Connections, address_parts
-from rlvr_jax.rollout.engines.engine import Decoding, EngineError, Generated
+from rlvr_jax.rollout.engines.engine import Decoding, Done, EngineError, Generated
 
 START = (
     "VLLM_SERVER_DEV_MODE=1 python -m vllm.entrypoints.openai.api_server --model FOLDER"
@@ -77,6 +77,7 @@ class VllmServer:
         seeds: Sequence[int],
         temperatures: Sequence[float],
         decoding: Decoding,
+        done: Done | None = None,
     ) -> list[Generated]:
         """See `Engine.generate`."""
         cuts = decoding.sampling
@@ -91,7 +92,7 @@ class VllmServer:
             "logprobs": 0,
         }
 
-        def one(prompt: Sequence[int], seed: int, temperature: float) -> Generated:
+        def one(place: int, prompt: Sequence[int], seed: int, temperature: float) -> Generated:
             own = {"temperature": temperature, "seed": seed}
             choice = self._generated(prompt, shared | own)["choices"][0]
             try:
@@ -110,10 +111,13 @@ class VllmServer:
                 raise self._error("finite log-probs", str(logp))
             if stopped and tokens[-1] not in decoding.stop_tokens:
                 raise self._error("a stop token at the end of a response", str(tokens[-1]))
-            return Generated(tokens, logp, stopped, routes)
+            found = Generated(tokens, logp, stopped, routes)
+            if done is not None:
+                done(place, found)
+            return found
 
         with ThreadPoolExecutor(self._at_once) as threads:
-            return list(threads.map(one, prompts, seeds, temperatures))
+            return list(threads.map(one, range(len(prompts)), prompts, seeds, temperatures))
 
     def score(self, sequences: Sequence[Sequence[int]]) -> list[np.ndarray]:
         """See `Engine.score`."""

@@ -69,8 +69,8 @@ class EngineSampler(Sampler):
     Fields:
       link: the engine, with its weights.
       scorer: token statistics of rollouts at these weights.
-      finished: called with the numbers of rows and their rollouts, without entropy, as soon as they
-        are complete; None: nothing is done while the engine samples.
+      finished: called with numbers of rows and their rollouts, without entropy, when they are
+        complete. None: it is not called.
     """
 
     link: EngineLink

@@ -192,7 +192,7 @@ def hidden_states(
 
     Where the sampler fed itself a mixture of embeddings (record `soft`), or a prompt begins with
     vectors (`Rollouts.soft_prompt`), these are read. In a mixture of experts the recorded `routes`
-    are replayed: the experts of a token are those of the sampler, with the weights of this router.
+    are replayed. The experts of a token are then those of the sampler, weighted by this router.
 
     Args:
       shared, opening: as for `score`.

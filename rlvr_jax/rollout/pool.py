@@ -128,7 +128,7 @@ def empty(
       record_routes: the experts of each token are recorded (`routes`).
     Raises:
       ValueError: no rows, more slots than the model has positions, other keys than one for each
-        row, groups that are no int32, or routes of a dense model.
+        row, or groups that are no int32. Routes of a dense model.
     """
     check_each(Count, "empty", rows=rows, slots=slots)
     if slots > model.config.max_positions:

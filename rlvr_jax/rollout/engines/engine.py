@@ -22,8 +22,8 @@ class Generated(NamedTuple):
       tokens: ids, with the stop token if it ended by one.
       logp: log-prob of each token as the engine reports it (nats); see `Engine.meaning`.
       stopped: it ended by a stop token, not by the budget.
-      routes: [P + T - 1, n, k], numbers of the experts of each token of prompt and response but the
-        last, in a mixture of experts; None: the engine does not report them.
+      routes: [P + T - 1, n, k], numbers of the experts of all tokens but the last one, in a mixture
+        of experts. None: the engine does not report them.
     """
 
     tokens: list[int]

@@ -10,10 +10,12 @@ import numpy as np
 
 from rlvr_jax import policy
 from rlvr_jax.policy import Model, Params
+from rlvr_jax.policy.config import wide_dtype
 from rlvr_jax.rollout.engines import Decoding, Engine, EngineError
 from rlvr_jax.rollout.engines.probe import (
     FLOORS,
     LIMITS,
+    MEAN_FLOOR,
     SLACK,
     Gap,
     explain,
@@ -35,7 +37,7 @@ class EngineLink:
       folder: place of the two policy folders through which weights go.
       longest: tokens of the long sequences of the probe.
       every: syncs between two probes; 0: the first sync only.
-      bound: largest gap (nats); 0: `SLACK` times that of the first sync.
+      bound: largest gap (nats); 0: `SLACK` times that of the first sync, also of the mean gap.
 
     Fields:
       metrics: of the last sync: engine/gap_max, engine/gap_mean, engine/reported_gap_max (nats),
@@ -65,8 +67,8 @@ class EngineLink:
             )
         self.engine, self._model, self._tokenizer = engine, model, tokenizer
         self._folder, self._decoding, self._every = folder, decoding, every
-        self._limit = LIMITS[model.config.compute_dtype]
-        self._bound = bound
+        # A bound of the settings is for the largest gap only.
+        self._bound, self._mean_bound = bound, np.inf
         special = {token: index for index, token in _special(tokenizer).items()}
         self._first_tokens = special
         self._sequences = probe_sequences(
@@ -133,7 +135,8 @@ class EngineLink:
 
     def _probe(self, params: Params) -> None:
         theirs = self.engine.score(self._sequences)
-        gap = Gap.of(own_scores(self._model, params, self._sequences), theirs)
+        own = own_scores(self._model, params, self._sequences)
+        gap = Gap.of(own, theirs)
         reported, other = reported_gap(
             self._model, params, self.engine, self._sequences[1 : 2 * _PROMPTS : 2], self._decoding
         )
@@ -142,17 +145,33 @@ class EngineLink:
             "engine/gap_mean": gap.mean,
             "engine/reported_gap_max": reported.largest,
         }
-        most = self._limit
-        if self._syncs:
-            most = self._bound
-        elif not self._bound:
-            floor = FLOORS[self._model.config.compute_dtype]
-            self._bound = max(floor, SLACK * max(gap.largest, reported.largest))
+        most, most_mean = self._bound, self._mean_bound
+        if not self._syncs:
+            most, most_mean = self._rounding(params, own), np.inf
+            if not self._bound:
+                floor = FLOORS[self._model.config.compute_dtype]
+                self._bound = max(floor, SLACK * max(gap.largest, reported.largest))
+                self._mean_bound = max(MEAN_FLOOR * floor, SLACK * gap.mean)
         if gap.largest > most:
-            raise self._fault(gap, most, self._explained(params, theirs))
+            raise self._fault(gap, f"{most:.2g} nats", self._explained(params, theirs))
+        if gap.mean > most_mean:
+            bound = f"{most_mean:.2g} nats in the mean"
+            raise self._fault(gap, bound, self._explained(params, theirs))
         if reported.largest > most:
             why = f"its log-probs are {other}" if other else "its log-probs are of no known kind"
-            raise self._fault(reported, most, f"{why}, not {self.engine.meaning}")
+            raise self._fault(reported, f"{most:.2g} nats", f"{why}, not {self.engine.meaning}")
+
+    def _rounding(self, params: Params, own: Sequence[np.ndarray]) -> float:
+        """Largest gap that is rounding at equal weights. Narrow formats are compared with float32,
+        since their rounding depends on the policy."""
+        config = self._model.config
+        if config.compute_dtype == wide_dtype(config.compute_dtype):
+            return LIMITS[config.compute_dtype]
+        wide = replace(
+            self._model, config=replace(config, compute_dtype=wide_dtype(config.compute_dtype))
+        )
+        rounded = Gap.of(own, own_scores(wide, params, self._sequences))
+        return max(LIMITS[config.compute_dtype], SLACK * rounded.largest)
 
     def _explained(self, params: Params, theirs: Sequence[np.ndarray]) -> str:
         previous = base = None
@@ -174,9 +193,9 @@ class EngineLink:
             first_tokens=self._first_tokens,
         )
 
-    def _fault(self, gap: Gap, most: float, why: str) -> EngineError:
+    def _fault(self, gap: Gap, bound: str, why: str) -> EngineError:
         return EngineError(
-            f"the engine must give the trainer's log-probs to {most:.2g} nats, got a gap of"
+            f"the engine must give the trainer's log-probs to {bound}, got a gap of"
             f" {gap.largest:.2g} (mean {gap.mean:.2g}) after sync {self._syncs}: {why}"
         )
 

@@ -10,6 +10,7 @@ from rlvr_jax.experience.engines import EngineLink, gap_metrics
 from rlvr_jax.policy import LoraConfig, lora
 from rlvr_jax.rollout import Sampling
 from rlvr_jax.rollout.engines.engine import Decoding, EngineError
+from rlvr_jax.rollout.engines.probe import LIMITS, SLACK
 from rlvr_jax.types import Rollouts, replace
 
 BASE = tasks.load("brackets").base_model
@@ -22,12 +23,12 @@ def base():
     return model, params, policy.tokenizer(BASE)
 
 
-def moved(params, seed=0):
+def moved(params, seed=0, size=0.02):
     """Weights as after an update with a large rate."""
     random = np.random.default_rng(seed)
 
     def other(leaf):
-        noise = 0.02 * random.standard_normal(leaf.shape)
+        noise = size * random.standard_normal(leaf.shape)
         return (np.asarray(leaf) + noise).astype(leaf.dtype)
 
     return jax.tree.map(other, params)
@@ -165,3 +166,24 @@ def test_the_bound_is_that_of_the_settings(base, tmp_path):
     engine.fault = "stale"
     own.sync(moved(base[1]), 1)
     assert 0.001 < own.metrics["engine/gap_max"] < 100
+
+
+def test_rounding_of_a_sharp_policy_in_bfloat16_is_no_fault_but_stale_weights_are(base, tmp_path):
+    """The largest gap of rounding is above the fixed limit, so the mean finds the fault."""
+    model, params, tokenizer = base
+    narrow = replace(model, config=replace(model.config, compute_dtype="bfloat16"))
+    sharp = {**params, "final_norm": 4 * params["final_norm"]}
+    engine = OwnEngine(BASE)
+    own = link((narrow, sharp, tokenizer), engine, tmp_path, Sampling())
+    own.sync(sharp, 0)
+    first = dict(own.metrics)
+    assert first["engine/gap_max"] > LIMITS["bfloat16"]
+    new = moved(sharp, size=0.002)
+    engine.fault = "stale"
+    fault = r"nats in the mean, got .*: its weights are those before the last sync"
+    with pytest.raises(EngineError, match=fault):
+        own.sync(new, 1)
+    bound = SLACK * max(first["engine/gap_max"], first["engine/reported_gap_max"])
+    assert own.metrics["engine/gap_max"] < bound
+    engine.fault = ""
+    own.sync(new, 1)

@@ -85,6 +85,9 @@ class InProcess:
     def load(self, folder: Path) -> None:
         """See `Engine.load`; the weights are those of the trainer."""
 
+    def load_adapter(self, folder: Path) -> None:
+        """See `Engine.load_adapter`; the adapter is that of the trainer."""
+
 
 @partial(jax.jit, static_argnums=0)
 def _decoded(model: Model, params: Params, tokens: jax.Array) -> jax.Array:

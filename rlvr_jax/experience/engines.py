@@ -33,11 +33,14 @@ class EngineLink:
     """Keeps the weights of an engine equal to those of the trainer, and measures that they are.
 
     Args:
-      model: the policy; its adapters are merged into the weights that the engine reads.
+      model: the policy.
       folder: place of the two policy folders through which weights go.
       longest: tokens of the long sequences of the probe.
       every: syncs between two probes; 0: the first sync only.
       bound: largest gap (nats); 0: `SLACK` times that of the first sync, also of the mean gap.
+
+      adapters: only adapters are synced, and the engine has the base weights already. False: they
+        are merged into the weights that are synced.
 
     Fields:
       metrics: of the last sync: engine/gap_max, engine/gap_mean, engine/reported_gap_max (nats),
@@ -58,6 +61,7 @@ class EngineLink:
         longest: int,
         every: int = 1,
         bound: float = 0.0,
+        adapters: bool = False,
     ):
         how = decoding.sampling
         if engine.meaning == "raw" and (how.temperature != 1 or how.cuts):
@@ -67,6 +71,7 @@ class EngineLink:
             )
         self.engine, self._model, self._tokenizer = engine, model, tokenizer
         self._folder, self._decoding, self._every = folder, decoding, every
+        self._adapters = adapters
         # A bound of the settings is for the largest gap only.
         self._bound, self._mean_bound = bound, np.inf
         special = {token: index for index, token in _special(tokenizer).items()}
@@ -98,8 +103,12 @@ class EngineLink:
         self._version = None  # until it is known to have these weights
         started = time.perf_counter()
         where = self._folder / f"weights_{self._syncs % 2}"
-        self._save(where, params)
-        self.engine.load(where)
+        if self._adapters:
+            policy.lora.save(where, self._model, policy.lora.detach(params)[1], "")
+            self.engine.load_adapter(where)
+        else:
+            self._save(where, params)
+            self.engine.load(where)
         self.metrics = {"engine/sync_s": time.perf_counter() - started}
 
     def check(self, params: Params, version: int) -> None:
@@ -176,7 +185,10 @@ class EngineLink:
     def _explained(self, params: Params, theirs: Sequence[np.ndarray]) -> str:
         previous = base = None
         before = self._folder / f"weights_{(self._syncs + 1) % 2}"
-        if self._syncs:
+        if self._syncs and self._adapters:
+            whole = policy.lora.detach(params)[0]
+            previous = policy.lora.attach(whole, policy.lora.load(before, self._model)[1])
+        elif self._syncs:
             # As they were saved: with an output matrix of its own and merged adapters.
             previous = policy.load(before)[1]
             if self._model.config.tied:

@@ -399,6 +399,7 @@ def _engine(config: TrainConfig, start: LoadedPolicy, sampling: Sampling) -> Eng
         ),
         every=own.probe_every,
         bound=own.largest_gap,
+        adapters=own.engine_adapters,
     )
 
 

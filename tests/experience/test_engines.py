@@ -108,6 +108,26 @@ def test_an_engine_without_the_adapter_is_named(base, tmp_path):
         bad.sync(whole, 0)
 
 
+@pytest.mark.parametrize("fault", ["", "stale"])
+def test_an_adapter_is_synced_without_the_weights(fault, base, tmp_path):
+    model, params, tokenizer = base
+    adapted = replace(model, config=replace(model.config, lora=LoraConfig(rank=4, alpha=8.0)))
+    engine = OwnEngine(BASE)
+    own = link((adapted, params, tokenizer), engine, tmp_path, adapters=True)
+    first, second = (moved(lora.init(adapted, jax.random.key(0)), seed) for seed in (1, 2))
+    own.sync(lora.attach(params, first), 0)
+    assert own.metrics["engine/gap_max"] < 1e-5
+    files = {path.name for path in (tmp_path / "weights_0").iterdir()}
+    assert files == {"adapter_config.json", "adapter_model.safetensors"}
+    engine.fault = fault
+    if fault:
+        with pytest.raises(EngineError, match="its weights are those before the last sync"):
+            own.sync(lora.attach(params, second), 1)
+    else:
+        own.sync(lora.attach(params, second), 1)
+        assert own.metrics["engine/gap_max"] < 1e-5
+
+
 def test_a_failed_sync_is_repeated_and_probes_may_be_rare(base, tmp_path):
     engine = OwnEngine(BASE)
     own = link(base, engine, tmp_path, every=2)

@@ -6,21 +6,24 @@ import sys
 import threading
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 import training_runs
 from own_engine import OwnEngine, serving
 
-from rlvr_jax import tasks
+from rlvr_jax import policy, tasks
 from rlvr_jax.experience import PLAIN, grades
 from rlvr_jax.experience.engine_sampler import EngineActor
 from rlvr_jax.methods.guidance.scope import salvage
 from rlvr_jax.rollout import Sampling
 from rlvr_jax.rollout.engines.engine import Decoding, EngineError
+from rlvr_jax.rollout.engines.probe import own_scores
 from rlvr_jax.rollout.engines.started import started
 from rlvr_jax.rollout.engines.vllm import VllmServer
 from rlvr_jax.runs.resolved import resolve
 from rlvr_jax.runs.step import collect
+from rlvr_jax.types import replace
 
 BASE = Path(tasks.load("brackets").base_model)
 DECODING = Decoding(6, Sampling(top_k=20), (107,))
@@ -59,6 +62,30 @@ def test_weights_are_loaded_between_pause_and_resume(server):
     client.load(BASE)
     paths = ["/pause?mode=wait", "/collective_rpc", "/reset_prefix_cache", "/resume"]
     assert server.seen == [("POST", path) for path in paths]
+
+
+def test_an_adapter_is_named_in_every_request(tmp_path):
+    """The server of the tests answers by the base to a request without a model."""
+    model, params = policy.load(BASE)
+    adapted = replace(model, config=replace(model.config, lora=policy.LoraConfig(4, 8.0)))
+    adapter = jax.tree.map(lambda x: x + 0.1, policy.lora.init(adapted, jax.random.key(0)))
+    policy.lora.save(tmp_path, adapted, adapter, "")
+    ids = [[3, 4, 5, 6]]
+    with serving(OwnEngine(BASE)) as server:
+        client = VllmServer(server.address)
+        (before,) = client.score(ids)
+        client.load_adapter(tmp_path)
+        (own,) = own_scores(adapted, policy.lora.attach(params, adapter), ids)
+        np.testing.assert_allclose(client.score(ids)[0], own, atol=1e-5)
+        assert np.abs(own - before).max() > 0.01
+        paths = ["/pause?mode=wait", "/v1/load_lora_adapter", "/reset_prefix_cache", "/resume"]
+        assert [path for _, path in server.seen if "generate" not in path][1:] == paths
+
+
+def test_adapters_of_an_engine_need_adapters(tmp_path):
+    config = training_runs.settings(str(BASE), tmp_path / "run", engine="vllm")
+    with pytest.raises(ValueError, match=r"--engine-adapters must come with --engine and --lora-"):
+        resolve(config.replace(engine_adapters=True))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ does so in a process, until it is ended.
 
 import base64
 import contextlib
+import copy
 import io
 import json
 import signal
@@ -40,6 +41,7 @@ class OwnEngine:
     def __init__(self, folder, fault=""):
         self.fault, self.loads = fault, 0
         self._read(folder)
+        self.base = self
 
     def _read(self, folder):
         model, self.params = policy.load(folder)
@@ -63,6 +65,15 @@ class OwnEngine:
         self.params = {**self.params, "layers": layers}
         if self.fault == "head":
             self.params["unembedding"] = before["unembedding"]
+
+    def load_adapter(self, folder):
+        self.loads += 1
+        if self.base is self:
+            self.base = copy.copy(self)
+        if self.fault == "stale" and self.loads > 1:
+            return
+        self.model, adapter = policy.lora.load(folder, self.base.model)
+        self.params = policy.lora.attach(self.base.params, adapter)
 
     def score(self, sequences):
         if self.fault == "first":
@@ -149,13 +160,17 @@ class _Handler(BaseHTTPRequestHandler):
             if server.fault == "another model":
                 return self._send(500, b'{"error": "size mismatch"}')
             server.engine.load(body["kwargs"]["weights_path"])
+        if path == "/v1/load_lora_adapter":
+            server.engine.load_adapter(body["lora_path"])
+            return self._send(200, b"Success: LoRA adapter added")
         found = {"success": True, "is_paused": False}
         if path == "/inference/v1/generate":
-            found = self._generated(body["token_ids"], body["sampling_params"])
+            engine = server.engine if "model" in body else server.engine.base
+            found = self._generated(engine, body["token_ids"], body["sampling_params"])
         self._send(200, json.dumps(found).encode())
 
-    def _generated(self, tokens, how):
-        engine, fault = self.server.engine, self.server.fault
+    def _generated(self, engine, tokens, how):
+        fault = self.server.fault
         if "prompt_logprobs" in how:
             (logp,) = engine.score([tokens])
             entries = [

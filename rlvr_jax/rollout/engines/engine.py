@@ -95,3 +95,11 @@ class Engine(Protocol):
         Raises:
           EngineError: they were not loaded.
         """
+
+    @abstractmethod
+    def load_adapter(self, folder: Path) -> None:
+        """Uses an adapter in PEFT's format from now on, in place of an earlier one.
+
+        Raises:
+          EngineError: as `load`.
+        """

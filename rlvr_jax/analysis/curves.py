@@ -85,6 +85,48 @@ _METHOD = (
     _one("Gradient norm", "before clipping", "gradient_norm", zero=True),
     _one("Loss", "as minimised", "loss"),
 )
+_QUARTERS = {1: "first quarter", 2: "second", 3: "third", 4: "last"}
+
+
+def _by_quarter(title: str, metric: str, of: str, zero: bool = True) -> _Curve:
+    note = {"position": "by place in the budget", "length": "by length of the response"}[of]
+    names = {f"engine/{metric}_{of}/{q}": name for q, name in _QUARTERS.items()}
+    return _Curve(title, note, names, zero=zero)
+
+
+_ENGINE = (
+    _Curve(
+        "Gap of the probe",
+        "fixed sequences after a sync",
+        {
+            "engine/gap_max": "largest",
+            "engine/gap_mean": "mean",
+            "engine/reported_gap_max": "largest of reported log-probs",
+        },
+        zero=True,
+    ),
+    _Curve(
+        "Gap of sampled tokens",
+        "log p of engine and trainer",
+        {"engine/gap": "mean", "engine/gap_p99": "99 % quantile"},
+        zero=True,
+    ),
+    _Curve(
+        "Divergence from the engine",
+        "estimators of KL(engine‖trainer)",
+        {"engine/k1": "k1", "engine/k3": "k3"},
+    ),
+    *(
+        _by_quarter(title, metric, of, zero=metric != "k1")
+        for of in ("position", "length")
+        for title, metric in (
+            ("Mean gap", "gap"),
+            ("Tail of the gap (99 %)", "gap_p99"),
+            ("k1", "k1"),
+            ("k3", "k3"),
+        )
+    ),
+)
 _PASS = re.compile(r"held_out/(?:(?P<kind>.+)/)?pass@(?P<k>\d+)")
 _INFO = re.compile(r"(?P<held_out>held_out/)?(?:(?P<kind>.+)/)?info/(?P<name>.+)")
 
@@ -142,6 +184,12 @@ def sections(
             "intro": "What the method chose, what the trust region cut, how large the step was. "
             + reading,
             "charts": charts(_METHOD),
+        },
+        {
+            "title": "Engine and trainer",
+            "intro": "Distance in log p of the engine that sampled and the policy that is trained."
+            " It is rounding, with no trend, if both have the same weights. " + reading,
+            "charts": charts(_ENGINE),
         },
         {
             "title": "Further numbers",

@@ -239,6 +239,7 @@ class _Step:
         counts = ("sampled_tokens", "given_tokens", "scored_tokens")
         self.metrics: dict[str, float] = dict.fromkeys(counts, 0.0)
         self.actor = CountedActor(actor, self.metrics)
+        self.of_graded = CountedActor(actor, self.metrics, chain.draw[1].as_sampled)
         self.of_stages = StageActor(actor, self.metrics, self.draw, self.grade)
 
     def run(self) -> Collected:
@@ -248,7 +249,8 @@ class _Step:
             raise ValueError(
                 f"{labels}: propose must return requests to train on, got none in step {self.step}"
             )
-        batch = self.grade(self.draw(requests, self.setting.sampler_key(self.step)))
+        key = self.setting.sampler_key(self.step)
+        batch = self.grade(self._drawn(requests, key, self.of_graded))
         for name, stage in self.chain.stages.items():
             if not stage.at_grading:
                 batch = self._staged(name, stage, batch)
@@ -296,8 +298,11 @@ class _Step:
 
     def draw(self, requests: Sequence[SampleRequest], key: jax.Array) -> Batch:
         """Responses by the chain's draw."""
+        return self._drawn(requests, key, self.actor)
+
+    def _drawn(self, requests: Sequence[SampleRequest], key: jax.Array, actor: Actor) -> Batch:
         turn = StepContext(self.step, key, self.setting, _no_more)
-        return self._applied(*self.chain.draw, requests, self.actor, turn)
+        return self._applied(*self.chain.draw, requests, actor, turn)
 
     def grade(self, batch: Batch) -> Batch:
         """The batch with grades; all rows of a trace have the grade of its last row. Observers see

@@ -3,23 +3,19 @@
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 from rlvr_jax import policy
-from rlvr_jax.experience.actor import Scorer
-from rlvr_jax.experience.given import rows_of_responses
-from rlvr_jax.experience.sampling import Sampler, occurrences
 from rlvr_jax.policy import Model, Params
 from rlvr_jax.policy.config import wide_dtype
 from rlvr_jax.rollout.engines import Decoding, Engine, EngineError
 from rlvr_jax.rollout.engines.probe import (
     FLOORS,
     LIMITS,
+    MEAN_FLOOR,
     SLACK,
     Gap,
     explain,
@@ -37,15 +33,19 @@ class EngineLink:
     """Keeps the weights of an engine equal to those of the trainer, and measures that they are.
 
     Args:
-      model: the policy; its adapters are merged into the weights that the engine reads.
+      model: the policy.
       folder: place of the two policy folders through which weights go.
       longest: tokens of the long sequences of the probe.
       every: syncs between two probes; 0: the first sync only.
-      bound: largest gap (nats); 0: `SLACK` times that of the first sync.
+      bound: largest gap (nats); 0: `SLACK` times that of the first sync, also of the mean gap.
+
+      adapters: only adapters are synced, and the engine has the base weights already. False: they
+        are merged into the weights that are synced.
 
     Fields:
       metrics: of the last sync: engine/gap_max, engine/gap_mean, engine/reported_gap_max (nats),
-        engine/sync_s, engine/probe_s (seconds).
+        engine/sync_s, engine/probe_s (seconds). Of the last draw: engine/generate_s and
+        engine/grade_s, the grading during it (seconds).
     Raises:
       ValueError: an engine that reports raw log-probs, with a temperature or cuts.
     """
@@ -61,6 +61,7 @@ class EngineLink:
         longest: int,
         every: int = 1,
         bound: float = 0.0,
+        adapters: bool = False,
     ):
         how = decoding.sampling
         if engine.meaning == "raw" and (how.temperature != 1 or how.cuts):
@@ -70,8 +71,9 @@ class EngineLink:
             )
         self.engine, self._model, self._tokenizer = engine, model, tokenizer
         self._folder, self._decoding, self._every = folder, decoding, every
-        self._limit = LIMITS[model.config.compute_dtype]
-        self._bound = bound
+        self._adapters = adapters
+        # A bound of the settings is for the largest gap only.
+        self._bound, self._mean_bound = bound, np.inf
         special = {token: index for index, token in _special(tokenizer).items()}
         self._first_tokens = special
         self._sequences = probe_sequences(
@@ -85,21 +87,45 @@ class EngineLink:
         """Loads the weights into the engine, unless it has this version, and probes it.
 
         Raises:
-          EngineError: the engine is gone, or the gap is above the bound; the message names the
-            fault.
+          EngineError: as `load` and `check`.
+        """
+        self.load(params, version)
+        self.check(params, version)
+
+    def load(self, params: Params, version: int) -> None:
+        """Loads the weights into the engine, unless it has this version.
+
+        Raises:
+          EngineError: the engine is gone, or did not load them.
         """
         if version == self._version:
             return
         self._version = None  # until it is known to have these weights
         started = time.perf_counter()
         where = self._folder / f"weights_{self._syncs % 2}"
-        self._save(where, params)
-        self.engine.load(where)
-        probing = time.perf_counter()
-        self.metrics = {"engine/sync_s": probing - started}
+        if self._adapters:
+            policy.lora.save(where, self._model, policy.lora.detach(params)[1], "")
+            self.engine.load_adapter(where)
+        else:
+            self._save(where, params)
+            self.engine.load(where)
+        self.metrics = {"engine/sync_s": time.perf_counter() - started}
+
+    def check(self, params: Params, version: int) -> None:
+        """Probes the weights that were loaded last, unless they are known to be these.
+
+        The engine may sample at the same time; its responses are used only after the check.
+
+        Raises:
+          EngineError: the engine is gone, or the gap is above the bound; the message names the
+            fault.
+        """
+        if version == self._version:
+            return
+        started = time.perf_counter()
         if self._syncs == 0 or (self._every and self._syncs % self._every == 0):
             self._probe(params)
-            self.metrics["engine/probe_s"] = time.perf_counter() - probing
+            self.metrics["engine/probe_s"] = time.perf_counter() - started
         self._syncs += 1
         self._version = version
 
@@ -118,7 +144,8 @@ class EngineLink:
 
     def _probe(self, params: Params) -> None:
         theirs = self.engine.score(self._sequences)
-        gap = Gap.of(own_scores(self._model, params, self._sequences), theirs)
+        own = own_scores(self._model, params, self._sequences)
+        gap = Gap.of(own, theirs)
         reported, other = reported_gap(
             self._model, params, self.engine, self._sequences[1 : 2 * _PROMPTS : 2], self._decoding
         )
@@ -127,22 +154,41 @@ class EngineLink:
             "engine/gap_mean": gap.mean,
             "engine/reported_gap_max": reported.largest,
         }
-        most = self._limit
-        if self._syncs:
-            most = self._bound
-        elif not self._bound:
-            floor = FLOORS[self._model.config.compute_dtype]
-            self._bound = max(floor, SLACK * max(gap.largest, reported.largest))
+        most, most_mean = self._bound, self._mean_bound
+        if not self._syncs:
+            most, most_mean = self._rounding(params, own), np.inf
+            if not self._bound:
+                floor = FLOORS[self._model.config.compute_dtype]
+                self._bound = max(floor, SLACK * max(gap.largest, reported.largest))
+                self._mean_bound = max(MEAN_FLOOR * floor, SLACK * gap.mean)
         if gap.largest > most:
-            raise self._fault(gap, most, self._explained(params, theirs))
+            raise self._fault(gap, f"{most:.2g} nats", self._explained(params, theirs))
+        if gap.mean > most_mean:
+            bound = f"{most_mean:.2g} nats in the mean"
+            raise self._fault(gap, bound, self._explained(params, theirs))
         if reported.largest > most:
             why = f"its log-probs are {other}" if other else "its log-probs are of no known kind"
-            raise self._fault(reported, most, f"{why}, not {self.engine.meaning}")
+            raise self._fault(reported, f"{most:.2g} nats", f"{why}, not {self.engine.meaning}")
+
+    def _rounding(self, params: Params, own: Sequence[np.ndarray]) -> float:
+        """Largest gap that is rounding at equal weights. Narrow formats are compared with float32,
+        since their rounding depends on the policy."""
+        config = self._model.config
+        if config.compute_dtype == wide_dtype(config.compute_dtype):
+            return LIMITS[config.compute_dtype]
+        wide = replace(
+            self._model, config=replace(config, compute_dtype=wide_dtype(config.compute_dtype))
+        )
+        rounded = Gap.of(own, own_scores(wide, params, self._sequences))
+        return max(LIMITS[config.compute_dtype], SLACK * rounded.largest)
 
     def _explained(self, params: Params, theirs: Sequence[np.ndarray]) -> str:
         previous = base = None
         before = self._folder / f"weights_{(self._syncs + 1) % 2}"
-        if self._syncs:
+        if self._syncs and self._adapters:
+            whole = policy.lora.detach(params)[0]
+            previous = policy.lora.attach(whole, policy.lora.load(before, self._model)[1])
+        elif self._syncs:
             # As they were saved: with an output matrix of its own and merged adapters.
             previous = policy.load(before)[1]
             if self._model.config.tied:
@@ -159,100 +205,11 @@ class EngineLink:
             first_tokens=self._first_tokens,
         )
 
-    def _fault(self, gap: Gap, most: float, why: str) -> EngineError:
+    def _fault(self, gap: Gap, bound: str, why: str) -> EngineError:
         return EngineError(
-            f"the engine must give the trainer's log-probs to {most:.2g} nats, got a gap of"
+            f"the engine must give the trainer's log-probs to {bound}, got a gap of"
             f" {gap.largest:.2g} (mean {gap.mean:.2g}) after sync {self._syncs}: {why}"
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class EngineSampler(Sampler):
-    """A sampler whose responses come from another engine; the trainer computes their entropy.
-
-    Fields:
-      link: the engine, with its weights.
-      scorer: token statistics of rollouts at these weights.
-    """
-
-    link: EngineLink
-    scorer: Scorer
-
-    @classmethod
-    def of(cls, sampler: Sampler, link: EngineLink, scorer: Scorer) -> "EngineSampler":
-        """The sampler of a run with its responses from an engine."""
-        own = {name: getattr(sampler, name) for name in Sampler.__dataclass_fields__}
-        return cls(**own | {"opening": 0, "at_once": None}, link=link, scorer=scorer)
-
-    def calls(self, count: int, samples: int) -> list[tuple[int, int, int]]:
-        """One call for all requests: nothing is compiled."""
-        return [(0, count, count)]
-
-    def draw(
-        self,
-        params: Params,
-        tokens: np.ndarray,
-        length: np.ndarray,
-        numbers: np.ndarray,
-        key: jax.Array,
-        *,
-        first_sample: int | np.ndarray = 0,
-        weight_version: int = 0,
-        temperature: np.ndarray | None = None,
-        constants: Any = None,
-        soft_prompt: np.ndarray | None = None,
-        stop_state: np.ndarray | None = None,
-    ) -> Rollouts:
-        """See `Sampler.draw`; params are all weights of the policy, with adapters.
-
-        Raises:
-          ValueError: a part of the method needs the sampler in this process.
-          EngineError: as `EngineLink.sync` and `Engine.generate`.
-        """
-        needs = {
-            "a logits processor": self.sampling.processor is not None or constants is not None,
-            "mixtures of embeddings": self.sampling.soft is not None or soft_prompt is not None,
-            "stop texts": self.sampling.stops is not None or stop_state is not None,
-            "the most probable tokens": self.record_top > 0,
-        }
-        if missing := [name for name, needed in needs.items() if needed]:
-            raise ValueError(
-                f"--engine must be left out for this method, which samples with"
-                f" {', '.join(missing)}; an engine cannot"
-            )
-        self.link.sync(params, weight_version)
-        first = np.asarray(first_sample, np.int64)
-        if first.ndim == 0:
-            first = first + self.samples * occurrences(numbers)
-        heat = self.sampling.temperature if temperature is None else np.asarray(temperature)
-        heat = np.repeat(np.broadcast_to(heat, len(numbers)), self.samples)
-        base = np.asarray(jax.random.key_data(key)).ravel().tolist()
-        prompts, seeds = [], []
-        for ids, count, number, start in zip(tokens, length, numbers, first, strict=True):
-            for sample in range(self.samples):
-                prompts.append(ids[:count].tolist())
-                entropy = [*base, int(number), int(start) + sample]
-                seeds.append(int(np.random.SeedSequence(entropy).generate_state(1)[0]))
-        decoding = Decoding(self.response_tokens, self.sampling, self.stop_tokens)
-        found = self.link.engine.generate(prompts, seeds, heat.tolist(), decoding)
-        dtype = wide_dtype(self.model.config.compute_dtype)
-        rows = rows_of_responses(
-            np.repeat(tokens, self.samples, axis=0),
-            np.repeat(length, self.samples, axis=0),
-            [one.tokens for one in found],
-            np.repeat(np.arange(len(numbers), dtype=np.int32), self.samples),
-            heat.astype(dtype),
-            self.response_tokens,
-            weight_version=weight_version,
-        )
-        logp = np.zeros(rows.tokens.shape, dtype)
-        for row, one in zip(logp, found, strict=True):
-            row[: len(one.logp)] = one.logp
-        rows = rows.replace(
-            behaviour_logp=logp, truncated=np.array([not one.stopped for one in found])
-        )
-        entropy = self.scorer(rows, {"entropy"}, "current")["entropy"]
-        return rows.replace(entropy=np.where(rows.mask, entropy, 0).astype(dtype))
 
 
 def gap_metrics(rollouts: Rollouts, old_logp: np.ndarray) -> dict[str, float]:
@@ -273,13 +230,26 @@ def gap_metrics(rollouts: Rollouts, old_logp: np.ndarray) -> dict[str, float]:
         return {}
     rows, places = np.nonzero(mask)
     apart = (np.asarray(rollouts.behaviour_logp) - old_logp)[mask].astype(np.float64)
-    found = {"engine/k1": apart.mean(), "engine/gap_p99": np.quantile(np.abs(apart), 0.99)}
     ends = np.asarray(rollouts.length)[rows] - 1
+    found = _distribution(apart)
     for name, where in (("position", places), ("length", ends)):
         quarter = 4 * where // mask.shape[1]
         for number in np.unique(quarter):
-            found[f"engine/gap_{name}/{number + 1}"] = np.abs(apart[quarter == number]).mean()
-    return {name: float(value) for name, value in found.items()}
+            own = _distribution(apart[quarter == number])
+            found |= {f"{kind}_{name}/{number + 1}": value for kind, value in own.items()}
+    return {f"engine/{name}": float(value) for name, value in found.items()}
+
+
+def _distribution(apart: np.ndarray) -> dict[str, float]:
+    """Numbers of log p of the engine less that of the trainer: the estimators k1 and k3 of the KL
+    divergence, the mean distance, and its 99 % quantile."""
+    distance = np.abs(apart)
+    return {
+        "k1": apart.mean(),
+        "k3": (np.expm1(-apart) + apart).mean(),
+        "gap": distance.mean(),
+        "gap_p99": np.quantile(distance, 0.99),
+    }
 
 
 def _special(tokenizer: Any) -> dict[int, str]:

@@ -94,6 +94,11 @@ def behind_given(
     for row, ids in enumerate(given):
         known["tokens"][row, : len(ids)] = ids
     length = count + sampled.length
+    if "prompt_routes" in sampled.records:
+        # Given tokens have none: the router chooses for them.
+        there = np.arange(prompt_tokens.shape[1])[None] < prompt_length[:, None]
+        own = sampled.records["prompt_routes"][:, : prompt_tokens.shape[1]]
+        known["prompt_routes"] = where_tokens(there, own)
     origin = known.get("origin", np.zeros(front.shape, np.int32))
     return sampled.replace(
         **known

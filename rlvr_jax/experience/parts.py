@@ -265,6 +265,7 @@ class Draw(Part):
         at the start of an episode precede each prompt.
       writes: records of `Rollouts` that it fills, for the objective.
       fewer: it may return fewer rows than requested.
+      as_sampled: it returns the responses as the actor sampled them, so they may be graded earlier.
     """
 
     apply: Callable[[Sequence[SampleRequest], Actor, Any, StepContext], tuple[Batch, Any, Metrics]]
@@ -280,6 +281,7 @@ class Draw(Part):
     writes: frozenset[str] = frozenset()
     fewer: bool = False
     views: tuple[View, ...] = ()
+    as_sampled: bool = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -309,6 +311,7 @@ class Stage(Part):
         and returns only the verifier's grades.
       rewards: names of numbers that it adds to grades: further rewards of the task.
       of_task: fields of `Task` that it reads, among "answers", "rewards" and "score_steps".
+      samples_teacher: it has requests with the policy "teacher", which an engine cannot answer.
     """
 
     apply: Callable[[Batch, Actor, Any, StepContext], tuple[Batch, Any, Metrics]]
@@ -326,3 +329,4 @@ class Stage(Part):
     at_grading: bool = False
     rewards: tuple[str, ...] = ()
     of_task: frozenset[str] = frozenset()
+    samples_teacher: bool = False

@@ -26,6 +26,7 @@ class Sampler:
       opening: number of first tokens that the prompts of all tables have in common.
       at_once: rows of a sampling batch that are computed simultaneously, see `sample`; None: all.
       record_top: number of most probable tokens that are recorded with each generated token.
+      record_routes: the experts of each token are recorded.
     """
 
     model: Model
@@ -40,6 +41,7 @@ class Sampler:
     opening: int = 0
     at_once: int | None = None
     record_top: int = 0
+    record_routes: bool = False
 
     def cache_bytes(self, prompt_tokens: int) -> int:
         """Bytes per device of the keys and values that a sampling batch stores.
@@ -135,6 +137,7 @@ class Sampler:
                     opening=self.opening,
                     at_once=self.at_once,
                     record_top=self.record_top,
+                    record_routes=self.record_routes,
                     weight_version=np.asarray(weight_version, np.int32),
                     constants=constants,
                     # Prompts and budgets are checked at the start of a run; tokens beyond the

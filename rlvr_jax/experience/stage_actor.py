@@ -20,11 +20,14 @@ class CountedActor(Actor):
 
     Args:
       metrics: counts "sampled_tokens", "given_tokens" and "scored_tokens", to which it adds.
+      graded: all responses will be graded as they are sampled. An actor that can does so while it
+        samples others (`draw_graded`).
     """
 
-    def __init__(self, actor: Actor, metrics: dict[str, float]):
+    def __init__(self, actor: Actor, metrics: dict[str, float], graded: bool = False):
         self._actor = actor
         self._metrics = metrics
+        self._sampled = getattr(actor, "draw_graded", actor.draw) if graded else actor.draw
 
     def draw(
         self,
@@ -33,7 +36,7 @@ class CountedActor(Actor):
         sampling: Mapping[str, Any] | None = None,
         constants: Any = None,
     ) -> Batch:
-        batch = self._actor.draw(requests, key, sampling, constants)
+        batch = self._sampled(requests, key, sampling, constants)
         given = float(given_tokens(batch.rollouts).sum())
         self._metrics["given_tokens"] += given
         self._metrics["sampled_tokens"] += float(batch.rollouts.length.sum()) - given

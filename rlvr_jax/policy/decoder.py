@@ -88,8 +88,10 @@ class Block(nn.Module):
         tables: tuple[RotaryTable, ...],
         cache: LayerCache | SharedCache | None,
         sliding: Bool[Array, ""],
-    ) -> tuple[Array, LayerCache | SharedCache | None]:
-        """Returns the new stream and the cache with this call's keys and values written into it.
+        routes: Int[Array, "B S k"] | None = None,
+    ) -> tuple[Array, tuple[LayerCache | SharedCache | None, Array | None]]:
+        """Returns the new stream, the cache with this call's keys and values written into it, and
+        the used routes.
 
         Without a cache, attention is causal in the order of the sequence, whatever `positions` say;
         with one, a query sees the slots up to its own position. In groups, a token sees what stands
@@ -98,6 +100,7 @@ class Block(nn.Module):
         Args:
           tables: result of `rotary_tables`.
           sliding: this layer has the sliding window; read only if some layers have one.
+          routes: as for `mixture`.
         """
         config = self.config
         heads, kv_heads, size = config.num_heads, config.num_kv_heads, config.head_size
@@ -193,17 +196,21 @@ class Block(nn.Module):
             matrices = (
                 self.param(n, _NORMAL, s, param_dtype).astype(dtype) for n, s in shapes.items()
             )
-            y = mixture(
+            y, used = mixture(
                 y.reshape(-1, width),
                 Experts(*matrices),
                 activation=activation,
                 experts_per_token=config.experts_per_token,
                 normalized=config.normalized_experts,
                 mesh=mesh,
-            ).reshape(batch, length, width)
+                routes=None if routes is None else routes.reshape(batch * length, -1),
+            )
+            y = y.reshape(batch, length, width)
+            routes = None if used is None else used.reshape(batch, length, -1)
         y = spread(y)
         x = x + (norm(y, "mlp_output_norm") if config.output_norms else y)
-        return constrain(x, self.mesh, ROWS, (), WIDTH if cache is None else ()), cache
+        x = constrain(x, self.mesh, ROWS, (), WIDTH if cache is None else ())
+        return x, (cache, routes)
 
 
 class Decoder(nn.Module):
@@ -224,12 +231,15 @@ class Decoder(nn.Module):
         positions: Int[Array, "B S"],
         caches: tuple[LayerCache | SharedCache, ...] | None = None,
         hook: Callable[[int, Array], Array] | None = None,
-    ) -> tuple[Float[Array, "B S D"], tuple[LayerCache | SharedCache, ...] | None]:
-        """Hidden states after the last norm, and the caches with this call's keys and values.
+        routes: Int[Array, "B S L k"] | None = None,
+    ) -> tuple[Float[Array, "B S D"], tuple[LayerCache | SharedCache, ...] | None, Array | None]:
+        """Hidden states after the last norm, the caches with this call's keys and values, and the
+        used routes.
 
         Args:
           tokens: ids, or vectors in place of their rows of the embedding.
           hook: (layer, the stream after it) -> the stream that goes on; layers are then unrolled.
+          routes: of each layer, as for `mixture`; None: the router chooses, and none are returned.
         """
         config = self.config
         param_dtype = wide_dtype(config.compute_dtype)
@@ -251,7 +261,7 @@ class Decoder(nn.Module):
         if remat is not None:
             block = nn.remat(Block, policy=remat, prevent_cse=False)
         # It takes of all layers what a block takes of one; flax has no types for that.
-        axes: Any = nn.broadcast, nn.broadcast, 0, 0
+        axes: Any = nn.broadcast, nn.broadcast, 0, 0, 0
         stack: Any = nn.scan(
             block,
             variable_axes={"params": 0},
@@ -269,24 +279,29 @@ class Decoder(nn.Module):
         scanned &= hook is None
         if self.is_initializing() or scanned:
             together = caches and jax.tree.map(lambda *layers: jnp.stack(layers), *caches)
-            x, together = stack(x, positions, tables, together, sliding)
+            by_layer = None if routes is None else jnp.moveaxis(routes, 2, 0)
+            x, (together, used) = stack(x, positions, tables, together, sliding, by_layer)
             caches = caches and _each(together, config.num_layers)
+            routes = None if used is None else jnp.moveaxis(used, 0, 2)
         else:
 
-            def run(layer, x, cache, sliding):
+            def run(layer, x, cache, sliding, routes):
                 block = Block(config, self.mesh, self.groups, parent=None)
-                return block.apply({"params": layer}, x, positions, tables, cache, sliding)
+                return block.apply({"params": layer}, x, positions, tables, cache, sliding, routes)
 
             if remat is not None:
                 run = jax.checkpoint(run, policy=remat)
             layers = unstacked(self.variables["params"]["layers"], config.num_layers)
-            extended = []
+            extended, used = [], []
             for index, layer in enumerate(layers):
                 cache = None if caches is None else caches[index]
-                x, cache = run(layer, x, cache, sliding[index])
+                own = None if routes is None else routes[:, :, index]
+                x, (cache, own) = run(layer, x, cache, sliding[index], own)
                 x = x if hook is None else hook(index, x)
                 extended.append(cache)
+                used.append(own)
             caches = None if caches is None else tuple(extended)
+            routes = None if routes is None else jnp.stack(used, axis=2)
         scale = self.param("final_norm", _norm_initializer(config), (config.width,), param_dtype)
         x = _rms_norm(x, scale, config)
-        return (x if caches is not None else constrain(x, self.mesh, ROWS)), caches
+        return (x if caches is not None else constrain(x, self.mesh, ROWS)), caches, routes

@@ -11,7 +11,7 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.policy import products
-from rlvr_jax.policy.config import wide_dtype
+from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.layout import HEADS, ROWS, on_tpu, partition
 
 
@@ -31,7 +31,9 @@ def mixture(
     experts_per_token: int,
     normalized: bool,
     mesh: Mesh | None = None,
-) -> Float[Array, "n D"]:
+    *,
+    routes: Int[Array, "n k"] | None = None,
+) -> tuple[Float[Array, "n D"], Int[Array, "n k"] | None]:
     """Σ over the k likeliest experts e of p_e · (act(x gate_e) ∘ x up_e) output_e.
 
     p = softmax(x router), in float32, divided by the sum of the k if `normalized`. Assignments are
@@ -42,8 +44,17 @@ def mixture(
     all devices to each one. It multiplies the assignments of its experts: a TPU would pad its lanes
     for matrices that are split by M.
 
+    Given routes replace the choice and nothing else. The weights p_e are those of the router, so it
+    has a gradient.
+
+    Args:
+      routes: experts to use, by the number 1 + e; 0: those that the router chooses.
+    Returns:
+      The sum, and the routes that were used; None if none are given.
+
     Source: Qwen3 Technical Report, https://arxiv.org/abs/2505.09388; the sorted form is that of
-    MegaBlocks, https://arxiv.org/abs/2211.15841.
+    MegaBlocks, https://arxiv.org/abs/2211.15841; routes are replayed as in
+    https://arxiv.org/abs/2510.11370.
     """
     own = partial(
         _mixture,
@@ -53,37 +64,43 @@ def mixture(
         tpu=on_tpu(mesh),
     )
     if mesh is None or mesh.size == 1:
-        return own(x, experts)
+        return own(x, experts, routes)
     rows = partition(x, mesh, ROWS)
     (tensor,) = HEADS
     weights = Experts._make([PartitionSpec(), *[PartitionSpec(tensor)] * 3])
 
-    def shared(x, experts):
+    def shared(x, experts, routes):
         first = jax.lax.axis_index(tensor) * experts.output.shape[0]
-        return jax.lax.psum(own(x, experts, first), tensor)
+        part, used = own(x, experts, routes, first)
+        return jax.lax.psum(part, tensor), used
 
     # Unchecked, as a kernel of Pallas does not say over which axes its result differs.
     given = jax.shard_map(
-        shared, mesh=mesh, in_specs=(rows, weights), out_specs=rows, check_vma=False
+        shared, mesh=mesh, in_specs=(rows, weights, rows), out_specs=rows, check_vma=False
     )
-    return given(x, experts)
+    return given(x, experts, routes)
 
 
 def _mixture(
     x: Float[Array, "n D"],
     experts: Experts,
+    routes: Int[Array, "n k"] | None = None,
     first: Int[Array, ""] | int = 0,
     *,
     activation: Callable[[Array], Array],
     experts_per_token: int,
     normalized: bool,
     tpu: bool,
-) -> Float[Array, "n D"]:
+) -> tuple[Float[Array, "n D"], Int[Array, "n k"] | None]:
     """What the experts first, …, first + e - 1 of `mixture` add to it."""
     router, gate, up, output = experts
     tokens, number, own = x.shape[0], router.shape[1], gate.shape[0]
     probabilities = jax.nn.softmax(products.matmul(x, router).astype(wide_dtype(x.dtype)), axis=-1)
     fractions, chosen = jax.lax.top_k(probabilities, experts_per_token)
+    if routes is not None:
+        chosen = jnp.where(routes > 0, routes.astype(chosen.dtype) - 1, chosen)
+        fractions = jnp.take_along_axis(probabilities, chosen, axis=-1)
+        routes = (chosen + 1).astype(routes.dtype)
     if normalized:
         fractions = fractions / jnp.sum(fractions, axis=-1, keepdims=True)
 
@@ -102,7 +119,23 @@ def _mixture(
     weights = fractions.astype(x.dtype).T.reshape(-1, 1)
     (weight,) = _sent(weights, sort, len(weights), 1, tpu)
     given = products.ragged_dot(hidden * weight, output, counts, tpu)
-    return _summed((given,), sort, tokens, 1, tpu)
+    return _summed((given,), sort, tokens, 1, tpu), routes
+
+
+def no_routes(config: ModelConfig, *shape: int) -> Int[Array, "... L k"]:
+    """Routes that leave the choice to the router, of tokens of any shape: 0 everywhere.
+
+    Raises:
+      ValueError: a model without experts.
+    """
+    if config.num_experts is None or config.experts_per_token is None:
+        raise ValueError(
+            "no_routes: config must be of a mixture of experts, whose routes can be recorded, got a"
+            " dense model"
+        )
+    # One number more than experts: 0 is none of them.
+    dtype = jnp.uint8 if config.num_experts < 256 else jnp.uint16
+    return jnp.zeros((*shape, config.num_layers, config.experts_per_token), dtype)
 
 
 class _Sort(NamedTuple):

@@ -14,6 +14,7 @@ from rlvr_jax.policy.attention import NOWHERE, Groups
 from rlvr_jax.policy.cached import LayerCache, SharedCache, cached_heads
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.decoder import Decoder, unstacked
+from rlvr_jax.policy.experts import no_routes
 from rlvr_jax.policy.hooks import Hook
 from rlvr_jax.policy.json_object import json_object
 from rlvr_jax.policy.layout import HEADS, ROWS, constrain
@@ -111,6 +112,8 @@ class Model:
         prompt_length: Int[Array, "P"],
         responses: Int[Array, "P G T"] | Float[Array, "P G T D"],
         opening: int = 0,
+        *,
+        routes: tuple[Int[Array, "P L n k"], Int[Array, "P G T n k"]] | None = None,
     ) -> tuple[Float[Array, "P l D"], Float[Array, "P G T D"]]:
         """Hidden states of prompts after their opening, and of G responses to each prompt.
 
@@ -120,6 +123,7 @@ class Model:
           prompts: right-padded; both ids, or embeddings in their place, as for `extend`.
           opening: so many first tokens are the same in all prompts, none of which ends with them;
             l = L - opening are left of each.
+          routes: of the tokens of prompts and responses in n layers, as for `experts.mixture`.
         Raises:
           ValueError: the prompts are not wider than their opening.
         """
@@ -152,8 +156,12 @@ class Model:
         answers = jnp.repeat(answers, per_prompt, axis=0)
         begin = jnp.broadcast_to(jnp.arange(opening, dtype=jnp.int32), (batch, opening))
         positions = together(begin, own, answers)
-        hidden, _ = Decoder(self.config, self.mesh, groups).apply(
-            {"params": params}, tokens, positions
+        if routes is not None:
+            asked, answered = routes
+            first = asked[:: groups.prompts, :opening]
+            routes = together(first, asked[:, opening:], answered, 2)
+        hidden, *_ = Decoder(self.config, self.mesh, groups).apply(
+            {"params": params}, tokens, positions, routes=routes
         )
         border = opening + groups.prompts * width
         size = hidden.shape[-1]
@@ -240,7 +248,22 @@ class Model:
           tokens: ids, or embeddings in their place, as in `params["embedding"]`: before the factor
             of a config with `scaled_embedding`.
         """
-        return self._decoded(params, tokens, positions, caches)
+        return self._decoded(params, tokens, positions, caches)[:2]
+
+    def extend_routed(
+        self,
+        params: Params,
+        caches: tuple[LayerCache | SharedCache, ...],
+        tokens: Int[Array, "B S"] | Float[Array, "B S D"],
+        positions: Int[Array, "B S"],
+    ) -> tuple[Float[Array, "B S D"], tuple[LayerCache | SharedCache, ...], Int[Array, "B S n k"]]:
+        """The results of `extend` and the routes of the tokens in n layers, see `experts.mixture`.
+
+        Raises:
+          ValueError: a model without experts.
+        """
+        routes = no_routes(self.config, *positions.shape)
+        return self._decoded(params, tokens, positions, caches, None, routes)
 
     def hooked(
         self,
@@ -268,9 +291,9 @@ class Model:
                 stream, left = hook.apply(stream, left)
             return stream
 
-        hidden, caches = self._decoded(params, tokens, positions, caches, apply)
+        hidden, caches, _ = self._decoded(params, tokens, positions, caches, apply)
         return hidden, caches, left
 
-    def _decoded(self, params: Params, *given: Any) -> tuple[Array, Any]:
+    def _decoded(self, params: Params, *given: Any) -> tuple[Array, Any, Any]:
         """What `Decoder` says of its arguments."""
         return Decoder(self.config, self.mesh).apply({"params": params}, *given)

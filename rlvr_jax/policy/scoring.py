@@ -191,7 +191,8 @@ def hidden_states(
     """The last hidden states that the response tokens are predicted from; anything off the mask.
 
     Where the sampler fed itself a mixture of embeddings (record `soft`), or a prompt begins with
-    vectors (`Rollouts.soft_prompt`), these are read.
+    vectors (`Rollouts.soft_prompt`), these are read. In a mixture of experts the recorded `routes`
+    are replayed. The experts of a token are then those of the sampler, weighted by this router.
 
     Args:
       shared, opening: as for `score`.
@@ -214,13 +215,23 @@ def hidden_states(
     # Nothing is predicted from a last token. The kernel has whole blocks with it, where budgets are
     # round numbers, and without it would copy queries, keys and values to fill the last one.
     read = budget if flash_serves(model.config, budget, model.mesh) else budget - 1
+    routes = None
+    if "routes" in rollouts.records:
+        own = rollouts.records["routes"]
+        own = own.reshape(*responses.shape[:3], *own.shape[2:])[:, :, :read]
+        routes = rollouts.records["prompt_routes"][::shared], own
     prompts, answers = model.hidden_in_groups(
-        params, prompts[::shared], start, responses[:, :, :read], opening
+        params, prompts[::shared], start, responses[:, :, :read], opening, routes=routes
     )
     # The state that predicts a response token is that of the token before it.
     last = jnp.take_along_axis(prompts, start[:, None, None] - opening - 1, axis=1)
     first = jnp.broadcast_to(last[:, None], (*responses.shape[:2], 1, last.shape[-1]))
     return jnp.concatenate([first, answers[:, :, : budget - 1]], axis=2).reshape(rows, budget, -1)
+
+
+def without_routes(rollouts: Rollouts) -> Rollouts:
+    """The rollouts for another policy or other inputs, where the router chooses by itself."""
+    return rollouts.replace(routes=None, prompt_routes=None)
 
 
 def shared_prompts(rollouts: Rollouts, at_once: int = CHUNK) -> int:

@@ -159,6 +159,7 @@ class _Ahead(NamedTuple):
       topk_logp, topk_ids: of the policy; None if they are not recorded.
       soft, candidate_ids, candidate_weight, candidate_noisy_logp: of rows that think softly.
       behaviour_logp: of those rows, and NaN of others; None: there are none.
+      routes: of the token that was fed; None if they are not recorded.
     """
 
     policy: Float[Array, "R V"] | None
@@ -174,6 +175,7 @@ class _Ahead(NamedTuple):
     candidate_weight: Float[Array, "R k"] | None = None
     candidate_noisy_logp: Float[Array, "R k"] | None = None
     behaviour_logp: Float[Array, "R"] | None = None
+    routes: Int[Array, "R n k"] | None = None
 
 
 def look_ahead(
@@ -197,7 +199,12 @@ def look_ahead(
     """
     model, params, sampling = how.model, how.params, how.sampling
     processor, carry = sampling.chain(), pool.carry
-    hidden, caches = model.extend(params, pool.caches, given, fed[:, None])
+    fed, routes = fed[:, None], None
+    if pool.routes is None:
+        hidden, caches = model.extend(params, pool.caches, given, fed)
+    else:
+        hidden, caches, routes = model.extend_routed(params, pool.caches, given, fed)
+        routes = routes[:, 0]
     policy = model.to_logits(params, hidden[:, 0])
     temperature = context.temperature
     if temperature is None:
@@ -216,6 +223,7 @@ def look_ahead(
     # A soft row's token is not sampled: its log-prob is still the policy's.
     unprocessed = None if processor is None and sampling.soft is None else policy
     ahead = _Ahead(unprocessed, *tiled(sampled), entropy(policy), temperature, heat)
+    ahead = ahead._replace(routes=routes)
     if how.record_top:
         largest, ids = jax.lax.top_k(policy, how.record_top)
         logp = largest - jax.nn.logsumexp(policy, axis=-1, keepdims=True)
@@ -286,6 +294,12 @@ def draw(
         for name in OPTIONAL
         if getattr(pool, name) is not None and getattr(ahead, name) is not None
     }
+    if pool.routes is not None and ahead.routes is not None:
+        # Of the token before, which the next one is predicted from.
+        used = pool.routes.at[to, jnp.where(real, length - 1, slots)].set(
+            seen(ahead.routes), mode="drop"
+        )
+        optional["routes"] = used
     length = length + real.astype(jnp.int32)
     stopped = jnp.any(token[:, None] == how.stop_tokens[None], axis=1)
     status = jnp.where(stopped, FINISHED, jnp.where(length >= own(pool.limit), BUDGET, RUNNING))

@@ -236,7 +236,11 @@ def _fed(model, params, pool, tokens, count, soft=None) -> tuple[Pool, Array]:
         embeddings = jnp.asarray(embeddings, looked_up.dtype)
         embeddings = jnp.pad(embeddings, ((0, 0), (1, 0), (0, 0)))
         feed = jnp.where(jnp.pad(embedded, ((0, 0), (1, 0)))[:, :, None], embeddings, looked_up)
-    hidden, caches = model.extend(params, pool.caches, feed, fed)
+    if pool.routes is None:
+        hidden, caches = model.extend(params, pool.caches, feed, fed)
+    else:
+        hidden, caches, routes = model.extend_routed(params, pool.caches, feed, fed)
+        pool = replace(pool, routes=pool.routes.at[rows, fed].set(routes, mode="drop"))
     started = (pool.status == FREE) & (count > 0)
     again = ((pool.status == FINISHED) | (pool.status == STOPPED)) & (count > 0)
     pool = replace(

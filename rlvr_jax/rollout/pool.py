@@ -28,6 +28,7 @@ from rlvr_jax.arguments import check_each
 from rlvr_jax.keys import checked_key, plain_key
 from rlvr_jax.policy import LayerCache, Model, SharedCache
 from rlvr_jax.policy.config import wide_dtype
+from rlvr_jax.policy.experts import no_routes
 from rlvr_jax.rollout.arguments import row_mask, whole_numbers
 from rlvr_jax.types.hyperparameters import Count
 
@@ -37,6 +38,8 @@ _RECORDS = ("mask", "logp", "behaviour_logp", "entropy", "version")
 # Recorded of each token only on request.
 SOFT = ("soft", "candidate_ids", "candidate_weight", "candidate_noisy_logp")
 OPTIONAL = ("token_temperature", "sampled_temperature", "topk_logp", "topk_ids", *SOFT)
+# Recorded of each token that the model has read, given or sampled, on request.
+_READ = ("routes",)
 
 
 @jax.tree_util.register_dataclass
@@ -73,6 +76,7 @@ class Pool:
         descending, at recorded sampled tokens; 0 elsewhere.
       soft: bool [R, S]; candidate_ids, candidate_weight, candidate_noisy_logp: [R, S, k]. Records
         of soft thinking, see `Rollouts`. None until `decode` records them.
+      routes: [R, S, n, k], the record `routes` of tokens before the last one; None: not recorded.
     """
 
     tokens: Int[Array, "R S"]
@@ -103,6 +107,7 @@ class Pool:
     candidate_ids: Int[Array, "R S k"] | None = None
     candidate_weight: Float[Array, "R S k"] | None = None
     candidate_noisy_logp: Float[Array, "R S k"] | None = None
+    routes: Int[Array, "R S n k"] | None = None
 
 
 def empty(
@@ -111,6 +116,8 @@ def empty(
     slots: int,
     key: Key[Array, "R"] | None = None,
     group: Int[Array, "R"] | None = None,
+    *,
+    record_routes: bool = False,
 ) -> Pool:
     """A pool of free rows.
 
@@ -118,9 +125,10 @@ def empty(
       slots: most tokens of a row, at most the model's positions.
       key: of each row; None: always the same ones, so that two pools sample alike.
       group: of each row, which its forks inherit; None: -1, no group.
+      record_routes: the experts of each token are recorded (`routes`).
     Raises:
       ValueError: no rows, more slots than the model has positions, other keys than one for each
-        row, or groups that are no int32.
+        row, or groups that are no int32. Routes of a dense model.
     """
     check_each(Count, "empty", rows=rows, slots=slots)
     if slots > model.config.max_positions:
@@ -153,6 +161,7 @@ def empty(
         trace=none,
         stop=none,
         fresh=jnp.zeros((rows,), bool),
+        routes=no_routes(model.config, rows, slots) if record_routes else None,
     )
 
 
@@ -179,7 +188,7 @@ def widen(pool: Pool, slots: int) -> Pool:
 
 def _records(pool: Pool) -> dict[str, Array]:
     """What is recorded about each token, by name."""
-    records = {name: getattr(pool, name) for name in (*_RECORDS, *OPTIONAL)}
+    records = {name: getattr(pool, name) for name in (*_RECORDS, *OPTIONAL, *_READ)}
     return {name: record for name, record in records.items() if record is not None}
 
 

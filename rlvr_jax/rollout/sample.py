@@ -88,6 +88,7 @@ def sample(
     weight_version: Int[Array, ""] | int = 0,
     constants: Any = None,
     record_top: int = 0,
+    record_routes: bool = False,
     beyond: bool = False,
 ) -> Rollouts:
     """Samples `samples` responses of at most `response_tokens` tokens to each prompt.
@@ -110,6 +111,7 @@ def sample(
         which a row sees the part of its prompt, or scalars. A change needs no compilation.
       record_top: number of most probable tokens to record for each sampled one, as
         `sampled_topk_logp` and `sampled_topk_ids`; 0: none.
+      record_routes: the experts of each token are recorded, as `routes` and `prompt_routes`.
       beyond: prompts and responses together may exceed the positions of the model, for a caller
         that truncates each row to its budget.
     Returns:
@@ -118,7 +120,7 @@ def sample(
       ValueError: `opening` is not below the width of the prompts; `record_top` is above the
         vocabulary; `at_once` is not a multiple of the devices, or they do not sample independently;
         prompts that are not a table, or exceed the positions with their responses; invalid lengths,
-        numbers, stop tokens or key; on the host, temperatures below 0.
+        numbers, stop tokens or key; on the host, temperatures below 0; routes of a dense model.
     """
     key = checked_key("sample", key)
     if not isinstance(sampling, Sampling):
@@ -167,10 +169,12 @@ def sample(
         weight_version=weight_version,
         constants=constants,
         record_top=record_top,
+        record_routes=record_routes,
     )
 
 
 _STATIC = ("model", "samples", "response_tokens", "sampling", "opening", "at_once", "record_top")
+_STATIC += ("record_routes",)
 
 
 @partial(jax.jit, static_argnames=_STATIC)
@@ -189,6 +193,7 @@ def draw_groups(
     weight_version: Int[Array, ""] | int,
     constants: Any,
     record_top: int,
+    record_routes: bool,
 ) -> Rollouts:
     """The compiled part of `sample`, whose arguments are checked."""
     count = prompts.tokens.shape[0]
@@ -219,6 +224,7 @@ def draw_groups(
         opening=opening,
         at_once=at_once and at_once // devices,
         record_top=record_top,
+        record_routes=record_routes,
     )
     if alone:
         row, whole = PartitionSpec(ROWS), PartitionSpec()
@@ -257,6 +263,7 @@ def _draw_groups(
     opening,
     at_once,
     record_top,
+    record_routes,
 ) -> Rollouts:
     """The rollouts of the given prompts, groups and rows numbered among them."""
     count, width = prompts.tokens.shape
@@ -264,8 +271,9 @@ def _draw_groups(
     soft = sampling.soft is not None or prompts.soft_prompt is not None
     if at_once is not None and (soft or at_once >= count * samples):
         at_once = None
-    pool = _opening(model, params, prompts.tokens[:1, :opening], width) if opening else None
-    read = partial(_read_prompts, model, params, opening, pool)
+    new = partial(empty, model, slots=width, record_routes=record_routes)
+    pool = _opening(model, params, prompts.tokens[:1, :opening], new) if opening else None
+    read = partial(_read_prompts, model, params, opening, pool, new)
     if at_once is not None:
         # No more prompts together than there are rows for, as without `at_once`. The last part is
         # filled up with prompts of the first: a prime number of them would be read one by one.
@@ -319,17 +327,17 @@ def _draw_groups(
     return rollouts.replace(trace=None, version=None)
 
 
-def _opening(model, params, tokens, width) -> Pool:
+def _opening(model, params, tokens, new) -> Pool:
     """A pool of one row, with the tokens that all prompts begin with."""
-    pool = empty(model, 1, width)
+    pool = new(rows=1)
     return prefill(model, params, pool, tokens, jnp.full((1,), tokens.shape[1], jnp.int32))
 
 
-def _read_prompts(model, params, opening, opened, prompts) -> Pool:
+def _read_prompts(model, params, opening, opened, new, prompts) -> Pool:
     """A pool of the prompts, going on from a row with the tokens that they begin with, if any."""
     count, width = prompts.tokens.shape
     if opened is None:
-        pool = empty(model, count, width)
+        pool = new(rows=count)
     else:
         pool = jax.tree.map(
             lambda leaf: split_rows(jnp.repeat(leaf, count, axis=0), model.mesh), opened
@@ -404,7 +412,12 @@ def to_rollouts(
         weight_version=jnp.max(version, axis=1),
     )
     records = {"sampled_topk_logp": pool.topk_logp, "sampled_topk_ids": pool.topk_ids}
-    records |= {name: getattr(pool, name) for name in SOFT}
+    records |= {name: getattr(pool, name) for name in SOFT} | {"routes": pool.routes}
+    if pool.routes is not None:
+        places = jnp.arange(prompt_tokens.shape[1], dtype=jnp.int32)[None]
+        there = (places < pool.prompt_length[:, None])[:, :, None, None]
+        own = pool.routes[:, : prompt_tokens.shape[1]]
+        sampled = sampled.replace(prompt_routes=jnp.where(there, own, jnp.zeros((), own.dtype)))
     return sampled.replace(
         sampled_temperature=scored if heat is None else heat,
         trace=pool.trace,

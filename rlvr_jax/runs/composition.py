@@ -70,7 +70,37 @@ def compose(
     stages = [*first, *chain.stages.values(), *last]
     chain = experience(curricula, chain.draw[1], stages)
     check_prompts_suffice(task, chain)
+    _check_engine(config, task, chain)
     return replace(recipe, experience=chain)
+
+
+def _check_engine(config: TrainConfig, task: Task, chain: Experience) -> None:
+    """Refuses an engine for an experience that needs the sampler in this process.
+
+    Raises:
+      ValueError: names the part, its need and the fix.
+    """
+    if not config.engines.engine:
+        return
+    draw = chain.draw[1]
+    world = task.environment if draw.environment == "task" else draw.environment
+    needs = {
+        stage.label: "requests samples of the recipe's teacher, and an engine has only the policy"
+        for stage in chain.stages.values()
+        if stage.samples_teacher
+    }
+    for one in chain.parts.values():
+        if {"soft", "soft_prompt"} & one.writes:
+            needs[one.label] = "feeds the model vectors in place of tokens, which an engine cannot"
+    if draw.sampling.get("processor") is not None:
+        needs[draw.label] = "has a logits processor, which an engine does not"
+    if world is not None and any(world.stops):
+        needs[draw.label] = "pauses responses at stop texts, which an engine does not"
+    for label, why in needs.items():
+        raise ValueError(
+            f"--engine must be left out for method {config.experience or config.method!r}, got"
+            f" {config.engines.engine!r}: its part {label} {why}"
+        )
 
 
 def _by_number(config: TrainConfig, asked: Sequence[Stage]) -> Compare | None:

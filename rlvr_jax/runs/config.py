@@ -176,6 +176,9 @@ class EngineSettings:
     folder. Empty: the server runs already."""
     engine_seconds: Bound = 600.0
     """Time limit of one request to the engine, and of the start of its server, in seconds."""
+    engine_adapters: bool = False
+    """Sync of the adapters of --lora-rank alone, to a server with the base weights (--enable-lora).
+    Off: the adapters are merged into all weights, which are synced."""
     probe_every: NonNegativeInt = 1
     """Syncs of weights from one probe of the engine to the next; 0: the first sync only."""
     largest_gap: NonNegative = 0.0
@@ -196,6 +199,9 @@ class UpdateSettings:
     or on a CPU as many as fit the activations into its caches."""
     critic_epochs: Count = 1
     """Passes of the critic over the rollouts of a step, in the same minibatches."""
+    router_replay: bool = False
+    """Replay of the sampler's experts in scoring and updates, for a mixture of experts. Off: the
+    router chooses again."""
     compared_with: str = ""
     """Method whose loss, with its preset, is compared with that of the run in every update. The
     metric slope_distance is 0 if both have one gradient. Empty: no comparison."""

@@ -44,6 +44,11 @@ def check_config(config: TrainConfig) -> None:
             f"--micro-batches must divide the {rows} rollouts of an update,"
             f" got {update.micro_batches}"
         )
+    if config.engines.engine_adapters and not (config.engines.engine and config.policy.lora_rank):
+        raise ValueError(
+            "--engine-adapters must come with --engine and --lora-rank, got"
+            f" {config.engines.engine!r} and {config.policy.lora_rank}"
+        )
     check_trackers(config.log_to)
     _check_meshes(config, rows)
 

@@ -118,6 +118,11 @@ def load_policy(
 
     def shardings(shape):
         # Called as soon as the shape is known, before weights are read.
+        if config.update.router_replay and not shape.num_experts:
+            raise ValueError(
+                "--router-replay must be left out for a dense model, whose layers have no router,"
+                f" got {path}"
+            )
         for table in every:
             check_embedded(table, shape.vocab_size)
         if width + budget > shape.max_positions:

@@ -13,7 +13,8 @@ import numpy as np
 import optax
 
 from rlvr_jax.experience import Experience, RunActor, RunInfo
-from rlvr_jax.experience.engines import EngineLink, EngineSampler
+from rlvr_jax.experience.engine_sampler import EngineActor, EngineSampler
+from rlvr_jax.experience.engines import EngineLink
 from rlvr_jax.experience.evaluation import evaluation_sampler, held_out_indices
 from rlvr_jax.experience.grades import check_grades_suffice
 from rlvr_jax.experience.sampling import Sampler
@@ -43,6 +44,7 @@ from rlvr_jax.training.micro_batches import usual_micro_batches
 from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.training.programs import Optimizers, PolicyModels, Programs, make_programs
 from rlvr_jax.training.scorers import scorer_needs
+from rlvr_jax.training.statistics import DIVERGENCES
 from rlvr_jax.training.update import TrainState, check_needs
 from rlvr_jax.types import Recipe, replace
 
@@ -206,7 +208,7 @@ class Run:
         if self.engine is not None:
             # Only the policy's weights are in the engine, so no teacher samples.
             sampler = EngineSampler.of(sampler, self.engine, scorer)
-            return RunActor(sampler, self.policy_params(state), tables, version, scorer)
+            return EngineActor(sampler, self.policy_params(state), tables, version, scorer)
         teacher = self.sampler_teacher(state)
         return RunActor(sampler, self.sampler_params(state), tables, version, scorer, teacher)
 
@@ -289,6 +291,7 @@ def make_run(resolved: ResolvedRun) -> Run:
     task = chain.graded(with_environment(resolved.task, chain.draw[1].environment))
     check_needs(recipe, config.method, config.plan.updates, chain.writes, writers_of)
     check_group_size(config, recipe)
+    check_replay(config, recipe)
     check_grades_suffice(task, recipe.objective, config.method)
     held_out = held_out_indices(task, config.evaluation.evaluation_prompts)
     optimizer = make_optimizer(config.optimizer, config.optimizer.learning_rate)
@@ -338,6 +341,9 @@ def make_run(resolved: ResolvedRun) -> Run:
             sampling_batches=config.sampling.sampling_batches,
             mesh_given=bool(config.devices.mesh),
         )
+    if config.update.router_replay:
+        # Evaluations are not scored.
+        start = replace(start, sampler=replace(start.sampler, record_routes=True))
     base = start.params if config.policy.lora_rank else None
     models = PolicyModels(start.model, start.sampler.model, evaluator.model)
     optimizers = Optimizers(optimizer, critic_optimizer)
@@ -397,7 +403,18 @@ def _engine(config: TrainConfig, start: LoadedPolicy, sampling: Sampling) -> Eng
         ),
         every=own.probe_every,
         bound=own.largest_gap,
+        adapters=own.engine_adapters,
     )
+
+
+def check_replay(config: TrainConfig, recipe: Recipe) -> None:
+    """Refuses `--router-replay` for a method that compares whole distributions with a teacher."""
+    compared = DIVERGENCES & recipe.objective.reads
+    if config.update.router_replay and compared and recipe.teacher is not None:
+        raise ValueError(
+            f"--router-replay must be left out for method {config.method!r}, which compares"
+            f" distributions with a teacher ({', '.join(sorted(compared))}): it has another router"
+        )
 
 
 def check_group_size(config: TrainConfig, recipe: Recipe) -> None:

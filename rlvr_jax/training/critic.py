@@ -18,6 +18,7 @@ from rlvr_jax.objectives import Critic, Scorer, masked_mean, masked_std, value_l
 from rlvr_jax.parallel import parameter_shardings, placed_shapes, replicated, row_sharding
 from rlvr_jax.policy import Model, Params, hidden_states, products
 from rlvr_jax.policy.parameters import parameter_shapes
+from rlvr_jax.policy.scoring import without_routes
 from rlvr_jax.training.function_cache import cached_results
 from rlvr_jax.training.layout import optimizer_shardings
 from rlvr_jax.training.micro_batches import merge_rows, shared_rows, split_rows
@@ -38,7 +39,7 @@ def critic_values(
       params: weights of head and trunk.
       shared, opening: as for `policy.score`.
     """
-    hidden = hidden_states(model, params["trunk"], rollouts, shared, opening)
+    hidden = hidden_states(model, params["trunk"], without_routes(rollouts), shared, opening)
     head = params["head"]
     values = products.matmul(hidden.astype(head["weight"].dtype), head["weight"]) + head["bias"]
     return jnp.where(rollouts.mask, values, 0)

@@ -13,7 +13,7 @@ from jax.sharding import Mesh
 from rlvr_jax.objectives import Objective
 from rlvr_jax.parallel import fetch
 from rlvr_jax.policy import Params, lora
-from rlvr_jax.policy.scoring import run_in_chunks
+from rlvr_jax.policy.scoring import run_in_chunks, without_routes
 from rlvr_jax.rollout import named_key
 from rlvr_jax.training.arrangement import Shuffle, arrange
 from rlvr_jax.training.critic import CriticState, critic_params
@@ -118,6 +118,8 @@ class Scorer:
                 f" current or the start policy or a recipe's teacher, got {sorted(needs)} of {of!r}"
             )
         params = whose[of]()
+        if of != "current":
+            rollouts = without_routes(rollouts)
         programs = self.learner.programs
         program = programs.measures[large.pop() if large else ""]
         size = self.learner.plan.rows
@@ -266,9 +268,13 @@ def _measured(
     def over(parts, program, params) -> Records:
         return _scored(parts, program, params, rollouts)
 
+    def of_other(params) -> np.ndarray:
+        """Log-probs of another policy, whose router chooses by itself."""
+        return _scored(parts, programs.score, params, without_routes(rollouts))["old_logp"]
+
     known = {}
     if "reference_logp" in objective.reads | learner.scorer_needs:
-        known["reference_logp"] = over(parts, programs.score, others.reference)["old_logp"]
+        known["reference_logp"] = of_other(others.reference)
     if critic is not None:
         # A scorer may read earlier measurements.
         whole = critic_params(critic.params, policy)
@@ -276,7 +282,7 @@ def _measured(
     if "teacher_logp" in objective.reads and others.teacher is not None:
         shown = rollouts.records.get("second_length")
         if shown is None:
-            known["teacher_logp"] = over(parts, programs.score, others.teacher)["old_logp"]
+            known["teacher_logp"] = of_other(others.teacher)
         else:
             beside = rollouts.replace(
                 prompt_tokens=rollouts.records["second_tokens"], prompt_length=shown

@@ -17,6 +17,7 @@ from rlvr_jax.keys import plain_key
 from rlvr_jax.objectives import Critic, Scorer, masked_mean
 from rlvr_jax.parallel import replicated
 from rlvr_jax.policy import Model, Params, hidden_states, score
+from rlvr_jax.policy.scoring import without_routes
 from rlvr_jax.training.micro_batches import split_rows
 from rlvr_jax.training.update import step_where
 from rlvr_jax.types import Rollouts
@@ -64,6 +65,7 @@ def seen_by(
       trunk: weights of the scorer's own network, or of the policy.
       shared, opening: as for `policy.score`.
     """
+    rollouts = without_routes(rollouts)
     if scorer.trunk == "own":
         return score(model, trunk, rollouts, shared=shared, opening=opening).logp
     # A column more: the state at the last token.

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives import masked_mean
 from rlvr_jax.policy import Model, Params, hidden_states, score, score_vocabulary
-from rlvr_jax.policy.scoring import logits_of_ids, score_hidden
+from rlvr_jax.policy.scoring import logits_of_ids, score_hidden, without_routes
 from rlvr_jax.types import STATISTICS, Rollouts, TokenStats
 from rlvr_jax.types.token_stats import derive, measured_for
 
@@ -115,7 +115,7 @@ def verdicts(model: Model, params: Params, rollouts: Rollouts) -> Float[Array, "
         behind < 0, at(rollouts.tokens, places), at(rollouts.records["asked_tokens"], behind)
     )
     last = response + asked
-    whole = rollouts.replace(tokens=jnp.where(places < last[:, None], tokens, 0))
+    whole = without_routes(rollouts).replace(tokens=jnp.where(places < last[:, None], tokens, 0))
     hidden = hidden_states(model, params, whole)
     state = jnp.take_along_axis(hidden, last[:, None, None], axis=1)
     ids = rollouts.records["verdict_ids"]

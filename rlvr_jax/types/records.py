@@ -158,6 +158,14 @@ declare("soft", _FLAGS, "where the sampler's input was a mixture of tokens")
 declare("candidate_ids", _IDS_OF_K, "the tokens of the mixture")
 declare("candidate_weight", _PER_K, "weights in the mixture; they sum to 1 where `soft`")
 declare("candidate_noisy_logp", _PER_K, "log-probs in the mixture, with the noise")
+# Mixtures of experts: n layers with k experts for each token; 0 is missing, so that any operation
+# that clears tokens clears their routes.
+declare(
+    "routes",
+    Int[Array, "B T n k"],
+    "1 + number of each expert that read the token when it was the sampler's input; 0: unknown",
+)
+declare("prompt_routes", Int[Array, "B P n k"], "`routes` of the tokens of the prompt")
 # Other prompts.
 declare("soft_prompt", Float[Array, "B E D"], "vectors in place of the prompt's first E embeddings")
 declare("soft_length", _NUMBER, "number of vectors of `soft_prompt`, E or 0")

@@ -80,6 +80,13 @@ class Rollouts(Recorded):
             name: x for name, x in self.arrays.items() if kind_and_axes(name)[1][:2] == ("B", "T")
         }
 
+    def replace(self, **changes: Any) -> Rollouts:
+        """See `Recorded.replace`. Other prompts drop `routes`, unless the changes have new ones:
+        the sampler read the responses after the earlier prompts."""
+        if "prompt_tokens" in changes and "prompt_routes" not in changes:
+            changes |= {"routes": None, "prompt_routes": None}
+        return super().replace(**changes)
+
     def check(self, records: Mapping[str, Any]) -> None:
         """Refuses records that are not declared, or of another kind or shape than declared."""
         sizes = dict(zip("BT", self.mask.shape, strict=True))

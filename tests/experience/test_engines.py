@@ -10,6 +10,7 @@ from rlvr_jax.experience.engines import EngineLink, gap_metrics
 from rlvr_jax.policy import LoraConfig, lora
 from rlvr_jax.rollout import Sampling
 from rlvr_jax.rollout.engines.engine import Decoding, EngineError
+from rlvr_jax.rollout.engines.probe import LIMITS, SLACK
 from rlvr_jax.types import Rollouts, replace
 
 BASE = tasks.load("brackets").base_model
@@ -22,12 +23,12 @@ def base():
     return model, params, policy.tokenizer(BASE)
 
 
-def moved(params, seed=0):
+def moved(params, seed=0, size=0.02):
     """Weights as after an update with a large rate."""
     random = np.random.default_rng(seed)
 
     def other(leaf):
-        noise = 0.02 * random.standard_normal(leaf.shape)
+        noise = size * random.standard_normal(leaf.shape)
         return (np.asarray(leaf) + noise).astype(leaf.dtype)
 
     return jax.tree.map(other, params)
@@ -107,6 +108,26 @@ def test_an_engine_without_the_adapter_is_named(base, tmp_path):
         bad.sync(whole, 0)
 
 
+@pytest.mark.parametrize("fault", ["", "stale"])
+def test_an_adapter_is_synced_without_the_weights(fault, base, tmp_path):
+    model, params, tokenizer = base
+    adapted = replace(model, config=replace(model.config, lora=LoraConfig(rank=4, alpha=8.0)))
+    engine = OwnEngine(BASE)
+    own = link((adapted, params, tokenizer), engine, tmp_path, adapters=True)
+    first, second = (moved(lora.init(adapted, jax.random.key(0)), seed) for seed in (1, 2))
+    own.sync(lora.attach(params, first), 0)
+    assert own.metrics["engine/gap_max"] < 1e-5
+    files = {path.name for path in (tmp_path / "weights_0").iterdir()}
+    assert files == {"adapter_config.json", "adapter_model.safetensors"}
+    engine.fault = fault
+    if fault:
+        with pytest.raises(EngineError, match="its weights are those before the last sync"):
+            own.sync(lora.attach(params, second), 1)
+    else:
+        own.sync(lora.attach(params, second), 1)
+        assert own.metrics["engine/gap_max"] < 1e-5
+
+
 def test_a_failed_sync_is_repeated_and_probes_may_be_rare(base, tmp_path):
     engine = OwnEngine(BASE)
     own = link(base, engine, tmp_path, every=2)
@@ -141,6 +162,18 @@ def test_the_gap_of_a_step_is_told_by_position_and_by_length():
     for name, value in expected.items():
         assert found[f"engine/gap_{name}"] == pytest.approx(value, abs=1e-6)
     assert "engine/gap_length/2" not in found
+    # Estimators of KL(engine‖trainer): d = log p - log q, k3 = q / p - 1 + d.
+    gaps = {"position/1": [0.0, 0.5], "position/4": [0.3], "length/4": [0.0, 0.1, 0.2, 0.3]}
+    for name, own in gaps.items():
+        d = np.array(own)
+        kind, quarter = name.split("/")
+        wanted = {"k1": d.mean(), "k3": (np.exp(-d) - 1 + d).mean()}
+        wanted["gap_p99"] = np.quantile(d, 0.99)
+        for number, value in wanted.items():
+            assert found[f"engine/{number}_{kind}/{quarter}"] == pytest.approx(value, abs=1e-6)
+    d = np.array([0.0, 0.1, 0.2, 0.3, 0.5])
+    assert found["engine/k3"] == pytest.approx((np.exp(-d) - 1 + d).mean(), abs=1e-6)
+    assert found["engine/gap_p99"] == pytest.approx(np.quantile(d, 0.99), abs=1e-6)
     assert found["engine/k1"] == pytest.approx(0.22, abs=1e-6)
     foreign = rows.replace(off_policy=np.array([False, True]))
     assert gap_metrics(foreign, scored)["engine/k1"] == pytest.approx(0.15, abs=1e-6)
@@ -153,3 +186,24 @@ def test_the_bound_is_that_of_the_settings(base, tmp_path):
     engine.fault = "stale"
     own.sync(moved(base[1]), 1)
     assert 0.001 < own.metrics["engine/gap_max"] < 100
+
+
+def test_rounding_of_a_sharp_policy_in_bfloat16_is_no_fault_but_stale_weights_are(base, tmp_path):
+    """The largest gap of rounding is above the fixed limit, so the mean finds the fault."""
+    model, params, tokenizer = base
+    narrow = replace(model, config=replace(model.config, compute_dtype="bfloat16"))
+    sharp = {**params, "final_norm": 4 * params["final_norm"]}
+    engine = OwnEngine(BASE)
+    own = link((narrow, sharp, tokenizer), engine, tmp_path, Sampling())
+    own.sync(sharp, 0)
+    first = dict(own.metrics)
+    assert first["engine/gap_max"] > LIMITS["bfloat16"]
+    new = moved(sharp, size=0.002)
+    engine.fault = "stale"
+    fault = r"nats in the mean, got .*: its weights are those before the last sync"
+    with pytest.raises(EngineError, match=fault):
+        own.sync(new, 1)
+    bound = SLACK * max(first["engine/gap_max"], first["engine/reported_gap_max"])
+    assert own.metrics["engine/gap_max"] < bound
+    engine.fault = ""
+    own.sync(new, 1)

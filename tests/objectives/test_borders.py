@@ -213,6 +213,26 @@ def test_who_reads_what_the_sampler_did_not_record_is_told_so():
             methods.recipe(name).objective.loss(stats, rows, {}, KEY)
 
 
+def _reading(name):
+    """Methods that read a record."""
+    for method in methods.names():
+        try:
+            recipe = methods.recipe(method)
+        except (TypeError, ValueError):  # arguments without defaults
+            continue
+        if name in recipe.objective.reads:
+            yield method
+
+
+@pytest.mark.parametrize("name", [*_reading("behaviour_logp")])
+def test_no_method_that_corrects_the_sampler_trains_without_its_log_probs(name):
+    objective = methods.recipe(name).objective
+    stats, batch = batch_of()
+    rows = batch.replace(behaviour_logp=None)
+    with pytest.raises(ValueError, match=r"rollouts.behaviour_logp must be given \(\w+\("):
+        objective.loss(stats, rows, {}, KEY)
+
+
 def test_another_number_of_likeliest_tokens_than_was_asked_for_is_named():
     stats, batch = batch_of()
     own = methods.recipe("simko", top_k=8).objective

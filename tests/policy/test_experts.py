@@ -44,7 +44,7 @@ def test_the_sum_over_the_visited_experts_and_its_gradient(experts_per_token, no
     weight = jnp.asarray(np.random.default_rng(1).normal(size=(TOKENS, WIDTH)))
 
     def ours(x, *matrices):
-        return mixture(x, Experts(*matrices), jnp.tanh, experts_per_token, normalized)
+        return mixture(x, Experts(*matrices), jnp.tanh, experts_per_token, normalized)[0]
 
     theirs = partial(all_experts, experts_per_token=experts_per_token, normalized=normalized)
 
@@ -65,7 +65,7 @@ def test_the_sum_over_the_visited_experts_and_its_gradient(experts_per_token, no
 def test_no_visit_is_dropped_when_all_tokens_want_the_same_expert():
     x, router, *matrices = arrays()
     router = jnp.zeros_like(router).at[:, 2].set(50.0)
-    given = mixture(jnp.abs(x), Experts(router, *matrices), jnp.tanh, 1, False)
+    given, _ = mixture(jnp.abs(x), Experts(router, *matrices), jnp.tanh, 1, False)
     gate, up, output = (matrix[2] for matrix in matrices)
     expected = (jnp.tanh(jnp.abs(x) @ gate) * (jnp.abs(x) @ up)) @ output
     assert_allclose(given, expected, **EXACT)
@@ -120,7 +120,8 @@ def test_devices_share_the_visits_and_their_gradients(spec):
 
     def of(mesh):
         def loss(*given):
-            return jnp.sum(weight * mixture(given[0], Experts(*given[1:]), jnp.tanh, 2, True, mesh))
+            y, _ = mixture(given[0], Experts(*given[1:]), jnp.tanh, 2, True, mesh)
+            return jnp.sum(weight * y)
 
         return jax.jit(jax.value_and_grad(loss, argnums=(0, 1, 2, 3, 4)))
 
@@ -242,7 +243,7 @@ def test_what_a_kernel_leaves_in_the_rows_of_others_is_not_read(monkeypatch):
 
     given = wide_arrays()
     slopes = jax.grad(
-        lambda *given: jnp.sum(mixture(given[0], Experts(*given[1:5]), *given[5:]) ** 2),
+        lambda *given: jnp.sum(mixture(given[0], Experts(*given[1:5]), *given[5:])[0] ** 2),
         argnums=(0, 1, 2, 3, 4),
     )
     expected = slopes(*given, jnp.tanh, 2, True)

@@ -3,18 +3,27 @@
 import os
 import socket
 import sys
+import threading
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 import training_runs
 from own_engine import OwnEngine, serving
 
-from rlvr_jax import tasks
+from rlvr_jax import policy, tasks
+from rlvr_jax.experience import PLAIN, grades
+from rlvr_jax.experience.engine_sampler import EngineActor
+from rlvr_jax.methods.guidance.scope import salvage
 from rlvr_jax.rollout import Sampling
 from rlvr_jax.rollout.engines.engine import Decoding, EngineError
+from rlvr_jax.rollout.engines.probe import own_scores
 from rlvr_jax.rollout.engines.started import started
 from rlvr_jax.rollout.engines.vllm import VllmServer
+from rlvr_jax.runs.resolved import resolve
+from rlvr_jax.runs.step import collect
+from rlvr_jax.types import replace
 
 BASE = Path(tasks.load("brackets").base_model)
 DECODING = Decoding(6, Sampling(top_k=20), (107,))
@@ -55,6 +64,30 @@ def test_weights_are_loaded_between_pause_and_resume(server):
     assert server.seen == [("POST", path) for path in paths]
 
 
+def test_an_adapter_is_named_in_every_request(tmp_path):
+    """The server of the tests answers by the base to a request without a model."""
+    model, params = policy.load(BASE)
+    adapted = replace(model, config=replace(model.config, lora=policy.LoraConfig(4, 8.0)))
+    adapter = jax.tree.map(lambda x: x + 0.1, policy.lora.init(adapted, jax.random.key(0)))
+    policy.lora.save(tmp_path, adapted, adapter, "")
+    ids = [[3, 4, 5, 6]]
+    with serving(OwnEngine(BASE)) as server:
+        client = VllmServer(server.address)
+        (before,) = client.score(ids)
+        client.load_adapter(tmp_path)
+        (own,) = own_scores(adapted, policy.lora.attach(params, adapter), ids)
+        np.testing.assert_allclose(client.score(ids)[0], own, atol=1e-5)
+        assert np.abs(own - before).max() > 0.01
+        paths = ["/pause?mode=wait", "/v1/load_lora_adapter", "/reset_prefix_cache", "/resume"]
+        assert [path for _, path in server.seen if "generate" not in path][1:] == paths
+
+
+def test_adapters_of_an_engine_need_adapters(tmp_path):
+    config = training_runs.settings(str(BASE), tmp_path / "run", engine="vllm")
+    with pytest.raises(ValueError, match=r"--engine-adapters must come with --engine and --lora-"):
+        resolve(config.replace(engine_adapters=True))
+
+
 @pytest.mark.parametrize(
     ("fault", "wanted"),
     [
@@ -90,6 +123,35 @@ def test_a_run_needs_a_server(tmp_path):
         training_runs.quietly(settings.replace(engine="vllm", engine_address="http://127.0.0.1:1"))
 
 
+def sampled_by_a_teacher():
+    """A stage that an engine cannot serve, as `salvage` with the teacher of the recipe."""
+    return salvage(PLAIN, policy="teacher")
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        (
+            dict(method="scope", hyperparameters=("teacher=start", "hint_fraction=0")),
+            r"method 'scope', got 'vllm': its part salvage\(.*\) requests samples of the recipe's",
+        ),
+        (
+            dict(stage=(f"{__name__}:sampled_by_a_teacher",)),
+            r"method 'grpo', got 'vllm': its part salvage\(.*\) requests samples of the recipe's",
+        ),
+        (dict(method="soft_grpo"), r"method 'soft_grpo', got .* feeds the model vectors"),
+    ],
+)
+def test_parts_that_need_our_sampler_are_refused_before_a_server_is_reached(
+    settings, named, tmp_path
+):
+    config = training_runs.settings(str(BASE), tmp_path / "run", engine="vllm", **settings)
+    config = config.replace(task="hinted_brackets")
+    with pytest.raises(ValueError, match=rf"^--engine must be left out for {named}"):
+        resolve(config)
+    resolve(config.replace(engine=""))
+
+
 def test_a_run_samples_from_the_engine_and_measures_it(server, tmp_path):
     settings = training_runs.settings(str(BASE), tmp_path / "run")
     own = {"task": "brackets", "engine": "vllm", "engine_address": server.address}
@@ -98,6 +160,46 @@ def test_a_run_samples_from_the_engine_and_measures_it(server, tmp_path):
     assert all(0 <= line["engine/gap_max"] < 1e-4 for line in steps)
     assert all(abs(line["sampler_ratio/max"] - 1) < 1e-4 for line in steps)
     assert all(line["engine/reported_gap_max"] < 1e-4 for line in steps)
+
+
+def test_responses_are_graded_while_others_are_sampled(server, tmp_path, monkeypatch):
+    """The engine completes its second half only after the first one was graded."""
+    settings = training_runs.settings(str(BASE), tmp_path / "run", task="brackets", steps=1)
+    run = training_runs.prepared(settings.replace(engine="vllm", engine_address=server.address))
+    graded = threading.Event()
+    rows = []
+    sampled = VllmServer.generate
+
+    def slow(self, prompts, seeds, temperatures, decoding, done=None):
+        half = len(prompts) // 2
+        given = prompts, seeds, temperatures
+        if len(prompts) < 16:  # the probe
+            return sampled(self, *given, decoding, done)
+        first = sampled(self, *(each[:half] for each in given), decoding, done)
+        assert graded.wait(60)
+        return first + sampled(
+            self,
+            *(each[half:] for each in given),
+            decoding,
+            lambda place, one: done(half + place, one),
+        )
+
+    grade = EngineActor.grade
+
+    def noted(self, batch):
+        rows.append(len(batch))
+        if sum(rows) == 8:
+            graded.set()
+        return grade(self, batch)
+
+    monkeypatch.setattr(VllmServer, "generate", slow)
+    monkeypatch.setattr(EngineActor, "grade", noted)
+    batch = collect(run, run.initial_state(), 0).batch
+    assert sum(rows) == len(batch) == 16
+    whole = grades.grade(run.task, batch)
+    assert [one.outcome for one in batch.grades] == [one.outcome for one in whole.grades]
+    assert [one.answer for one in batch.grades] == [one.answer for one in whole.grades]
+    np.testing.assert_array_equal(batch.rollouts.outcome, whole.rollouts.outcome)
 
 
 def test_with_learning_rate_0_the_gap_does_not_grow(server, tmp_path):

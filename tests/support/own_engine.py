@@ -4,7 +4,10 @@
 does so in a process, until it is ended.
 """
 
+import base64
 import contextlib
+import copy
+import io
 import json
 import signal
 import sys
@@ -12,6 +15,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from rlvr_jax import policy
@@ -29,7 +33,7 @@ class OwnEngine:
 
     Args:
       fault: "" or one of "stale", "late", "head", "swapped", "transposed" (weights), "first"
-        (a token before every prompt), "temperature", "cuts" (reported log-probs).
+        (a token before every prompt), "temperature", "cuts" (reported log-probs), "routes" (none).
     """
 
     meaning = "processed"
@@ -37,6 +41,7 @@ class OwnEngine:
     def __init__(self, folder, fault=""):
         self.fault, self.loads = fault, 0
         self._read(folder)
+        self.base = self
 
     def _read(self, folder):
         model, self.params = policy.load(folder)
@@ -61,15 +66,28 @@ class OwnEngine:
         if self.fault == "head":
             self.params["unembedding"] = before["unembedding"]
 
+    def load_adapter(self, folder):
+        self.loads += 1
+        if self.base is self:
+            self.base = copy.copy(self)
+        if self.fault == "stale" and self.loads > 1:
+            return
+        self.model, adapter = policy.lora.load(folder, self.base.model)
+        self.params = policy.lora.attach(self.base.params, adapter)
+
     def score(self, sequences):
         if self.fault == "first":
             own = own_scores(self.model, self.params, [[FIRST, *ids] for ids in sequences])
             return [each[1:] for each in own]
         return own_scores(self.model, self.params, sequences)
 
-    def generate(self, prompts, seeds, temperatures, decoding):
-        rows = zip(prompts, seeds, temperatures, strict=True)
-        return [self._one(list(prompt), seed, heat, decoding) for prompt, seed, heat in rows]
+    def generate(self, prompts, seeds, temperatures, decoding, done=None):
+        found = []
+        for prompt, seed, heat in zip(prompts, seeds, temperatures, strict=True):
+            found.append(self._one(list(prompt), seed, heat, decoding))
+            if done is not None:
+                done(len(found) - 1, found[-1])
+        return found
 
     def _one(self, prompt, seed, heat, decoding):
         random = np.random.default_rng(seed)
@@ -93,9 +111,23 @@ class OwnEngine:
             tokens.append(token)
             logp.append(float(jax.nn.log_softmax(reported)[0, token]))
             ended = token in decoding.stop_tokens
-        return Generated(tokens, logp, ended)
+        return Generated(tokens, logp, ended, self._routes([*prompt, *tokens[:-1]]))
+
+    def _routes(self, tokens):
+        """The experts of all tokens, from 0; None of a dense model or with the fault "routes"."""
+        if self.model.config.num_experts is None or self.fault == "routes":
+            return None
+        whole = np.zeros((1, self.model.config.max_positions), np.int32)
+        whole[0, : len(tokens)] = tokens
+        return np.asarray(_used_routes(self.model, self.params, whole))[0, : len(tokens)] - 1
 
 
+def _used(model, params, tokens):
+    caches = model.empty_caches(*tokens.shape)
+    return model.extend_routed(params, caches, tokens, jnp.arange(tokens.shape[1])[None])[2]
+
+
+_used_routes = jax.jit(_used, static_argnums=0)
 _logits = jax.jit(policy.Model.logits, static_argnums=0)
 
 
@@ -128,13 +160,17 @@ class _Handler(BaseHTTPRequestHandler):
             if server.fault == "another model":
                 return self._send(500, b'{"error": "size mismatch"}')
             server.engine.load(body["kwargs"]["weights_path"])
+        if path == "/v1/load_lora_adapter":
+            server.engine.load_adapter(body["lora_path"])
+            return self._send(200, b"Success: LoRA adapter added")
         found = {"success": True, "is_paused": False}
         if path == "/inference/v1/generate":
-            found = self._generated(body["token_ids"], body["sampling_params"])
+            engine = server.engine if "model" in body else server.engine.base
+            found = self._generated(engine, body["token_ids"], body["sampling_params"])
         self._send(200, json.dumps(found).encode())
 
-    def _generated(self, tokens, how):
-        engine, fault = self.server.engine, self.server.fault
+    def _generated(self, engine, tokens, how):
+        fault = self.server.fault
         if "prompt_logprobs" in how:
             (logp,) = engine.score([tokens])
             entries = [
@@ -148,7 +184,13 @@ class _Handler(BaseHTTPRequestHandler):
         heat, seed = how.get("temperature", 1.0), how.get("seed", 0)
         (one,) = engine.generate([tokens], [seed], [heat], decoding)
         content = [{"logprob": x} for x in one.logp]
+        routes = None
+        if one.routes is not None:
+            file = io.BytesIO()
+            np.save(file, one.routes)
+            routes = base64.b64encode(file.getvalue()).decode()
         choice = {
+            "routed_experts": routes,
             "token_ids": one.tokens[:-1] if fault == "fewer tokens" else one.tokens,
             "finish_reason": "stop" if one.stopped else "length",
             "logprobs": None if fault == "no log-probs" else {"content": content},
@@ -165,11 +207,17 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
+class _Server(ThreadingHTTPServer):
+    """As real servers do, it lets more connections wait than the client opens."""
+
+    request_queue_size = 256
+    daemon_threads = True
+
+
 @contextlib.contextmanager
 def serving(engine, port=0):
     """A server on loopback, with `address`, `fault` and the requests that it has `seen`."""
-    server = ThreadingHTTPServer(("127.0.0.1", port), _Handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", port), _Handler)
     server.engine, server.fault, server.seen = engine, "", []
     server.address = f"http://127.0.0.1:{server.server_port}"
     server.stopped = threading.Event()

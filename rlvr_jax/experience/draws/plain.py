@@ -43,4 +43,4 @@ def plain(
             )
         return batch, state, {}
 
-    return Draw(apply, sampling=sampling)
+    return Draw(apply, sampling=sampling, as_sampled=True)

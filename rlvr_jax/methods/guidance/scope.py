@@ -93,7 +93,7 @@ def salvage(
         whole = with_rows(batch, replaced, mended, np.arange(len(replaced)))
         return whole, state, metrics | {"salvaged_rows": len(replaced) / len(batch)}
 
-    return Stage(apply, init, views=(view,))
+    return Stage(apply, init, views=(view,), samples_teacher=policy == "teacher")
 
 
 def _spared(batch: Batch, rows: np.ndarray) -> np.ndarray:

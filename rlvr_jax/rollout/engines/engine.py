@@ -1,7 +1,7 @@
 """The protocol of engines that sample in place of the sampler in this process."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
@@ -22,11 +22,14 @@ class Generated(NamedTuple):
       tokens: ids, with the stop token if it ended by one.
       logp: log-prob of each token as the engine reports it (nats); see `Engine.meaning`.
       stopped: it ended by a stop token, not by the budget.
+      routes: [P + T - 1, n, k], numbers of the experts of all tokens but the last one, in a mixture
+        of experts. None: the engine does not report them.
     """
 
     tokens: list[int]
     logp: list[float]
     stopped: bool
+    routes: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,10 @@ class Decoding:
     tokens: int
     sampling: Sampling
     stop_tokens: tuple[int, ...]
+
+
+Done = Callable[[int, Generated], None]
+"""Called with the place of a prompt and the response to it."""
 
 
 class Engine(Protocol):
@@ -63,9 +70,12 @@ class Engine(Protocol):
         seeds: Sequence[int],
         temperatures: Sequence[float],
         decoding: Decoding,
+        done: Done | None = None,
     ) -> list[Generated]:
         """One response to each prompt; equal seeds give equal responses to a prompt.
 
+        Args:
+          done: called with place and response as soon as each is complete, in any thread and order.
         Raises:
           EngineError: there is no response to one of them.
         """
@@ -84,4 +94,12 @@ class Engine(Protocol):
 
         Raises:
           EngineError: they were not loaded.
+        """
+
+    @abstractmethod
+    def load_adapter(self, folder: Path) -> None:
+        """Uses an adapter in PEFT's format from now on, in place of an earlier one.
+
+        Raises:
+          EngineError: as `load`.
         """

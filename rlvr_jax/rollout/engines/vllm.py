@@ -7,9 +7,12 @@
 Source: vLLM 0.32, https://docs.vllm.ai.
 """
 
+import base64
+import contextlib
+import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
@@ -18,7 +21,7 @@ from urllib.parse import urlencode
 import numpy as np
 
 from rlvr_jax.connections import LOST, Connections, address_parts
-from rlvr_jax.rollout.engines.engine import Decoding, EngineError, Generated
+from rlvr_jax.rollout.engines.engine import Decoding, Done, EngineError, Generated
 
 START = (
     "VLLM_SERVER_DEV_MODE=1 python -m vllm.entrypoints.openai.api_server --model FOLDER"
@@ -30,6 +33,8 @@ LARGEST = 64 << 20
 """Largest size of a reply (bytes)."""
 
 _GENERATE = "/inference/v1/generate"
+_ADAPTER = "rlvr_jax"
+"""Name of the adapter on the server."""
 
 
 class VllmServer:
@@ -60,6 +65,8 @@ class VllmServer:
         self._parts, self._seconds, self._at_once = parts, seconds, at_once
         self._connections = Connections(parts, seconds, LARGEST)
         self._meaning: Literal["processed", "raw"] = meaning
+        # Names the adapter, once there is one; without it the server uses the base.
+        self._of_model: dict[str, str] = {}
         # Both interfaces are there before anything is sampled.
         self._checked("GET", "/is_paused", None)
         self._generated([0], {"max_tokens": 1, "logprobs": 0})
@@ -75,6 +82,7 @@ class VllmServer:
         seeds: Sequence[int],
         temperatures: Sequence[float],
         decoding: Decoding,
+        done: Done | None = None,
     ) -> list[Generated]:
         """See `Engine.generate`."""
         cuts = decoding.sampling
@@ -89,13 +97,14 @@ class VllmServer:
             "logprobs": 0,
         }
 
-        def one(prompt: Sequence[int], seed: int, temperature: float) -> Generated:
+        def one(place: int, prompt: Sequence[int], seed: int, temperature: float) -> Generated:
             own = {"temperature": temperature, "seed": seed}
             choice = self._generated(prompt, shared | own)["choices"][0]
             try:
                 tokens = [int(token) for token in choice["token_ids"]]
                 logp = [float(each["logprob"]) for each in choice["logprobs"]["content"]]
                 stopped = choice["finish_reason"] == "stop"
+                routes = _routes(choice.get("routed_experts"))
             except (KeyError, IndexError, TypeError, ValueError) as error:
                 raise self._error("token ids with log-probs", json.dumps(choice)) from error
             if not 0 < len(tokens) == len(logp) <= decoding.tokens:
@@ -107,10 +116,13 @@ class VllmServer:
                 raise self._error("finite log-probs", str(logp))
             if stopped and tokens[-1] not in decoding.stop_tokens:
                 raise self._error("a stop token at the end of a response", str(tokens[-1]))
-            return Generated(tokens, logp, stopped)
+            found = Generated(tokens, logp, stopped, routes)
+            if done is not None:
+                done(place, found)
+            return found
 
         with ThreadPoolExecutor(self._at_once) as threads:
-            return list(threads.map(one, prompts, seeds, temperatures))
+            return list(threads.map(one, range(len(prompts)), prompts, seeds, temperatures))
 
     def score(self, sequences: Sequence[Sequence[int]]) -> list[np.ndarray]:
         """See `Engine.score`."""
@@ -133,9 +145,23 @@ class VllmServer:
     def load(self, folder: Path) -> None:
         """See `Engine.load`. Running requests end first; the prefix cache is dropped."""
         paths = {"weights_path": str(folder.absolute())}
+        with self._paused():
+            self._checked("POST", "/collective_rpc", {"method": "reload_weights", "kwargs": paths})
+
+    def load_adapter(self, folder: Path) -> None:
+        """See `Engine.load_adapter`. The server is started with `--enable-lora` and with the
+        environment variable VLLM_ALLOW_RUNTIME_LORA_UPDATING."""
+        how = {"lora_name": _ADAPTER, "lora_path": str(folder.absolute()), "load_inplace": True}
+        with self._paused():
+            self._reply("POST", "/v1/load_lora_adapter", how)
+        self._of_model = {"model": _ADAPTER}
+
+    @contextlib.contextmanager
+    def _paused(self) -> Iterator[None]:
+        """No request runs, and the prefix cache is dropped before the next one."""
         self._checked("POST", "/pause?" + urlencode({"mode": "wait"}), None)
         try:
-            self._checked("POST", "/collective_rpc", {"method": "reload_weights", "kwargs": paths})
+            yield
             dropped = self._checked("POST", "/reset_prefix_cache", None)
             if not dropped.get("success"):
                 raise self._error("the prefix cache to be dropped", json.dumps(dropped))
@@ -144,13 +170,29 @@ class VllmServer:
 
     def _generated(self, tokens: Sequence[int], how: Mapping[str, Any]) -> dict[str, Any]:
         body = {"token_ids": list(map(int, tokens)), "sampling_params": dict(how), "stream": False}
+        body |= self._of_model
         return self._checked("POST", _GENERATE, body)
 
     def _checked(self, method: str, path: str, body: Any) -> dict[str, Any]:
         """The JSON object of a reply.
 
         Raises:
-          EngineError: no reply, another status than 200, or another text.
+          EngineError: as `_reply`, or another text.
+        """
+        text = self._reply(method, path, body)
+        try:
+            found = json.loads(text or "{}")
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise self._error("a JSON object", text)
+        return found
+
+    def _reply(self, method: str, path: str, body: Any) -> str:
+        """The text of a reply.
+
+        Raises:
+          EngineError: no reply, or another status than 200.
         """
         sent = b"" if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"} if sent else {}
@@ -169,14 +211,19 @@ class VllmServer:
             )
         if status != 200:
             raise self._error(f"an answer to {path.partition('?')[0]}", f"status {status}: {text}")
-        try:
-            found = json.loads(text or "{}")
-        except ValueError:
-            found = None
-        if not isinstance(found, dict):
-            raise self._error("a JSON object", text)
-        return found
+        return text
 
     def _error(self, wanted: str, got: str) -> EngineError:
         where = f"{self._parts.hostname}:{self._parts.port or ''}"
         return EngineError(f"engine vllm at {where} must give {wanted}, got {got[:200]}")
+
+
+def _routes(text: str | None) -> np.ndarray | None:
+    """The array of a reply, an .npy file in base64.
+
+    Raises:
+      ValueError: another text.
+    """
+    if text is None:
+        return None
+    return np.load(io.BytesIO(base64.b64decode(text)), allow_pickle=False)

@@ -23,6 +23,8 @@ everywhere:
 - the key `learning_rate` of a run's `config.json` and of a file for `--config`,
 - the argument of `TrainConfig.of(learning_rate=3e-4)` in Python.
 
+Examples:
+
     python -m rlvr_jax train --method clip_cov --steps 300     # the preset of task and method
     python -m rlvr_jax train --method clip_cov --no-preset     # the defaults of this page
     python -m rlvr_jax train --method clip_cov --help          # prints the values of the preset
@@ -62,7 +64,7 @@ def _table(group: str) -> Iterator[str]:
     for field, under in itertools.pairwise(body):
         if isinstance(field, ast.AnnAssign) and isinstance(under, ast.Expr):
             name = field.target.id
-            words = " ".join(ast.literal_eval(under.value).split()).replace("<", "\\<")
+            words = " ".join(ast.literal_eval(under.value).split()).replace("<", "&lt;")
             limits = f" Value: {ranges[name]}." if name in ranges else ""
             default = _text(getattr(holder, name))
             flag = "no-preset" if name == "preset" else name.replace("_", "-")

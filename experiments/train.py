@@ -1,6 +1,6 @@
 """One training run of any method, task and model.
 
-python -m experiments.train --method dapo --task brackets --steps 300 --run-dir runs/dapo
+    python -m experiments.train --method dapo --task brackets --steps 300 --run-dir runs/dapo
 """
 
 from collections.abc import Sequence

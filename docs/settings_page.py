@@ -46,19 +46,28 @@ mean a rule ("0: a tenth of the steps of the run").
 `--no-resume`. The sign – is an empty default.
 
 The command `python docs/settings_page.py` writes this page.
+
+Groups of settings:
+
 """
 
 
 def settings_page() -> str:
     """The page: a table for each group of settings."""
-    return "\n".join([_HEAD, *itertools.chain(*map(_table, ("", *GROUPS)))])
+    groups = ("", *GROUPS)
+    contents = [f"- [{_title(group)}](#{group or 'run'})" for group in groups]
+    return "\n".join([_HEAD + "\n".join(contents), "", *itertools.chain(*map(_table, groups))])
+
+
+def _title(group: str) -> str:
+    return group.capitalize() or "Run"
 
 
 def _table(group: str) -> Iterator[str]:
     holder: Any = GROUPS.get(group, TrainConfig)
     doc = inspect.getdoc(holder) if group else "The run: the fields of `TrainConfig` itself."
     ranges = described(holder)
-    yield from (f"## {group.capitalize() or 'Run'}", "", str(doc), "")
+    yield from (f"## {_title(group)}", "", str(doc), "")
     yield from ("| flag | default | description |", "|---|---|---|")
     (body,) = (node.body for node in ast.parse(inspect.getsource(holder)).body)
     for field, under in itertools.pairwise(body):

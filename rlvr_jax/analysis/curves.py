@@ -133,14 +133,14 @@ def sections(
         },
         {
             "title": "Entropy",
-            "intro": "Entropy of the policy over the whole vocabulary, at the sampling temperature. "
+            "intro": "Of the policy over the whole vocabulary, at the sampling temperature. "
             + reading,
             "charts": charts(_ENTROPY),
         },
         law_section(runs, labels),
         {
             "title": "The update",
-            "intro": "Tokens that the method treats differently, clipped tokens, size of the update. "
+            "intro": "Tokens that the method treats differently, clipped tokens, update size. "
             + reading,
             "charts": charts(_METHOD),
         },

@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 import rlvr_jax
+from docs.names_page import PACKAGES, PAGE, names_page
 
 ROOT = Path(__file__).parents[1]
 OF_OBJECTIVES = sorted(
@@ -73,3 +74,15 @@ def test_what_docs_import_is_handed_out():
                 if handed is not None and alias.name not in handed and not is_subpackage:
                     missing.append(f"{page}: {node.module}.{alias.name}")
     assert found > 20 and missing == []
+
+
+def test_the_page_of_names_is_that_of_the_code():
+    assert names_page() == PAGE.read_text(), "python docs/names_page.py"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_docs_describe_every_name_that_is_handed_out(package):
+    described = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", names_page(), re.MULTILINE))
+    names = {name for name in importlib.import_module(package).__all__ if name[0] != "_"}
+    assert names <= set(described)
+    assert [name for name in names if len(described[name]) < 10] == []

@@ -22,7 +22,7 @@ from rlvr_jax.types import Function, Ids, RowMask, Rows, part
 from rlvr_jax.types.hyperparameters import Count, NonNegative
 
 Rule = Callable[[Array, Array, Array], Array]
-"""(score [B], cluster [B], group [B]) -> [B]."""
+"""A score of answers for `choose`: (score [B], cluster [B], group [B]) -> [B]."""
 
 
 def answer_clusters(answer: Ids, group: Ids, parsed: RowMask | None = None) -> Ids:

@@ -25,6 +25,7 @@ __all__ = [
 ]
 
 Reward = Callable[[Rollouts], Array]
+"""A reward: rollouts -> [B]."""
 Rate = Float[Array, "..."]
 
 

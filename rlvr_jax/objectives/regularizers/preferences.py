@@ -44,6 +44,7 @@ class ImplicitRewards(NamedTuple):
 
 
 ImplicitLoss = Callable[[ImplicitRewards], Array]
+"""The loss of `implicit_reward_loss`: a scalar from the implicit rewards."""
 
 
 def correct_incorrect_pairs(

@@ -46,6 +46,7 @@ class Sets(NamedTuple):
 
 
 Scope = Callable[[Rollouts], Sets]
+"""The sets of a batch over which a statistic is computed, such as `within_group`."""
 
 
 def within_batch(rollouts: Rollouts) -> Sets:

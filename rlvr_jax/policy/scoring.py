@@ -50,6 +50,8 @@ def score(
     for the tokens of supervised rows.
 
     Args:
+      model, params: policy and its weights.
+      rollouts: rows with prompts and response tokens.
       needs: names of fields of `TokenStats`: statistics of `token_stats`; "hidden", the state that
         the token was predicted from; and "tempered_logp".
       options: name and value, e.g. (("top_k", 8),): further arguments of `token_stats`, and
@@ -150,6 +152,8 @@ def score_prompts(
     """Log-probs of the prompts' tokens at temperature 1; 0 for the first and after the last.
 
     Args:
+      model, params: policy and its weights.
+      rollouts: rows with prompts.
       shared: of each so many rows that follow one another the prompt is scored once.
     Raises:
       ValueError: as `hidden_states`.
@@ -194,6 +198,7 @@ def hidden_states(
     vectors (`Rollouts.soft_prompt`), these are read.
 
     Args:
+      model, params, rollouts: as for `score`.
       shared, opening: as for `score`.
     Raises:
       ValueError: `shared` does not divide the rows, the rollouts hold no prompts, or `opening` is

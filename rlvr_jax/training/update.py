@@ -136,6 +136,11 @@ def objective_gradient(
     """`exact_gradient` of a `Model`.
 
     Args:
+      model, params: policy and its weights.
+      objective: loss of the update.
+      rollouts: rows of the update.
+      method_state: state of the objective, from `Objective.init` or the last update.
+      key: random key of the update.
       fresh, micro_batches: as for `exact_gradient`.
       shared: number of adjacent rows of a micro-batch whose common prompt is computed once
         (`policy.score`).
@@ -186,7 +191,14 @@ def update(
     infinite loss with a finite gradient counts, such as a divergence from a distant policy.
 
     Args:
-      fresh: as for `objective_gradient`; `how` may have its other options.
+      model: policy.
+      objective: loss of the update.
+      optimizer: optimizer of `state.params`.
+      state: state before the update.
+      rollouts: rows of the update.
+      key: random key of the update.
+      fresh: as for `objective_gradient`.
+      **how: other options of `objective_gradient`.
     Returns:
       The new state, scalar metrics, and a record per token, [B, T] or [B, T, K]. The record has
       `old_logp` and other used statistics of the old policy, `logp`, `entropy`, `advantage`,

@@ -107,8 +107,8 @@ def check_needs(
         )
     if "old_topk_logp" in objective.reads and updates_per_step > 1:
         raise ValueError(
-            f"--minibatches and --epochs must be 1 for method {method!r}, whose likeliest tokens"
-            f" are those of the weights that sampled, got {updates_per_step} updates per batch"
+            f"--minibatches and --epochs must be 1 for method {method!r}, which reads the most"
+            f" probable tokens at sampling, got {updates_per_step} updates per batch"
         )
     if missing := sorted(objective.reads - known):
         parts = {name: ", ".join(writers(name)) or "none" for name in missing}

@@ -73,7 +73,9 @@ def rank_one_series(updates: Sequence[ArrayLike]) -> RankOneSeries:
     left, right, values = [], [], []
     for number, update in enumerate(updates):
         if not np.any(update):
-            raise ValueError(f"rank_one_series: updates must move, got zeros as number {number}")
+            raise ValueError(
+                f"rank_one_series: updates must not be zero, got zeros as number {number}"
+            )
         parts = decompose(update)
         a, v = parts.left[:, 0] * parts.values[0], parts.right[0]
         sign = a @ left[-1] if left else a[np.argmax(np.abs(a))]

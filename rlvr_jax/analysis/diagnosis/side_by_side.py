@@ -17,6 +17,7 @@ from rlvr_jax.analysis.diagnosis.topics import (
     Topic,
     direction,
     interval_numbers,
+    plain_number,
     signed,
     signed_number,
 )
@@ -63,10 +64,10 @@ def side_by_side(
             "floor": floor and interval_numbers(floor),
             "problems_wanted": _wanted(gap),
         }
-        rows.append([name, *(f"{x:.3f}" for x in mean), signed(gap)])
+        rows.append([name, *map(plain_number, mean), signed(gap)])
         rows[-1] += ["–" if floor is None else signed(floor), _wanted_text(gap)]
         if name == "entropy per token":
-            value = " → ".join(f"{x:.3f}" for x in mean)
+            value = " → ".join(map(plain_number, mean))
             note = f"nats per token of a response; change {signed(gap)}"
             topic.cards["entropy"] = Card("Entropy", value, note)
     head = ["mean over problems", *names, "difference", "by chance", "problems needed"]

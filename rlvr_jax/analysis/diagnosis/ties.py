@@ -65,7 +65,7 @@ def ties(answers: Answers, name: str) -> Topic:
         f" An entropy term of weight {_WEIGHTS[2]:g} leaves {moved[2, 0]:.2g}."
     )
     rows = [
-        [f"{weight:g}", *(f"{value:.4f}" for value in row)]
+        [f"{weight:g}", *(f"{value:.3g}" for value in row)]
         for weight, row in zip(_WEIGHTS, moved, strict=True)
     ]
     head = ["entropy weight τ", *(f"bonus {delta:g}" for delta in _DELTAS)]

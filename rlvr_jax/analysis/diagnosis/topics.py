@@ -106,6 +106,11 @@ def signed_number(value: float) -> str:
     return _signed(value, _digits(value))
 
 
+def plain_number(value: float) -> str:
+    """ "0.240" or "24.0": three digits."""
+    return f"{value:.{_digits(value)}f}"
+
+
 def p_value(p: float) -> str:
     """ "p = 0.02" or "p < 0.001"."""
     return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"

@@ -93,7 +93,8 @@ def _table(name: str) -> list[str]:
     start = dict(pair.split("=", 1) for pair in preset(_TASK, name).hyperparameters)
     lines = [f"| name | default | on {_TASK} | |", "|---|---|---|---|"]
     for key, value in given.items():
-        lines.append(f"| `{key}` | {value} | {start.get(key, '')} | {told.get(key, '')} |")
+        cells = [cell.replace("|", "\\|") for cell in (value, start.get(key, ""))]
+        lines.append(f"| `{key}` | {' | '.join(cells)} | {told.get(key, '')} |")
     return lines
 
 

@@ -94,12 +94,16 @@ def _picture(curves: Mapping[str, Sequence[Mapping[str, Any]]], main: str) -> st
         )
     parts.append(
         f'<text x="{_WIDTH - 10}" y="{_HEIGHT - 8}" text-anchor="end">'
-        f"{end / 1e6:.1f} million sampled tokens</text>"
+        f"{_tokens(end)} sampled tokens</text>"
     )
     return (
         f'<div><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" font-size="12"'
         f' font-family="sans-serif" fill="currentColor">{"".join(parts)}</svg></div>'
     )
+
+
+def _tokens(count: float) -> str:
+    return f"{count / 1e6:.1f} million" if count >= 1e6 else f"{count / 1e3:.0f} thousand"
 
 
 def _band(rows: Sequence[Mapping[str, Any]], main: str) -> tuple[np.ndarray, ...]:

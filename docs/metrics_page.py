@@ -23,7 +23,9 @@ _SECTION = r"Metrics:(.*?)(?=\n *(?:Raises|Returns|Source|Example|Args|Reads|Wri
 _HEAD = """# Metrics
 
 This page lists every name that can occur in `metrics.jsonl`, `held_out.jsonl` and `summary.json`
-of a [run directory](run_directory.md).
+of a [run directory](run_directory.md). A line of `metrics.jsonl`, shortened:
+
+    {"step": 3, "reward": 0.412, "entropy": 0.171, "length": 14.2, "gradient_norm": 0.388}
 
 - Steps are counted from 1. Step 0 is the evaluation before the first step.
 - `null` replaces a number that does not exist: a mean over nothing, a NaN or an infinity.

@@ -23,6 +23,8 @@ everywhere:
 - the key `learning_rate` of a run's `config.json` and of a file for `--config`,
 - the argument of `TrainConfig.of(learning_rate=3e-4)` in Python.
 
+Examples:
+
     python -m rlvr_jax train --method clip_cov --steps 300     # the preset of task and method
     python -m rlvr_jax train --method clip_cov --no-preset     # the defaults of this page
     python -m rlvr_jax train --method clip_cov --help          # prints the values of the preset
@@ -44,25 +46,34 @@ mean a rule ("0: a tenth of the steps of the run").
 `--no-resume`. The sign – is an empty default.
 
 The command `python docs/settings_page.py` writes this page.
+
+Groups of settings:
+
 """
 
 
 def settings_page() -> str:
     """The page: a table for each group of settings."""
-    return "\n".join([_HEAD, *itertools.chain(*map(_table, ("", *GROUPS)))])
+    groups = ("", *GROUPS)
+    contents = [f"- [{_title(group)}](#{group or 'run'})" for group in groups]
+    return "\n".join([_HEAD + "\n".join(contents), "", *itertools.chain(*map(_table, groups))])
+
+
+def _title(group: str) -> str:
+    return group.capitalize() or "Run"
 
 
 def _table(group: str) -> Iterator[str]:
     holder: Any = GROUPS.get(group, TrainConfig)
     doc = inspect.getdoc(holder) if group else "The run: the fields of `TrainConfig` itself."
     ranges = described(holder)
-    yield from (f"## {group.capitalize() or 'Run'}", "", str(doc), "")
+    yield from (f"## {_title(group)}", "", str(doc), "")
     yield from ("| flag | default | description |", "|---|---|---|")
     (body,) = (node.body for node in ast.parse(inspect.getsource(holder)).body)
     for field, under in itertools.pairwise(body):
         if isinstance(field, ast.AnnAssign) and isinstance(under, ast.Expr):
             name = field.target.id
-            words = " ".join(ast.literal_eval(under.value).split()).replace("<", "\\<")
+            words = " ".join(ast.literal_eval(under.value).split()).replace("<", "&lt;")
             limits = f" Value: {ranges[name]}." if name in ranges else ""
             default = _text(getattr(holder, name))
             flag = "no-preset" if name == "preset" else name.replace("_", "-")

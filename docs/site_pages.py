@@ -51,6 +51,18 @@ SUBPACKAGES = {
     "verifiers": "text in, grade out",
 }
 
+_COMMANDS_HEAD = """# Command line
+
+This page lists all commands with examples. A command runs in any folder:
+
+    python -m rlvr_jax train --method dapo --task brackets --run-dir runs/dapo
+    python -m rlvr_jax train --help
+
+`rlvr-jax train` is the same command. In a clone, `python -m experiments.train` is also the same.
+Every command has `--help`.
+"""
+_MODULE_OF_COMMAND = rf"experiments\.({'|'.join(COMMANDS)})\b"
+
 
 def on_files(files, config):
     """Adds the pages that are made, and takes out what is no page."""
@@ -80,9 +92,10 @@ def on_files(files, config):
 
 
 def on_page_markdown(markdown, page, config, files):
-    """Links to files of the repository that are no pages are named and lead nowhere."""
+    """Links to files of the repository lead to their pages; files without a page are named."""
     del config
     known = {file.src_uri for file in files}
+    page_of = {source: made for made, source in PAGES.items()}
     here = Path(page.file.src_uri).parent
 
     def kept(match):
@@ -95,12 +108,23 @@ def on_page_markdown(markdown, page, config, files):
             return match[0]
         if f"{place}/README.md" in known:
             return f"[{text}]({path.rstrip('/')}/README.md{'#' * bool(anchor)}{anchor})"
+        made = page_of.get(place, re.sub(r"\.ipynb$", ".md", place))
+        if made in known and (ROOT / place).exists():
+            return f"[{text}]({'../' * len(here.parts)}{made}{'#' * bool(anchor)}{anchor})"
         # What is nowhere stays a link, of which the strict build complains.
         if not any((ROOT / start / path).exists() for start in ("", Path("docs") / here)):
             return match[0]
-        return f"`{text}`" if "`" not in text else text
+        if "`" in text:
+            return text
+        return f"{text} (`{place}`)" if " " in text else f"`{text}`"
 
     return re.sub(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)", kept, markdown)
+
+
+def on_page_content(html, page, config, files):
+    """A line does not end within the name of a flag."""
+    del page, config, files
+    return re.sub(r"(?<=<code>)(--[\w-]+)", r'<span class="flag">\1</span>', html)
 
 
 def _normal(path: Path) -> str:
@@ -151,12 +175,12 @@ def _notebooks() -> dict[str, str | bytes]:
 
 
 def _commands() -> str:
-    """What each command is for, and how it is called."""
-    lines = ["# Command line", "", "`python -m rlvr_jax NAME` and `rlvr-jax NAME` are the same"]
-    lines[-1] += " command, in any folder; every command has `--help`."
-    for name, text in COMMANDS.items():
+    """The purpose of each command, and examples of its call."""
+    lines = [_COMMANDS_HEAD, "| command | purpose |", "|---|---|"]
+    lines += [f"| [`{name}`](#{name}) | {text} |" for name, text in COMMANDS.items()]
+    for name in COMMANDS:
         about = ast.get_docstring(ast.parse((ROOT / "experiments" / f"{name}.py").read_text()))
-        lines += ["", f"## {name}", "", f"{text[0].upper()}{text[1:]}.", "", about or ""]
+        lines += ["", f"## {name}", "", re.sub(_MODULE_OF_COMMAND, r"rlvr_jax \1", about or "")]
     lines += ["", "## Modules with a command", "", "| `python -m` | purpose |", "|---|---|"]
     lines += [f"| `{name}` | {text} |" for name, text in MODULES.items()]
     return "\n".join(lines)

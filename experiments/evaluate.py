@@ -1,4 +1,4 @@
-"""Held-out pass rates of a policy folder, and of choosing one of several responses.
+r"""Held-out pass rates of a policy folder, and of choosing one of several responses.
 
     python -m experiments.evaluate --model runs/dapo/policy --task brackets
     python -m experiments.evaluate --model runs/rl_v/policy --task arithmetic \

@@ -77,7 +77,7 @@ class _Actor:
         responses = list(map(Response, texts, rollouts.truncated.tolist()))
         grades = grades_of(self.task, [p for p in prompts for _ in range(samples)], responses)
         if any(grade.outcome is None for grade in grades):
-            raise ValueError("loop: responses must all be graded; experiments.train masks others")
+            raise ValueError("loop: responses must all be graded; train leaves out ungraded ones")
         outcome = np.array([grade.outcome for grade in grades], rollouts.outcome.dtype)
         reward = np.array([grade.reward for grade in grades], rollouts.reward.dtype)
         return rollouts.replace(outcome=outcome, reward=reward)

@@ -1,7 +1,6 @@
 """Trains one base model on one task by GRPO and by Clip-Cov, in parallel.
 
-    python -m experiments.quickstart         # from a clone
-    python -m rlvr_jax quickstart            # if the package is installed
+    python -m rlvr_jax quickstart
 
 Both have the same seed and budget, and one core each. GRPO sharpens the habit of the base model and
 loses the rarer strategy that the hard prompts need. Clip-Cov preserves and learns it in most seeds.

@@ -123,9 +123,9 @@ def _docstring(file: str, node) -> Iterator[tuple[str, int, str]]:
     line = node.body[0].lineno
     # Examples are code; their lines stay, so that others keep their numbers.
     text = re.sub(r"(?m)^ *>>> (?:.+\n?)+", lambda found: "\n" * found[0].count("\n"), text)
-    text = re.sub(r"^(?:Args|Returns|Raises|Metrics|Source|Example)s?:$", "", text, flags=re.M)
+    text = re.sub(r"^(?:Arg|Return|Raise|Metric|Source|Example|Field)s?:$", "", text, flags=re.M)
     # Arguments are indented by two or four; deeper lines within them belong to them.
-    text = re.sub(r"(?m)^ {2,4}(\w+(?: \([^)]*\))?): ", r"\n\1: ", text)
+    text = re.sub(r"(?m)^ {2,4}(\w+(?:, \w+)*(?: \([^)]*\))?): ", r"\n\1: ", text)
     for begin, paragraph in _split(text):
         yield file, line + begin, paragraph
     for inner in node.body if isinstance(node, ast.ClassDef) else ():
@@ -210,7 +210,7 @@ def findings_of(file: str, line: int, text: str) -> Iterator[Finding]:
         yield Finding(file, "number", line, match[0])
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
     text = re.sub(r"`+[^`]*`+", "Code", text)  # with a capital, as it may begin a sentence
-    text = re.sub(r"https?://\S+", "link", text)
+    text = re.sub(r"https?://\S+?(?=[.,;:)]*(?:\s|$))", "link", text)
     for match in RIGHT_COLUMN.finditer(text):
         yield Finding(file, "glossary", line, match[0])
     for sentence in re.split(r"(?<=[.!?:])\s+(?=[A-Z`\"(])", text):

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import inspect
 import json
 import re
 from pathlib import Path
@@ -10,6 +11,8 @@ from types import ModuleType
 import pytest
 
 import rlvr_jax
+from docs.names_page import PACKAGES, PAGE, names_page
+from rlvr_jax.arguments import described
 
 ROOT = Path(__file__).parents[1]
 OF_OBJECTIVES = sorted(
@@ -73,3 +76,45 @@ def test_what_docs_import_is_handed_out():
                 if handed is not None and alias.name not in handed and not is_subpackage:
                     missing.append(f"{page}: {node.module}.{alias.name}")
     assert found > 20 and missing == []
+
+
+def test_the_page_of_names_is_that_of_the_code():
+    assert names_page() == PAGE.read_text(), "python docs/names_page.py"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_docs_describe_every_name_that_is_handed_out(package):
+    described = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", names_page(), re.MULTILINE))
+    names = {name for name in importlib.import_module(package).__all__ if name[0] != "_"}
+    assert names <= set(described)
+    assert [name for name in names if len(described[name]) < 10] == []
+
+
+def exported_functions(least):
+    """Functions with at least so many arguments that a subpackage exports, by their name."""
+    for subpackage in SUBPACKAGES:
+        module = importlib.import_module(f"rlvr_jax.{subpackage}")
+        for name in module.__all__:
+            function = inspect.unwrap(getattr(module, name))
+            if inspect.isfunction(function):
+                arguments = list(inspect.signature(function).parameters)
+                if len(arguments) >= least:
+                    yield f"{subpackage}.{name}", function, arguments
+
+
+def undescribed(function, arguments):
+    """Arguments that neither the `Args` of a function nor their types describe."""
+    doc = inspect.getdoc(function) or ""
+    section = re.search(r"^Args:\n(.*?)(?=^\w+:|\Z)", doc, re.DOTALL | re.MULTILINE)
+    lines = re.findall(r"^  (\*{0,2}\w+(?:, \*{0,2}\w+)*): ", section[1] if section else "", re.M)
+    known = {name.strip("* ") for line in lines for name in line.split(",")} | set(
+        described(function)
+    )
+    return [name for name in arguments if name not in known]
+
+
+def test_exported_functions_describe_all_their_arguments():
+    found = list(exported_functions(4))
+    missing = {name: undescribed(function, arguments) for name, function, arguments in found}
+    assert len(found) > 80
+    assert {name: names for name, names in missing.items() if names} == {}

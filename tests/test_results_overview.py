@@ -1,12 +1,14 @@
-"""The overview of the results has the numbers of the committed runs."""
+"""The overview of the results, and the pages about brackets, have the numbers of committed runs."""
 
 import functools
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from experiments.quickstart import ROWS
 from rlvr_jax.analysis.evidence.ranking import Standing, standings
 from rlvr_jax.analysis.evidence.rows import read_rows
 from rlvr_jax.analysis.run_directory import read_json_lines
@@ -86,3 +88,35 @@ def test_the_tables_have_the_numbers_of_the_runs(board):
         if cells[1] == board:
             wanted = [cell(name, board, cells[0]) for name in head[2:]]
             assert cells[2:] == wanted, cells[0]
+
+
+def test_the_pages_about_brackets_have_one_set_of_numbers():
+    page = (RESULTS / "brackets" / "README.md").read_text()
+    tutorial = (RESULTS.parent / "tutorials" / "quickstart.md").read_text()
+    comparison = (RESULTS / "brackets" / "comparison.md").read_text()
+    run = json.loads((RESULTS / "brackets" / "quickstart.json").read_text())
+    listed = {
+        name: (grpo, clip_cov)
+        for name, grpo, clip_cov in re.findall(
+            r"^\| \[([\w.]+)\]\(.*\| ([^|]+) \| ([^|]+) \|$",
+            page.partition("## Other runs of this task")[2],
+            re.MULTILINE,
+        )
+    }
+    methods = ("grpo", "clip_cov")
+    fourth = r"(?: [^|]+\|){2} ([^|(]+) \(5\) \|"
+    own = {m: re.search(rf"^\| {m} \|{fourth}", comparison, re.MULTILINE)[1] for m in methods}
+    assert listed["comparison.md"] == tuple(own.values())
+    assert listed["objectives"] == tuple(cell("pass@32", "objectives", m) for m in methods)
+    assert listed["quickstart.json"] == tuple(
+        f"{run[method]['held_out_pass_at_32_end']:.3f}" for method in methods
+    )
+    for method in methods:
+        assert re.search(rf"^\| `{method}` \|.*\| {re.escape(own[method])} \|", page, re.MULTILINE)
+    for name in ("comparison.md", "objectives"):
+        assert " | ".join(listed[name]) in tutorial
+    screen = (RESULTS.parent / "images" / "quickstart.svg").read_text().replace("&#160;", " ")
+    shown = [f"{run[method][f'{key}_end']:.3f}" for key in ROWS.values() for method in methods]
+    assert all(number in screen for number in shown)
+    trained = [re.search(rf"{method} +seed 0.*?entropy +([\d.]+)", screen)[1] for method in methods]
+    assert f"({' and '.join(trained)})" in tutorial

@@ -92,7 +92,7 @@ def test_a_page_shows_what_the_leaderboard_has_of_a_method():
 
 def test_the_types_of_a_part_describe_its_arguments():
     pytest.importorskip("griffe", reason="pip install -e .[docs]")
-    from docs.described_arguments import with_descriptions
+    from docs.described_arguments import in_sections, one_per_line, with_descriptions
 
     words = {"low": "half-width, at least 0", "high": "cap"}
     described = with_descriptions("A loss.\n\nArgs:\n  low: ε.\nSource: a paper.", words)
@@ -102,6 +102,17 @@ def test_the_types_of_a_part_describe_its_arguments():
         "  low: half-width, at least 0. ε.",
     ]
     assert with_descriptions("A loss.", {"low": "ε"}) == "A loss.\n\nArgs:\n  low: ε.\n"
+    shared = (
+        "A loss.\n\nArgs:\n  low, high: widths,\n    positive.\n  key: random key.\nRaises:\n  x"
+    )
+    assert one_per_line("A loss.") == "A loss."
+    sections = in_sections("A loss.\n\nArgs:\n  low: ε.\nRaises:\n  x\nSource: a paper.")
+    assert sections == "A loss.\n\nArgs:\n  low: ε.\n\nRaises:\n  x\n\n**Source:** a paper."
+    assert (
+        with_descriptions("Args:\n  low: ε.", {"low": "in [0, 1]"}) == "Args:\n  low: in [0, 1]: ε."
+    )
+    split = "  low: widths,\n    positive.\n  high: widths,\n    positive.\n  key: random key.\n"
+    assert one_per_line(shared) == f"A loss.\n\nArgs:\n{split}Raises:\n  x"
 
 
 @pytest.mark.slow  # a minute

@@ -6,13 +6,13 @@ from scipy import special
 
 
 def columns(function: str, axis: str, least: int = 0, **given: ArrayLike) -> list[np.ndarray]:
-    """Numbers that belong together, as float arrays [axis].
+    """Checks that all arguments have one length, and returns them as float arrays [axis].
 
     Args:
-      function: for errors, as the name of the axis.
-      least: length.
+      function, axis: names for the error message.
+      least: smallest allowed length.
     Raises:
-      ValueError: other shapes than one length of at least `least`.
+      ValueError: the shapes differ, are not one axis, or are shorter than `least`.
     """
     arrays = [np.asarray(values, float) for values in given.values()]
     shapes = [array.shape for array in arrays]
@@ -26,7 +26,7 @@ def columns(function: str, axis: str, least: int = 0, **given: ArrayLike) -> lis
 
 
 def log_softmax(logits: ArrayLike, axis: int = -1) -> np.ndarray:
-    """log p of logits along an axis, float64."""
+    """Log-probabilities of logits along an axis, float64."""
     return special.log_softmax(np.asarray(logits, float), axis=axis)
 
 
@@ -41,7 +41,7 @@ def row_mean(values: ArrayLike, mask: ArrayLike) -> np.ndarray:
 
 
 def masked_mean(values: ArrayLike, mask: ArrayLike) -> float:
-    """Mean over everything that is on the mask; 0 if nothing is."""
+    """Mean of the values on the mask; 0 for an empty mask."""
     mask = np.asarray(mask, bool)
     return float(np.asarray(values, float)[mask].mean()) if mask.any() else 0.0
 

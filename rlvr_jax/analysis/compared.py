@@ -1,4 +1,4 @@
-"""The data of a comparison of methods over seeds: every run's numbers, and its sentences."""
+"""The data of a comparison of methods over seeds: numbers of every run, and conclusions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ from rlvr_jax.analysis.seed_statistics import Interval, mean_interval
 
 @dataclass(frozen=True)
 class View:
-    """Every run's numbers at one point of training.
+    """Numbers of every run at one point of training.
 
     Fields:
-      where: the point, in words.
-      values: metric -> method -> seed -> number; NaN where the run never came to that point.
+      where: the point, as text.
+      values: metric -> method -> seed -> number; NaN if the run did not reach the point.
     """
 
     where: str
@@ -28,7 +28,7 @@ class View:
         return mean_interval(list(self.values[metric][method].values()))
 
     def difference(self, metric: str, method: str, baseline: str) -> Interval:
-        """The mean of `method` - `baseline` over the seeds that both have."""
+        """The mean of method minus baseline, over the seeds that both have."""
         ours, base = self.values[metric][method], self.values[metric][baseline]
         return mean_interval([value - base[seed] for seed, value in ours.items() if seed in base])
 
@@ -39,20 +39,21 @@ class Comparison:
 
     Fields:
       runs: method -> seed -> run.
-      baseline: the method of paired differences.
-      x_name: "sampled tokens" if all runs end at equal numbers, "sampled rollouts", or "steps" if a
-        config lacks the number of samples.
-      x: by path of the run and step, rollouts sampled until the end of that step, also those that a
-        filter dropped; or the step itself.
-      note: number of samples per prompt of the held-out numbers.
-      equal_rollouts: numbers after equally many rollouts (or steps), as many as every finished run
-        sampled; as every run, if none has finished.
-      prompts: metric -> method -> interval over prompts and seeds at the last evaluation of
-        finished runs. "method − baseline" is a paired difference. It is empty without finished
-        runs or counts by prompt, and if prompts, weights or steps of the last evaluation differ.
-      equal_pass: numbers at the first time that each run reached one held-out pass@1. None: every
-        level is below the first value of a run or above the best value of a run.
-      sentences: conclusions that the intervals allow.
+      baseline: the method that the others are compared with.
+      x_name: "sampled tokens" if all runs end at equal numbers of tokens. Else "sampled rollouts",
+        or "steps" if a config lacks the number of samples.
+      x: value of the axis by path of the run and step. Rollouts and tokens are counted until the
+        end of the step, with those that a filter dropped.
+      note: number of samples per prompt of the held-out metrics, as text.
+      equal_rollouts: numbers after equally many rollouts (or steps). The number is the largest that
+        every finished run reached; if no run has finished, that every run reached.
+      prompts: metric -> method -> interval over prompts and seeds, at the last evaluation of
+        finished runs. "method − baseline" is a paired difference. It is empty without finished runs
+        or counts by prompt. It is also empty if prompts, weights or steps of the last evaluations
+        differ.
+      equal_pass: numbers when each run first reached a common held-out pass@1. None: there is no
+        common value above the first and below the best value of every run.
+      sentences: conclusions, with their intervals.
     """
 
     runs: Mapping[str, Mapping[int, Run]]

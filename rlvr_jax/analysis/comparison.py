@@ -1,11 +1,11 @@
-"""Compares methods over seeds: means with t-intervals, paired differences, every seed shown.
+"""Compares methods over seeds: means with t-intervals, paired differences, and every seed.
 
     python -m rlvr_jax.analysis.comparison RUN [RUN …] --out comparison --baseline grpo
 
-A slower method is not a worse one, so there are two views: values after equally many sampled
-rollouts, and values at an equal held-out pass@1, interpolated to its first time. t-intervals cover
-the seeds. A bootstrap of the last evaluation covers the choice of held-out prompts. The intervals
-are not corrected for their number.
+A slower method is not always worse, so there are two views. One has values after equally many
+sampled rollouts. The other has values at the first time that a run reaches a common held-out
+pass@1, with interpolation. t-intervals cover the seeds. A bootstrap of the last evaluation covers
+the choice of held-out prompts. The intervals are not corrected for the number of comparisons.
 """
 
 import argparse
@@ -37,16 +37,16 @@ def compare_runs(
 
     Args:
       out: folder to write to; made if needed.
-      runs: run directories, grouped by the method their config names; or method -> directories,
-        to compare settings of one method. One run per method and seed.
-      baseline: method that the others are compared with; by default the first.
-      level: held-out pass@1 at which the second view is taken; by default the highest, in steps
-        of 0.01, that every run reaches.
+      runs: run directories, which are grouped by the method of their config. Or a mapping of names
+        to directories, to compare settings of one method. One run per method and seed.
+      baseline: method that the others are compared with; default: the first one.
+      level: held-out pass@1 of the second view; default: the highest that every run reaches, in
+        steps of 0.01.
     Returns:
       The numbers that were written.
     Raises:
-      ValueError: no run, a seed twice, tasks that differ, a run without held-out pass@1, or an
-        unknown baseline.
+      ValueError: there is no run, a seed occurs twice, tasks differ, a run lacks held-out pass@1,
+        or the baseline is unknown.
     """
     grouped = _grouped(runs)
     everything = [run for seeds in grouped.values() for run in seeds.values()]
@@ -85,7 +85,7 @@ def compare_runs(
         }
         return View(where, values)
 
-    # A run that was stopped on its way does not set the end for all.
+    # A run that was stopped early does not shorten the others.
     ended = [run for run in everything if run.has_ended]
     end = min(series(run, "held_out/pass@1")[0][-1] for run in ended or everything)
     short = [
@@ -99,7 +99,7 @@ def compare_runs(
     equal_pass = None
     if level is not None:
         equal_pass = view(
-            # two digits, or as many as a chosen level has
+            # two digits, or the digits of a chosen level
             f"at held-out pass@1 = {max(f'{level:.2f}', f'{level:g}', key=len)}",
             lambda run: crossing(*series(run, "held_out/pass@1"), level),
         )
@@ -169,7 +169,7 @@ def _sampled_rollouts(run: Run) -> np.ndarray | None:
 
 
 def _common_axis(runs: Sequence[Run]) -> tuple[str, dict[Path, np.ndarray]]:
-    """What runs are compared after equal amounts of, and how much of it each had at each step."""
+    """The axis of the comparison, and its value for each run and step."""
     units = {"sampled tokens": _sampled_tokens, "sampled rollouts": _sampled_rollouts}
     for unit, count in units.items():
         counted = {run.path: count(run) for run in runs}
@@ -195,7 +195,7 @@ def _so_far(run: Run, steps: np.ndarray | slice, amounts: np.ndarray | int) -> n
 
 
 def _common_level(runs: Sequence[Run]) -> float | None:
-    """The highest pass@1, rounded down to .01, that every run reaches and none starts at."""
+    """The highest pass@1, rounded down to 0.01, that every run reaches and at which none starts."""
     curves = [run.series("held_out/pass@1")[1] for run in runs]
     level = math.floor(100 * (min(curve.max() for curve in curves) + LEVEL_ROUNDING)) / 100
     return level if level > max(curve[0] for curve in curves) + LEVEL_ROUNDING else None
@@ -239,7 +239,7 @@ def _over_prompts(
     return found
 
 
-# From so many methods on that do not differ from the baseline, one sentence lists them all.
+# At least so many methods that do not differ from the baseline share one sentence.
 _FEWEST_TOGETHER = 3
 
 
@@ -273,7 +273,7 @@ def _sentences(view: View, methods: Sequence[str], baseline: str) -> list[str]:
 
 
 def _reason(gap: Interval) -> str:
-    """The numbers of a sentence, or the reason why there are none."""
+    """The numbers of a sentence, or the reason why they are missing."""
     pairs = len(gap.values)
     if pairs < 2:
         return "one paired seed gives no interval" if pairs else "no seed is paired"

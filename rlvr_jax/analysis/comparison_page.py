@@ -17,7 +17,7 @@ from rlvr_jax.analysis.seed_statistics import Interval, mean_interval, value_at
 
 _COLOURS = ("#0556df", "#c76c02", "#009f82", "#8a1b95", "#c8aa04", "#6abbec", "#5d5c54", "#680742")
 _MOST_POINTS = 150
-_BLOCK = 10  # training steps per point, at least
+_BLOCK = 10  # least number of training steps per point
 _CAVEAT = (
     "± is the half-width of a 95 % t-interval over seeds. A single seed, or equal seeds, have no"
     " interval. The interval does not cover the choice of held-out prompts. It is not corrected for"
@@ -49,7 +49,7 @@ def write_comparison(out: Path, comparison: Comparison) -> None:
 
 
 def _charts(comparison: Comparison) -> list[dict[str, Any]]:
-    """Chart specifications: every seed thin, the mean thick, its interval shaded."""
+    """Chart specifications: seeds as thin lines, the mean as a thick line, its interval shaded."""
     runs = [run for seeds in comparison.runs.values() for run in seeds.values()]
     present = dict.fromkeys(name for run in runs for name in run.names())
     wanted = [("reward", "Reward", "mean per response, training")]
@@ -64,7 +64,7 @@ def _charts(comparison: Comparison) -> list[dict[str, Any]]:
             title = match[2].replace("_", " ").capitalize() + kind
             wanted.append((name, title, "mean per held-out response"))
     charts = [_chart(comparison, *entry) for entry in wanted if entry[0] in present]
-    # Names that differ only in punctuation would be one file.
+    # Two names that differ only in punctuation would write one file.
     taken: set[str] = set()
     for chart in charts:
         first, number = chart["file"], 1
@@ -117,7 +117,7 @@ def _chart(comparison: Comparison, metric: str, title: str, unit: str) -> dict[s
 
 
 def _rounded_points(points: np.ndarray) -> list:
-    """Rows for the page: x whole, the rest to 4 digits."""
+    """Rows for the page: x as integers, other values with 4 digits."""
     return [[round(float(row[0])), *rounded(row[1:])] for row in points]
 
 
@@ -127,16 +127,16 @@ def _block(steps: int) -> int:
 
 
 def _block_means(points: np.ndarray, block: int) -> np.ndarray:
-    """Means of `block` consecutive rows, as many as fit."""
+    """Means of `block` consecutive rows; an incomplete last block is left out."""
     whole = len(points) // block
     return points[: whole * block].reshape(whole, block, 2).mean(1)
 
 
 def _mean_curve(curves: Sequence[np.ndarray]) -> np.ndarray:
-    """[x, mean, low, high] at the x of every seed, within the range that all seeds cover.
+    """Rows [x, mean, low, high], within the range of x that all seeds cover.
 
-    A seed without a point at x is interpolated: where a method drops rollouts, the seeds have
-    sampled different numbers of them by the same step.
+    A seed without a point at x is interpolated. Seeds have different x at one step if a method
+    drops rollouts.
     """
     every_x = np.unique(np.concatenate([curve[:, 0] for curve in curves])) if curves else []
     rows = []
@@ -177,7 +177,7 @@ def _draw(chart: dict[str, Any], methods: Sequence[str], path: Path) -> None:
 
 
 def _mean_table(comparison: Comparison, view: View) -> tuple[list[str], list[list[str]]]:
-    """One row per method, then one per difference to the baseline; one column per metric."""
+    """One row per method, then one row per difference from the baseline; one column per metric."""
     methods = list(comparison.runs)
     head = ["", *(_short(metric) for metric in view.values)]
     rows = []
@@ -213,7 +213,7 @@ def _prompt_table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
 
 
 def _cost_table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
-    """One row per method: means over its seeds of its runs' costs, and how often parts acted."""
+    """One row per method: mean costs over its seeds, and how often its parts acted."""
     head = ["", "steps", *_COUNTED, "seconds", "parts of the experience, means over steps"]
     rows = []
     for method, seeds in comparison.runs.items():
@@ -246,7 +246,7 @@ def _short(metric: str) -> str:
 
 
 def _sections(comparison: Comparison) -> list[tuple[str, str, dict[str, tuple]]]:
-    """Heading, introduction, and tables by their own heading, of both pages."""
+    """Heading, introduction and tables of the sections of both pages."""
     held_out = f"Held-out: {comparison.note}. In brackets: seeds."
     found = []
     for view in (comparison.equal_rollouts, comparison.equal_pass):

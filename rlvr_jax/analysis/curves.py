@@ -13,11 +13,12 @@ from rlvr_jax.analysis.run_directory import Run
 
 _MOST_POINTS = 400
 _FEWEST_POINTS = 10
-_SMOOTHED = 5 * LAW_STEPS  # from as many steps on a curve is drawn with its moving mean
+_SMOOTHED = 5 * LAW_STEPS  # curves with at least so many steps have a moving mean
 
 
 class _Curve(NamedTuple):
-    """One chart: metric -> name of its line, a band of two metrics, fixed bounds or from zero."""
+    """One chart: metrics with the names of their lines, an optional band, and bounds of the
+    axis."""
 
     title: str
     note: str
@@ -134,12 +135,12 @@ _INFO = re.compile(r"(?P<held_out>held_out/)?(?:(?P<kind>.+)/)?info/(?P<name>.+)
 def sections(
     runs: Sequence[Run], labels: Sequence[str], points: float = 1.0
 ) -> list[dict[str, Any]]:
-    """Returns the sections of the report: title, intro, charts, and a table in some.
+    """Returns the sections of the report: title, introduction, charts, and sometimes a table.
 
-    Constant numbers of training are in a separate folded table.
+    Constant training metrics are in a separate folded table.
 
     Args:
-      points: factor on the number of points of a curve, for pages that are too large.
+      points: factor of the number of points of a curve; below 1 if the page is too large.
     """
     names = dict.fromkeys(name for run in runs for name in run.names())
     used = {"held_out/n"}
@@ -163,8 +164,8 @@ def sections(
     result = [
         {
             "title": "Held-out answers",
-            "intro": "pass@k: the chance that one of k samples is correct, unbiased, from n samples"
-            " per prompt; mean over held-out prompts.",
+            "intro": "pass@k: the probability that at least one of k samples is correct. It is an"
+            " unbiased estimate from n samples per prompt, and a mean over held-out prompts.",
             "charts": charts(_pass_charts(runs, names)) + _pass_against_k(runs, labels),
         },
         {
@@ -174,14 +175,14 @@ def sections(
         },
         {
             "title": "Entropy",
-            "intro": "Of the policy over the whole vocabulary at the sampling temperature. "
+            "intro": "Of the policy over the whole vocabulary, at the sampling temperature. "
             + reading,
             "charts": charts(_ENTROPY),
         },
         law_section(runs, labels),
         {
             "title": "The update",
-            "intro": "What the method chose, what the trust region cut, how large the step was. "
+            "intro": "Tokens that the method treats differently, clipped tokens, update size. "
             + reading,
             "charts": charts(_METHOD),
         },
@@ -193,15 +194,15 @@ def sections(
         },
         {
             "title": "Further numbers",
-            "intro": "Everything else that the run wrote.",
+            "intro": "All other metrics of the run.",
             "charts": charts([_one(n, "", n) for n in names if n not in used]),
         },
     ]
     if still:
         result.append(
             {
-                "title": "Numbers that never moved",
-                "intro": "The same value in every step that wrote it.",
+                "title": "Constant metrics",
+                "intro": "Metrics with one value in all steps.",
                 "charts": [],
                 "table": {"head": ["number", *labels], "rows": still},
                 "folded": True,
@@ -211,19 +212,19 @@ def sections(
 
 
 def held_out_ks(runs: Sequence[Run]) -> list[int]:
-    """Every k of which a held-out pass@k was written, rising."""
+    """All k with a held-out pass@k, ascending."""
     matches = (_PASS.fullmatch(name) for run in runs for name in run.names())
     return sorted({int(m["k"]) for m in matches if m and not m["kind"]})
 
 
 def held_out_note(runs: Sequence[Run]) -> str:
-    """Says how many samples per prompt the held-out numbers rest on."""
+    """The number of samples per prompt of the held-out metrics, as text."""
     counts = sorted({int(v) for run in runs for v in run.series("held_out/n")[1]})
     return f"n = {' or '.join(map(str, counts))} samples per prompt" if counts else "n not written"
 
 
 def thinned(points: np.ndarray, most: int) -> np.ndarray:
-    """Shortens [N, columns] to at most `most` rows: means of consecutive rows, except the ends."""
+    """Shortens [N, columns] to at most `most` rows: means of consecutive rows; both ends stay."""
     if len(points) <= most:
         return points
     inner = np.array_split(points[1:-1], most - 2)
@@ -241,7 +242,7 @@ def _never_moves(runs: Sequence[Run], curve: _Curve) -> bool:
 
 
 def _still_rows(runs: Sequence[Run], curve: _Curve) -> list[list[str]]:
-    """Name and value in each run of every number of a curve."""
+    """Names and values in each run, for every metric of a curve."""
     rows = []
     for metric in [*curve.metrics, *(curve.band or ())]:
         values = [run.series(metric)[1] for run in runs]
@@ -286,13 +287,13 @@ def _chart(runs: Sequence[Run], labels: Sequence[str], curve: _Curve, most: int)
 
 
 def _most_points(runs: Sequence[Run], factor: float) -> int:
-    """Points per curve: fewer where many runs share the page."""
+    """Points per curve: fewer if many runs share the page."""
     most = max(40, min(_MOST_POINTS, 3 * _MOST_POINTS // len(runs)))
     return max(_FEWEST_POINTS, round(factor * most))
 
 
 def _window(runs: Sequence[Run]) -> int:
-    """Steps in the moving mean: ten, or a fortieth of a long run."""
+    """Steps of the moving mean: ten, or a fortieth of a long run."""
     return max(LAW_STEPS, max(len(run.metrics) for run in runs) // 40)
 
 
@@ -313,7 +314,8 @@ def _band(run: Run, names: tuple[str, str], steps: np.ndarray, most: int) -> lis
 
 
 def _point_list(points: np.ndarray) -> list:
-    """Rows for the page; a step is never rounded to 4 digits, or long runs would fold up."""
+    """Rows for the page. Steps are not rounded to 4 digits, because steps of long runs would
+    coincide."""
     return [[round(float(row[0]), 1), *rounded(row[1:])] for row in points]
 
 

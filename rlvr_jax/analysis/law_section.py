@@ -1,4 +1,4 @@
-"""The report's section on the entropy law: one fit per run, on that run's own curve."""
+"""The section of the report about the entropy law, with one fit per run."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ _FEWEST_POINTS = 4
 
 
 def law_section(runs: Sequence[Run], labels: Sequence[str]) -> dict[str, Any] | None:
-    """Gives the chart of R against H, fitted, and the table of fits; None if runs are too short."""
+    """The chart of R against H with the fits, and their table; None if the runs are too short."""
     series, rows = [], []
     for number, (run, label) in enumerate(zip(runs, labels, strict=True)):
         blocks = _law_points(run)
@@ -47,11 +47,10 @@ def law_section(runs: Sequence[Run], labels: Sequence[str]) -> dict[str, Any] | 
     }
     return {
         "title": "Entropy law",
-        "intro": "Without entropy control, reward is bought with entropy along R = −a·eᴴ + b, and"
-        " b − a is all there is to gain. Each run is fitted to its own curve, so R² says how well"
-        " the form describes that run; it does not say that two runs share a law, that the run"
-        " would have gone on along it, or why. A run with entropy control may leave the curve,"
-        " and steps in which a format is learned never lie on it.",
+        "intro": "Without entropy control, reward R is a function of entropy H: R = −a·eᴴ + b. The"
+        " largest possible reward is b − a. Each run has its own fit. R² measures how well the law"
+        " describes this run, and not whether two runs share a law or how a run continues. Runs"
+        " with entropy control, and steps in which a format is learned, do not follow the law.",
         "wide": True,
         "charts": [chart],
         "table": {"head": ["run", "a", "b", "ceiling b − a", "R²", "points n"], "rows": rows},
@@ -59,7 +58,7 @@ def law_section(runs: Sequence[Run], labels: Sequence[str]) -> dict[str, Any] | 
 
 
 def _law_points(run: Run) -> list[tuple[float, float, str]]:
-    """Means of H and R over consecutive steps that have both; a shorter rest is left out."""
+    """Means of H and R over blocks of consecutive steps; an incomplete last block is left out."""
     steps, *columns = run.common("entropy", "reward")
     blocks = [slice(i, i + LAW_STEPS) for i in range(0, len(steps) - LAW_STEPS + 1, LAW_STEPS)]
     return [

@@ -1,4 +1,4 @@
-"""The names that every run may write, with unit, range and meaning: those of metrics.toml."""
+"""The metrics that every run can write, with unit, range and meaning, from metrics.toml."""
 
 import functools
 import re
@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 
 class Declared(NamedTuple):
-    """Metrics of one meaning.
+    """Metrics with one meaning.
 
     Fields:
-      names: in which `<…>` is any text.
-      lines: "steps" or "evaluations", with the condition if not all of these lines have them.
-      healthy: their curve in a run that learns; "" if nobody has to look at them.
+      names: names of the metrics; `<…>` is any text.
+      lines: "steps" or "evaluations", with a condition if only some of these lines have the metric.
+      healthy: curve of a run that learns; "" if the metric needs no attention.
     """
 
     names: tuple[str, ...]
@@ -37,7 +37,7 @@ def declared(file: str = "metrics") -> tuple[Declared, ...]:
 
 @functools.cache
 def pattern_of(name: str) -> re.Pattern[str]:
-    """The expression of a name in which `<…>` is any text."""
+    """The regular expression of a name in which `<…>` is any text."""
     return re.compile(".+".join(map(re.escape, re.split(r"<[^>]+>", name))))
 
 

@@ -1,4 +1,4 @@
-"""Fills page templates: one HTML file that loads nothing."""
+"""Fills page templates: one HTML file without external files."""
 
 import html
 import json
@@ -13,7 +13,7 @@ _HERE = Path(__file__).parent
 
 
 def fill(template: str, **values: str) -> str:
-    """Puts values into a template of this folder.
+    """Inserts values into a template of this folder.
 
     Args:
       template: file name; `{{name}}` is replaced by the value of that name.
@@ -24,13 +24,13 @@ def fill(template: str, **values: str) -> str:
 
 
 def whole_page(template: str, scripts: Sequence[str], title: str, data: Any, **values: str) -> str:
-    """A page with style, scripts and data, whose body is a template.
+    """A whole page with style, scripts and data; a template is its body.
 
     Args:
-      template: as for `fill`, also with the title.
-      scripts: names of files, in the order in which they run.
-      title: text, not yet escaped.
-      data: what the scripts draw, as JSON values.
+      template: as for `fill`; it may also use the title.
+      scripts: file names, in the order of execution.
+      title: text, not escaped.
+      data: JSON values that the scripts draw.
       **values: as for `fill`.
     """
     heading = html.escape(title)
@@ -42,12 +42,12 @@ def whole_page(template: str, scripts: Sequence[str], title: str, data: Any, **v
         data=embedded_json(data),
         script="\n".join((_HERE / name).read_text("utf-8") for name in scripts),
     )
-    # a lone surrogate of a torn byte-level token cannot be written as UTF-8
+    # an incomplete byte-level token has a surrogate, which UTF-8 cannot encode
     return page.encode("utf-8", "replace").decode("utf-8")
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Writes a file so that a reader sees the old one or the new one, never half of it."""
+    """Replaces a file in one step: a reader sees the old file or the new one."""
     temporary = path.with_name(path.name + ".tmp")
     try:
         temporary.write_bytes(content)
@@ -57,13 +57,13 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def embedded_json(data: Any) -> str:
-    """JSON that is safe inside a script element: no text in it can end the element."""
+    """JSON for a script element: its text cannot end the element."""
     text = json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]], marked: Sequence[int] = ()) -> str:
-    """An HTML table of escaped text; rows whose number is in `marked` are set off."""
+    """An HTML table of escaped text; rows with a number in `marked` are coloured."""
     cells = "".join(f"<th>{html.escape(str(name))}</th>" for name in head)
     lines = [f"<tr>{cells}</tr>"]
     for number, row in enumerate(rows):

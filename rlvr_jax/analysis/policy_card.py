@@ -1,4 +1,4 @@
-"""The page next to the weights of a trained policy: its description and its origin."""
+"""The model card of a trained policy: its description and its origin."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,11 +14,11 @@ _SHOWN = (
 
 
 def policy_card(card: Mapping[str, Any], summary: Mapping[str, Any], paper: str) -> str:
-    """A model card as Hugging Face has them. It holds no clock and no path of the run.
+    """The text of the model card, in Hugging Face's format, without time and path of the run.
 
     Args:
       card, summary: contents of the run's config.json and summary.json.
-      paper: title of the method, or a link.
+      paper: title of the method's paper, or a link.
     """
     settings = card["settings"]
     adapters = f", adapters of rank {settings['lora_rank']}" if settings["lora_rank"] else ""
@@ -36,8 +36,8 @@ def policy_card(card: Mapping[str, Any], summary: Mapping[str, Any], paper: str)
         "",
         f"{paper}, by rlvr_jax {card['versions']['rlvr_jax']}: seed {card['seed']},"
         f" {summary['steps']} steps of {settings['prompts_per_step']} prompts ×"
-        f" {settings['samples_per_prompt']} samples, {summary['sampled_tokens']:,} tokens"
-        f" drawn{adapters}. It began as `{Path(card['model']).name}`.",
+        f" {settings['samples_per_prompt']} samples, {summary['sampled_tokens']:,} sampled"
+        f" tokens{adapters}. Initial policy: `{Path(card['model']).name}`.",
         "",
         "| held-out | before | after |",
         "|---|---|---|",
@@ -49,9 +49,9 @@ def policy_card(card: Mapping[str, Any], summary: Mapping[str, Any], paper: str)
     lines += [
         "",
         f"{summary['n']} samples for each of {settings['evaluation_prompts']} prompts at most, at"
-        f" temperature {settings['temperature']:g}. One seed is one draw.",
+        f" temperature {settings['temperature']:g}. The numbers are of one seed.",
         "",
-        "What was optimised:",
+        "Terms of the loss:",
         "",
         *(f"- `{term}`" for term in card["loss_terms"]),
     ]
@@ -67,8 +67,8 @@ def policy_card(card: Mapping[str, Any], summary: Mapping[str, Any], paper: str)
         'tokenizer = AutoTokenizer.from_pretrained("FOLDER")',
         "```",
         "",
-        "It was rewarded for passing one verifier, on prompts of one kind; nothing is known of",
-        "what it says elsewhere. Its licence is that of the model it began as.",
+        "The policy was trained on the prompts and the verifier of one task. Responses to other",
+        "prompts were not tested. Its licence is the licence of the initial policy.",
     ]
     return "\n".join(lines) + "\n"
 

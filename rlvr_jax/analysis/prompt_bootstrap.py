@@ -1,9 +1,9 @@
-"""Intervals that cover the choice of held-out prompts, by resampling prompts and seeds.
+"""Bootstrap intervals over held-out prompts and seeds.
 
-The t-intervals of a comparison are over seeds, and all seeds have the same prompts. They do not
-cover other prompts. Here prompts are resampled with replacement, the same for all seeds
-and both methods of a difference, and seeds, if there are several, likewise. With few seeds the
-interval is too narrow about these, as of any bootstrap; with one it is about prompts alone.
+The t-intervals of a comparison cover the seeds, but not the choice of prompts, because all seeds
+have equal prompts. Here prompts are resampled with replacement, equally for all seeds and for both
+methods of a difference. Several seeds are also resampled. With few seeds a bootstrap interval is
+too narrow. With one seed it covers the prompts only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,9 +21,9 @@ class PromptInterval:
     """A mean over seeds and prompts with its interval.
 
     Fields:
-      mean: weighted over prompts, plain over seeds.
-      low, high: 2.5 % and 97.5 % quantiles of the means of the resamples.
-      seeds, prompts: how many it rests on.
+      mean: weighted mean over prompts, plain mean over seeds.
+      low, high: 2.5 % and 97.5 % quantiles over the resamples.
+      seeds, prompts: numbers of seeds and prompts.
     """
 
     mean: float
@@ -42,14 +42,14 @@ def bootstrap_mean(
     rounds: int = 2000,
     seed: int = 0,
 ) -> PromptInterval:
-    """The interval of a mean; for a difference, of paired differences.
+    """The interval of a mean. For a difference of methods, pass paired differences.
 
     Args:
-      values: [S, P], a number of each prompt for each seed.
-      weights: [P], of the prompts, ≥ 0.
+      values: [S, P], value of each seed and prompt.
+      weights: [P], weights of the prompts, ≥ 0.
     Raises:
-      ValueError: no seed or prompt, shapes that differ, values that are not finite, weights that
-        are negative, infinite or all 0, or rounds below 1.
+      ValueError: there is no seed or prompt, shapes differ, values are not finite, weights are
+        negative, infinite or all 0, or rounds is below 1.
     """
     values, weights = np.asarray(values, float), np.asarray(weights, float)
     if values.ndim != 2 or not values.size or weights.shape != values.shape[1:]:
@@ -68,7 +68,7 @@ def bootstrap_mean(
     times = random.multinomial(prompts, np.full(prompts, 1 / prompts), size=rounds)
     chosen = random.multinomial(seeds, np.full(seeds, 1 / seeds), size=rounds) / seeds
     own = times * weights
-    # A draw of none but prompts without weight says nothing.
+    # A resample whose weights are all 0 has no mean.
     total = own.sum(axis=1)
     means = np.einsum("rs,sp,rp->r", chosen, values, own)[total > 0] / total[total > 0]
     low, high = np.quantile(means, [0.025, 0.975])
@@ -77,7 +77,7 @@ def bootstrap_mean(
 
 
 def estimates(counts: Sequence[Mapping[str, Any]], k: int) -> np.ndarray:
-    """pass@k of each prompt for each of several evaluations, [S, P].
+    """pass@k of each prompt in each of several evaluations, [S, P].
 
     Args:
       counts: lines of `held_out.jsonl`.

@@ -1,17 +1,17 @@
-"""Orders the prompts of a run by how their outcomes changed each time they were sampled.
+"""Orders the prompts of a run by the changes of their outcomes.
 
     python -m rlvr_jax.analysis.prompt_order RUN
     python -m rlvr_jax.analysis.prompt_order RUN --by impact --top 20
 
-reads `outcomes.jsonl` of a run directory and prints prompts, first the one that 1-shot RLVR would
-train on: number (position in the task's train prompts), score, times sampled (`groups`), mean and
-last pass rate.
+The command reads `outcomes.jsonl` of a run directory. It prints the prompts by falling score;
+1-shot RLVR trains on the first one. Columns are the number (position in the task's train prompts),
+the score, the number of sampled groups, and the mean and the last pass rate.
 
     variance   population std of a prompt's mean outcomes
     impact     1 - Σ (acc - avg)² / Σ (1 - avg)², avg the mean curve of all prompts
 
-Source: Wang et al. 2025, https://arxiv.org/abs/2504.20571 (variance), whose code,
-https://github.com/ypwang61/One-Shot-RLVR, has the other, too ("lim").
+Source: Wang et al. 2025, https://arxiv.org/abs/2504.20571 (variance), and its code,
+  https://github.com/ypwang61/One-Shot-RLVR (also the impact, "lim").
 """
 
 import argparse
@@ -31,8 +31,8 @@ def historical_variance(histories: Sequence[Sequence[float]]) -> np.ndarray:
 def learning_impact(histories: Sequence[Sequence[float]]) -> np.ndarray:
     """1 - Σ (acc - avg)² / Σ (1 - avg)² over epochs, float64 [n]; avg is the mean of all prompts.
 
-    Histories are cut to the shortest one; where the average is 1 throughout, the score is 1 for
-    prompts that are always correct.
+    Histories are cut to the shortest one. If the average is always 1, a prompt that is always
+    correct has score 1.
     """
     shortest = min(map(len, histories))
     rates = np.array([history[:shortest] for history in histories], float)
@@ -42,14 +42,14 @@ def learning_impact(histories: Sequence[Sequence[float]]) -> np.ndarray:
 
 
 def order(scores: np.ndarray) -> np.ndarray:
-    """Places by falling score, int [n]; equal ones keep their order."""
+    """Positions by falling score, int [n]; equal scores keep their order."""
     return np.argsort(-np.asarray(scores), kind="stable")
 
 
 def read_histories(run: str | Path) -> dict[int, list[float]]:
-    """The pass rates of each prompt of a run, one for each time it was sampled, by its number.
+    """The pass rates of each prompt of a run by its number, one rate per sampled group.
 
-    Numbers rise. Times under another view than the plain one do not count, nor ungraded responses.
+    Numbers ascend. Groups with a changed view of the prompt and ungraded responses do not count.
     """
     path = Path(run) / "outcomes.jsonl"
     if not path.is_file():
@@ -73,7 +73,7 @@ _SCORES: Mapping[str, Callable[[Sequence[Sequence[float]]], np.ndarray]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Prints the order; see the module."""
+    """Prints the order."""
     parser = argparse.ArgumentParser(description="Orders a run's prompts by their outcomes.")
     parser.add_argument("run", help="run directory")
     parser.add_argument("--by", choices=_SCORES, default="variance", help="the score")

@@ -2,9 +2,9 @@
 
     python -m rlvr_jax.analysis.report RUN [RUN …] --out report.html
 
-The page needs no server and no network, opens from a file, and has less than 3 MB. Long curves are
-shortened to means of consecutive steps, and only as many samples are shown as fit. Training writes
-the page of a growing run at every evaluation, and an open page then reloads itself.
+The page needs no server and no network, and has less than 3 MB. Long curves are shortened to means
+of consecutive steps, and only samples that fit are shown. Training writes the page of a growing run
+at every evaluation, and an open page then reloads itself.
 """
 
 import argparse
@@ -22,16 +22,16 @@ from rlvr_jax.analysis.run_directory import Run, flatten, load_run
 from rlvr_jax.analysis.samples import number_or, shown_samples, stored_samples
 
 LARGEST_PAGE = 3_000_000  # bytes
-_SAMPLE_TOKENS = 30_000  # on the page, all runs and steps together
+_SAMPLE_TOKENS = 30_000  # tokens on the page, over all runs and steps
 _FIRST_SETTINGS = ("loss_terms", "method", "task", "seed")
 _RELOAD_SECONDS = 30
 _SAMPLES_INTRO = (
-    "Responses of the first and last steps that were kept, grouped by prompt, best first. A token's"
-    " colour is the chosen column, on one scale for the whole page; outlined: chosen by the method;"
-    " underlined: clipped; grey: not written by the policy. A dashed line parts turns. Values on"
-    " hover."
+    "Stored responses of the first and last steps, grouped by prompt, best first. The colour of a"
+    " token is the value of the selected column, on one scale for the whole page. Outlined: the"
+    " method treats the token differently. Underlined: clipped. Grey: not sampled by the policy. A"
+    " dashed line separates turns. Point at a token to see its values."
 )
-# (tokens of samples, points of a curve), until a page fits.
+# (tokens of samples, factor of the points of a curve): tried in this order until a page fits.
 _SIZES = ((_SAMPLE_TOKENS, 1.0), (_SAMPLE_TOKENS // 3, 1.0), (0, 1.0), (0, 0.25), (0, 0.05))
 
 
@@ -43,14 +43,13 @@ def write_report(
 ) -> Path:
     """Writes the report of one or more run directories, finished or growing.
 
-    A reader sees the old page or the new page, never a part of it.
+    A reader sees the old page or the new page, never an incomplete one.
 
     Args:
       path: the HTML file to write; its folder is made.
       runs: run directories, at least one, in the order of their curves.
-      title: heading; by default the task and the methods.
-      live: the page will be written again. It reloads itself until then, except while a reader
-        uses it.
+      title: heading; default: the task and the methods.
+      live: whether the run continues. The page then reloads itself, except while a reader uses it.
     Returns:
       The path written.
     """
@@ -72,7 +71,7 @@ def write_report(
 
 
 def labels_of(runs: Sequence[Run]) -> list[str]:
-    """Names the runs: by method, with the seed or the folder where the method is not enough."""
+    """Names of the runs: the method, with seed or folder if methods are equal."""
     names = [run.method for run in runs]
     for more in (
         [f", seed {run.seed}" for run in runs],
@@ -141,7 +140,7 @@ def _lead(runs: Sequence[Run], labels: Sequence[str], live: bool) -> str:
         ended = bool(run.summary) or run.has_ended
         parts.append(f"{label}{seed}: {run.last_step} steps{'' if ended else ', not finished'}")
     if live:
-        parts.append(f"loads itself anew every {_RELOAD_SECONDS} s")
+        parts.append(f"reloads every {_RELOAD_SECONDS} s")
     return " · ".join(parts)
 
 
@@ -176,8 +175,8 @@ def _settings(runs: Sequence[Run], labels: Sequence[str]) -> tuple[str, str]:
 
     names.sort(key=order)
     marked = [i for i, name in enumerate(names) if len(set(rows[name])) > 1]
-    intro = "As written by the run, with what a setting came to where none was given; the terms of"
-    intro += " the loss that are not zero stand first."
+    intro = "Settings of the run, with resolved values for settings that were not given. The terms"
+    intro += " of the loss come first."
     if len(runs) > 1:
         intro += " Coloured rows differ between the runs."
     lines = [[name, *rows[name]] for name in names]
@@ -185,8 +184,8 @@ def _settings(runs: Sequence[Run], labels: Sequence[str]) -> tuple[str, str]:
 
 
 def _all_settings(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Every setting once. A run writes its given settings, and the resolved values where nothing,
-    or a 0 that means a rule, was given: the resolved values ran."""
+    """All settings, each once. A resolved value replaces a missing value, or a 0 that means a
+    rule."""
     own = {n: value for n, value in config.items() if n not in ("settings", "resolved")}
     return own | config.get("settings", {}) | own | config.get("resolved", {})
 
@@ -203,7 +202,7 @@ def _timings(runs: Sequence[Run], labels: Sequence[str]) -> str:
     for run, label in zip(runs, labels, strict=True):
         medians = [np.median(_positive(run.timings, name) or np.nan) for name in names]
         wall = _positive(run.timings, "wall_s")
-        # a step's wall_s has its evaluation in it; the one before the first step stands alone
+        # wall_s of a step contains its evaluation; the evaluation before the first step is separate
         before = _positive([row for row in run.timings if row["step"] == 0], "evaluate_s")
         whole = sum(wall + before) if wall else np.nan
         rows.append([label, *map(_figures, [*medians, whole])])
@@ -212,12 +211,12 @@ def _timings(runs: Sequence[Run], labels: Sequence[str]) -> str:
 
 
 def _positive(timings: Sequence[Mapping[str, Any]], name: str) -> list[float]:
-    """The values of one column, without those that are missing or 0."""
+    """The values of a column, without missing values and zeros."""
     return [v for row in timings if (v := number_or(row.get(name), 0.0)) > 0]
 
 
 def _figures(value: float) -> str:
-    """Three figures, a whole number from 100 on, or a dash for NaN."""
+    """The number with three digits; an integer from 100 on; a dash for NaN."""
     if np.isnan(value):
         return "–"
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,8 +1,8 @@
-"""Reads run directories, finished or still being written, as docs/run_directory.md describes them.
+"""Reads run directories, finished or growing; docs/run_directory.md describes the files.
 
-All files but the config may be missing, and the last line of a growing file may be torn: it is then
-left out. A line that was finished and cannot be read is an error. After a resume a step may be in a
-file twice; the later values count.
+All files except the config may be missing. An incomplete last line of a growing file is left out. A
+complete line that cannot be read is an error. After a resume a step may occur twice in a file; the
+later values count.
 """
 
 import json
@@ -17,15 +17,16 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Run:
-    """One run directory, read once.
+    """The content of a run directory.
 
     Fields:
       path: the directory.
-      config: `config.json` as it is.
-      metrics: the objects of `metrics.jsonl`, one per step, by rising step.
-      timings: the same of `timings.jsonl`.
-      held_out: those of `held_out.jsonl`, one per evaluation: correct samples prompt by prompt.
-      summary: `summary.json`, empty while the run goes on.
+      config: content of `config.json`.
+      metrics: objects of `metrics.jsonl`, one per step, in ascending order.
+      timings: objects of `timings.jsonl`, one per step, in ascending order.
+      held_out: objects of `held_out.jsonl`, one per evaluation, with the correct samples of each
+        prompt.
+      summary: content of `summary.json`; empty while the run continues.
     """
 
     path: Path
@@ -36,7 +37,7 @@ class Run:
     summary: Mapping[str, Any] = field(default_factory=dict)
 
     def setting(self, name: str, default: Any = None) -> Any:
-        """An entry of the config, or a setting: its resolved value, else the one that was given."""
+        """An entry of the config, or a setting: its resolved value, else its given value."""
         places = (self.config, *(self.config.get(part, {}) for part in ("resolved", "settings")))
         return next((place[name] for place in places if name in place), default)
 
@@ -47,68 +48,69 @@ class Run:
 
     @property
     def seed(self) -> int | None:
-        """The seed, None if the config has none."""
+        """Random seed; None if the config has none."""
         return self.setting("seed")
 
     @property
     def last_step(self) -> int:
-        """The last one that was written; 0 before the first."""
+        """Number of the last written step; 0 before the first step."""
         return max((row["step"] for row in self.metrics), default=0)
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has taken its last step, or has generated all tokens of its budget."""
+        """Whether the run has taken its last step, or has sampled all tokens of its budget."""
         budget, sampled = self.setting("sampled_tokens"), self.series("sampled_tokens")[1]
         spent = bool(budget) and len(sampled) > 0 and sampled.sum() >= budget
         return spent or self.last_step == self.setting("steps")
 
     def names(self) -> list[str]:
-        """Every metric that occurs, in the order of its first appearance."""
+        """Names of all metrics, in the order of their first appearance."""
         return list(dict.fromkeys(n for row in self.metrics for n in row if n != "step"))
 
     def series(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Steps and values of one metric, as int and float arrays; empty if it was never written.
+        """Steps and values of a metric, as int and float arrays; empty if it was never written.
 
-        A value that is missing, null or not finite is left out with its step.
+        Steps with a value that is missing, null or not finite are left out.
         """
         pairs = [(r["step"], r[name]) for r in self.metrics if _is_number(r.get(name))]
         steps, values = zip(*pairs, strict=True) if pairs else ((), ())
         return np.asarray(steps, int), np.asarray(values, float)
 
     def common(self, *names: str) -> tuple[np.ndarray, ...]:
-        """Steps at which all of some metrics have a value, and the values of each, rising."""
+        """Steps at which all given metrics have a value, ascending, and the values of each
+        metric."""
         columns = [dict(zip(*self.series(name), strict=True)) for name in names]
         steps = sorted(set.intersection(*map(set, columns)))
         return np.asarray(steps, int), *(np.array([c[s] for s in steps]) for c in columns)
 
     def sample_steps(self) -> list[int]:
-        """Steps with stored responses, rising."""
+        """Steps with stored responses, ascending."""
         return sorted(self._sample_files())
 
     def samples(self, step: int) -> list[dict[str, Any]]:
-        """The stored responses of one step; see `sample_steps`."""
+        """The stored responses of a step of `sample_steps`."""
         found = self._sample_files()
         if step not in found:
             raise ValueError(f"Run.samples: step must be one of {sorted(found)}, got {step}")
         return read_json_lines(found[step])
 
     def _sample_files(self) -> dict[int, Path]:
-        """The files of responses by step; others in the folder are not looked at."""
+        """The files of responses by step; other files of the folder are ignored."""
         files = (self.path / "samples").glob("step_*.jsonl")
         matches = ((re.fullmatch(r"step_(\d+)", file.stem), file) for file in files)
         return {int(match[1]): file for match, file in matches if match}
 
 
 def load_run(path: str | Path) -> Run:
-    """Reads a run directory, also one that is still being written.
+    """Reads a run directory, finished or growing.
 
     Examples:
       >>> from rlvr_jax.analysis.run_directory import load_run
       >>> steps, entropy = load_run("runs/quickstart/grpo").series("entropy")  # doctest: +SKIP
 
     Raises:
-      ValueError: no such directory; no config.json in it; a complete line that is not JSON; or a
-        run of an earlier version with other names of metrics.
+      ValueError: there is no config.json, a complete line is not JSON, or an earlier version with
+        other names of metrics wrote the run.
     """
     path = Path(path)
     if not (path / "config.json").is_file():
@@ -130,8 +132,8 @@ def load_run(path: str | Path) -> Run:
 
 
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
-    """Reads one JSON object per line, none where there is no file; a last line without its line
-    break may be torn.
+    """Reads one JSON object per line; none without a file. A last line without a line break may be
+    incomplete.
     """
     *finished, last = path.read_bytes().split(b"\n") if path.is_file() else [b""]
     rows = []
@@ -176,7 +178,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _read_summary(path: Path) -> dict[str, Any]:
-    """The summary; a torn one is being written, and the run is not finished yet."""
+    """The summary; empty if it is incomplete, because the run is then writing it."""
     try:
         return json.loads(path.read_bytes()) if path.is_file() else {}
     except ValueError:
@@ -184,7 +186,7 @@ def _read_summary(path: Path) -> dict[str, Any]:
 
 
 def read_steps(path: Path) -> list[dict[str, Any]]:
-    """The objects of a file that has one per step, by rising step; none if there is no file."""
+    """The objects of a file with one object per step, by ascending step; none without a file."""
     rows = {}
     for row in read_json_lines(path):
         if not isinstance(row.get("step"), int):

@@ -1,4 +1,4 @@
-"""Picks the sampled responses that the report shows, and the bounds of their colours."""
+"""Selects the responses that a report shows, and the bounds of their colours."""
 
 import math
 from collections.abc import Sequence
@@ -10,20 +10,20 @@ from rlvr_jax.analysis.page import rounded
 from rlvr_jax.analysis.run_directory import Run
 from rlvr_jax.types import is_correct
 
-_RESPONSE_TOKENS = 500  # of one response; the rest is counted, not shown
+_RESPONSE_TOKENS = 500  # shown tokens of a response; further ones are counted
 _ANSWER = 100  # characters of an answer that are shown
-_JUDGE = 400  # of a judge's reply
-_COMPARISONS = 4  # of a response with others, and how much is shown of the other and of the words
-_OTHER, _WORDS = 80, 200
+_JUDGE = 400  # characters of a judge's reply
+_COMPARISONS = 4  # shown comparisons of a response with others
+_OTHER, _WORDS = 80, 200  # characters of the other response, and of the reply
 _COLUMNS = ("entropy", "logp", "advantage", "ratio", "chosen", "clipped")
-_COLUMNS += ("prob_delta", "entropy_delta")  # of a second policy on the same tokens
-_COLUMNS += ("turn", "origin")  # who wrote a token, and when
+_COLUMNS += ("prob_delta", "entropy_delta")  # columns of a second policy on equal tokens
+_COLUMNS += ("turn", "origin")  # columns with author and turn of a token
 
 Row = dict[str, Any]
 
 
 def stored_samples(runs: Sequence[Run]) -> list[tuple[int, int, list[Row]]]:
-    """(run, step, rows) of each run's first and last steps with stored responses."""
+    """(run, step, rows) of the first and the last step of each run with stored responses."""
     stored = []
     for number, run in enumerate(runs):
         steps = run.sample_steps()
@@ -36,11 +36,11 @@ def stored_samples(runs: Sequence[Run]) -> list[tuple[int, int, list[Row]]]:
 def shown_samples(
     stored: Sequence[tuple[int, int | None, list[Row]]], tokens: int
 ) -> tuple[list[Row], dict[str, float], list[int]]:
-    """Returns the samples of the page, the bounds of their colours, and the two to open first.
+    """The samples of the page, the bounds of their colours, and the two that are open at first.
 
     Args:
       stored: (run, step, rows) as `stored_samples` returns them; the step may be None.
-      tokens: on the page, about.
+      tokens: approximate number of tokens on the page.
     """
     samples = []
     for number, step, rows in stored:
@@ -49,14 +49,14 @@ def shown_samples(
             note = f"n = {shown} of {total} kept responses"
             samples.append({"run": number, "step": step, "groups": groups, "note": note})
     responses = [r for s in samples for group in s["groups"] for r in group["responses"]]
-    # one run: its first step beside its last; several: their last steps
+    # one run: its first and its last step; several runs: their last steps
     last = {sample["run"]: index for index, sample in enumerate(samples)}
     start = list(last.values())[:2] if len(last) > 1 else list(dict.fromkeys([0, *last.values()]))
     return samples, _bounds(responses), start
 
 
 def _groups(rows: Sequence[dict], budget: int) -> tuple[list[dict[str, Any]], int, int]:
-    """Responses by prompt, best first, whole groups as long as the budget lasts."""
+    """Responses by prompt, best first, in whole groups, up to the budget of tokens."""
     by_prompt: dict[Any, list[dict]] = {}
     for row in rows:
         by_prompt.setdefault((row.get("group"), row.get("prompt")), []).append(row)
@@ -103,7 +103,7 @@ def _response(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _verifier(row: dict[str, Any]) -> str:
-    """What the verifier says besides the outcome: the answer that it read, and where it decided."""
+    """Result of the verifier besides the outcome: extracted answer, and stage of the decision."""
     parts = []
     if row.get("answer") is not None:
         parts.append(f"answer {_cut(str(row['answer']), _ANSWER)}")
@@ -135,13 +135,13 @@ def _cut(text: str, most: int) -> str:
 
 
 def _are_words(tokens: Sequence[str], text: str) -> bool:
-    """Whether the tokens carry no spaces (a word-level vocabulary): the page puts them between."""
+    """Whether no token has a space (a word-level vocabulary); the page then inserts spaces."""
     start = text[:40]
     return not "".join(tokens).startswith(start) and " ".join(tokens).startswith(start)
 
 
 def _bounds(responses: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """Ends of the colour scales, the same for every response, so that they can be compared."""
+    """Ends of the colour scales, equal for all responses so that they can be compared."""
 
     def values(name):
         for r in responses:

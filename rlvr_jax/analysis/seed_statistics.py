@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-LEVEL_ROUNDING = 1e-9  # a mean of fractions that is so close to a level is at it
-_ROUNDING = 1e-12  # float64 differences of numbers of order 1, or of values that are larger
+LEVEL_ROUNDING = 1e-9  # a mean of fractions that is closer to a level counts as equal
+_ROUNDING = 1e-12  # relative rounding error of float64 differences
 
 
 @dataclass(frozen=True)
@@ -16,10 +16,10 @@ class Interval:
     """A mean over seeds with the half-width of its t-interval.
 
     Fields:
-      mean: of the values; NaN if there are none.
-      half_width: of the interval of the mean; NaN with fewer than two values, 0 up to rounding if
-        they are equal.
-      values: one per seed, in the order given.
+      mean: mean of the values; NaN without values.
+      half_width: half-width of the interval. NaN with fewer than two values; 0 up to rounding if
+        all values are equal.
+      values: one value per seed, in the given order.
     """
 
     mean: float
@@ -28,17 +28,17 @@ class Interval:
 
     @property
     def exists(self) -> bool:
-        """Whether there is an interval: two values or more that differ by more than rounding."""
+        """Whether there is an interval: at least two values that differ by more than rounding."""
         return self.half_width > _ROUNDING * max([1.0, *map(abs, self.values)])
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether zero is outside the interval; False where there is no interval."""
+        """Whether 0 is outside the interval; False without an interval."""
         return self.exists and abs(self.mean) > self.half_width
 
     @property
     def signed(self) -> str:
-        """For a difference: "+0.024 ± 0.019"."""
+        """A difference as text, for example "+0.024 ± 0.019"."""
         return str(self) if self.mean < 0 or not self.values else f"+{self}"
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ def mean_interval(values: Sequence[float]) -> Interval:
     """Mean ± t(n - 1) · s / √n, a 95 % interval, with s the standard deviation (n - 1).
 
     Args:
-      values: one per seed (or one difference per pair); NaN where a seed has none, left out.
+      values: one value per seed (or one difference per pair). NaN is left out.
     """
     finite = np.array([v for v in values if np.isfinite(v)], float)
     mean = float(finite.mean()) if finite.size else float("nan")
@@ -65,15 +65,15 @@ def mean_interval(values: Sequence[float]) -> Interval:
 
 
 def value_at(x: ArrayLike, y: ArrayLike, where: float) -> float:
-    """Interpolates y linearly at `where`; NaN outside the range of x, which must rise."""
+    """Linear interpolation of y at `where`; NaN outside the range of x, which must ascend."""
     return float(np.interp(where, x, y, left=np.nan, right=np.nan)) if len(x) else float("nan")
 
 
 def crossing(x: ArrayLike, y: ArrayLike, level: float) -> float:
-    """Gives the first x at which y reaches `level` from below, linear between points.
+    """The first x at which y reaches `level` from below, with linear interpolation.
 
-    NaN if it never does, or if y starts above the level: when it was there is not known. A y within
-    1e-9 of the level is at it. Points where y is NaN are left out.
+    NaN if y never reaches the level, or starts above it. A y within 1e-9 of the level has reached
+    it. Points with NaN are left out.
     """
     x, y = np.asarray(x, float), np.asarray(y, float)
     x, y = x[~np.isnan(y)], y[~np.isnan(y)]

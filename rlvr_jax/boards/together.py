@@ -58,6 +58,7 @@ def train_together(
 
     Args:
       configs: settings of the runs; `resume` is set here.
+      console: console of the progress lines.
       jobs: parallel runs; 0: `default_jobs`.
       work: (config, console, watch) -> summary, the function of each process.
       ended: called with (config, summary or error) at the end of each run, and at once for runs

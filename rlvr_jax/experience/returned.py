@@ -49,7 +49,7 @@ def check_batch(label: str, batch: Any, graded: bool = True) -> None:
     ):
         if len(given) != rows:
             raise ValueError(
-                f"{label}: {name} must be as many as the {rows} rows, got {len(given)}"
+                f"{label}: {name} must have an entry for each of {rows} rows, got {len(given)}"
             )
     if not rows:
         raise ValueError(f"{label}: apply must leave rows, got none")

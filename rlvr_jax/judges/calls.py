@@ -121,6 +121,7 @@ def by_function(
     An exception or a result that is not a text is a failure.
 
     Args:
+      function: (messages) -> text.
       identity: a name that changes when the function's replies do.
       at_once: number of threads that call it simultaneously.
       seconds: time limit (seconds), after which the thread continues until the process ends; None:

@@ -113,6 +113,7 @@ def mixed_objective(
       foreign: loss of the other policy's tokens.
       max_length: L, the constant divisor (tokens).
       own: loss of the policy's tokens; None: `importance_weighted()`.
+      transforms: token transforms, as for `objective`.
     """
     bonus = [statistic_term(-entropy_coefficient, "entropy")] if entropy_coefficient else []
     return objective(

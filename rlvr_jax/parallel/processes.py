@@ -64,8 +64,8 @@ def check_alone() -> None:
     """
     if any(os.environ.get(name) for name in (_ADDRESS, _COUNT, _INDEX)) or _in_slurm_step():
         raise ValueError(
-            "this command starts its runs itself and must be one process, got one of a job of"
-            " several; give experiments.train to every process"
+            "this command starts its own runs and must be a single process, got a job of several"
+            " processes; start `python -m rlvr_jax train` in every process"
         )
 
 

@@ -45,6 +45,8 @@ def compile_run(
     Args:
       config: with prompt_tokens and response_tokens. A mesh and the number of sampling batches (the
         fewest that fit) are chosen if it has none.
+      shape: configuration of the model.
+      topology: slice of TPUs, or host devices.
       say: called with a line of progress before each compilation.
       opening: number of tokens at the beginning of all prompts. The compiled functions compute them
         once. The counts of FLOPs and bytes include them for every prompt.

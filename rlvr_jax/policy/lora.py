@@ -143,6 +143,7 @@ def save(path: str | Path, model: Model, adapter: Params, base_model: str) -> No
 
     Args:
       path: folder to make; an adapter in it is replaced.
+      model: model whose matrices have the adapter.
       adapter: as from `init` or `detach`.
       base_model: name or folder of the base, for who loads the adapter.
     """

@@ -17,7 +17,7 @@ from rlvr_jax.types import Rollouts, TokenStats
 from rlvr_jax.types.token_stats import derive, measured_for
 
 CHUNK = 64
-"""Rows that are scored at once where memory is to be bounded."""
+"""Rows that are scored at the same time if memory must be bounded."""
 
 _GATHERED = 1024
 """Places whose tokens' embeddings are gathered at once."""
@@ -46,18 +46,20 @@ def score(
       >>> policy.score(model, params, rollouts, needs=["logp", "entropy"]).entropy.shape
       (512, 24)
 
-    No array over tokens and vocabulary is made. Differentiable in `params`; 0 off the mask, but
-    for the tokens of supervised rows.
+    No array over tokens and vocabulary is made. The result is differentiable in `params`. It is 0
+    off the mask, except for the tokens of supervised rows.
 
     Args:
+      model, params: policy and its weights.
+      rollouts: rows with prompts and response tokens.
       needs: names of fields of `TokenStats`: statistics of `token_stats`; "hidden", the state that
         the token was predicted from; and "tempered_logp".
       options: name and value, e.g. (("top_k", 8),): further arguments of `token_stats`, and
         "temperatures", the factors of "tempered_logp".
-      shared: of each so many rows that follow one another the prompt is computed once; they must
-        have the same one, which is not checked.
-      opening: so many first tokens, the same in all prompts and fewer than any has, are computed
-        once; neither is checked.
+      shared: number of adjacent rows that have one prompt, which is computed once. This is not
+        checked.
+      opening: number of first tokens that all prompts share, which are computed once. They are
+        fewer than the tokens of any prompt. This is not checked.
       other: hidden states and unembedding of the second policy of divergences.
     Raises:
       ValueError: as `hidden_states`; "tempered_logp" without temperatures.
@@ -150,7 +152,9 @@ def score_prompts(
     """Log-probs of the prompts' tokens at temperature 1; 0 for the first and after the last.
 
     Args:
-      shared: of each so many rows that follow one another the prompt is scored once.
+      model, params: policy and its weights.
+      rollouts: rows with prompts.
+      shared: number of adjacent rows that have one prompt, which is scored once.
     Raises:
       ValueError: as `hidden_states`.
     """
@@ -195,6 +199,7 @@ def hidden_states(
     are replayed. The experts of a token are then those of the sampler, weighted by this router.
 
     Args:
+      model, params, rollouts: as for `score`.
       shared, opening: as for `score`.
     Raises:
       ValueError: `shared` does not divide the rows, the rollouts hold no prompts, or `opening` is

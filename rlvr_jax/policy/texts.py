@@ -54,6 +54,7 @@ def score_texts(
 
     Args:
       model, params: of `policy.load`; in bfloat16 where they were loaded so.
+      tokenizer: tokenizer of the model, from `policy.tokenizer`.
       texts: of two tokens at least, and within the model's positions.
       top: k, alternatives for each token.
       batch: texts that are computed together.
@@ -82,6 +83,7 @@ def score_tokens(
     """Scores sequences of token ids as `score_texts` scores those of texts.
 
     Args:
+      model, params, top, batch: as for `score_texts`.
       rows: of two tokens at least, and within the model's positions.
     Raises:
       ValueError: `top` outside of 1 to the size of the vocabulary, or an empty `batch`.

@@ -145,6 +145,7 @@ def save(
 
     Args:
       path: folder to make; an existing policy in it is replaced.
+      model, params: policy and its weights, with adapters if it has some.
       tokenizer: from `rlvr_jax.policy.tokenizer`; written next to the weights, with its
         chat template.
       max_shard_bytes: largest file of weights; more than that goes into shards with an index.

@@ -36,6 +36,11 @@ def combine_logits(
 ) -> Float[Array, "... W"]:
     """z + λ (z_trained - z_base) over the smallest of the vocabularies, which are padded apart.
 
+    Args:
+      logits: z, logits of the policy.
+      trained: logits of the trained small model.
+      base: logits of its base model.
+      weight: λ.
     Source: RAST, https://github.com/ozyyshr/RAST.
     """
     width = min(x.shape[-1] for x in (logits, trained, base))
@@ -57,6 +62,7 @@ def with_deltas(
 
     Args:
       pool: whose rows have read the prompts, without a processor so far.
+      deltas: small models that are added to the policy.
       params: of each delta the trained model's and its base's.
       tokens, count: the prompts, as for `prefill`.
     Returns:

@@ -39,6 +39,9 @@ def decode(
     records are equal for a temperature in `sampling` and as argument, up to rounding.
 
     Args:
+      model, params: policy and its weights.
+      pool: pool of the rows.
+      steps: largest number of tokens of a row in this call.
       sampling: a row is STOPPED at the token that completes one of its `stops`. The token stays in
         the row, and `Pool.stop` has the number of the text. A text ends in a token just sampled.
         It may begin anywhere after the prompt, also in given tokens. Stop tokens still finish rows.

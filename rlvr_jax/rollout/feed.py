@@ -40,9 +40,12 @@ def prefill(
     for example after the reply of a tool.
 
     Args:
+      model, params: policy and its weights.
+      pool: pool of the rows.
       tokens: right-padded; row r gets its first count[r], 0 does not change it. They must be of the
         vocabulary, which is checked in lists and numpy's arrays, and fit into the row's slots,
         which is not.
+      count: number of tokens of each row.
       embeddings: input of the model in place of tokens (a soft prefix): of the kind of the
         rows of `params["embedding"]`.
       embedded: places of the embeddings; the token there is recorded and not looked up. The last
@@ -88,13 +91,18 @@ def verify(
     `decode` continues after it. With a stop token at its end the row is finished.
 
     Args:
+      model, params: policy and its weights.
+      pool: pool of the rows.
       draft: right-padded; row r's has count[r] tokens, 0 does not change the row. Tokens past the
         row's limit are dropped.
+      count: number of draft tokens of each row.
       accept: (logp [R, D] under this policy, uniform numbers [R, D]) -> bool [R, D]. The numbers
         depend on row key and position, and differ from those of sampling.
       temperature: of the recorded log-probs and entropies, one for each row or for all. None: that
         of the rows of the pool, or 1 if they have none.
       behaviour_logp: recorded as such: log-probs when the draft was sampled. None: this policy's.
+      stop_tokens: ids that finish a row.
+      weight_version: number of the weights, recorded with every token.
     Raises:
       ValueError: invalid drafts or counts.
     """
@@ -157,8 +165,12 @@ def probe(
     """Returns log-probs of given tokens at the end of each row; the pool does not change.
 
     Args:
+      model, params: policy and its weights.
+      pool: pool of the rows.
       query: right-padded; row r's has count[r] tokens. They must fit into the row's slots, which is
         not checked.
+      count: number of query tokens of each row.
+      temperature: temperature of the log-probs.
     Returns:
       Log-probs of the query, 0 after it; and the hidden states of the last token of the row and of
       the query, for a head. Both are NaN for tokens without a slot.
@@ -188,8 +200,12 @@ def reset(
     response in several contexts have equal ones.
 
     Args:
+      model, params: policy and its weights.
+      pool: pool of the rows.
       rows: True on the rows to reset; others do not change.
       tokens: the new prompts, right-padded, count[r] tokens in row r.
+      count: number of tokens of each prompt.
+      key: new key of each row.
     Raises:
       ValueError: other keys or bools than one for each row; on the host, tokens that are none of
         the vocabulary, or counts beyond their width.

@@ -122,6 +122,8 @@ def empty(
     """A pool of free rows.
 
     Args:
+      model: model that decodes the rows.
+      rows: number of rows.
       slots: most tokens of a row, at most the model's positions.
       key: of each row; None: always the same ones, so that two pools sample alike.
       group: of each row, which its forks inherit; None: -1, no group.
@@ -202,9 +204,11 @@ def fork(pool: Pool, source: Int[Array, "Q"], cut: Int[Array, "Q"], key: Key[Arr
     """Returns a pool whose row q is row source[q], truncated to cut[q] tokens, with a new key.
 
     Args:
+      pool: pool of the sources.
       source: rows to copy, checked in lists and numpy arrays; Q may differ from R.
       cut: at least the length of the prompt and at most that of the row, not checked. A finished
         row that is truncated at its end continues after its stop token.
+      key: key of each new row.
     Raises:
       ValueError: rows with shared caches; not one key per row; rows that do not exist.
     """
@@ -243,8 +247,10 @@ def fork_into(
     read before a row is written.
 
     Args:
+      pool: pool of sources and destinations.
       source, cut: as for `fork`; a row may be forked several times.
       into: rows to write.
+      key: key of each fork.
       group, trace: of the forks; None: those of their sources.
       real: False for forks to skip, since Q is static and the number of forks may vary.
     Raises:

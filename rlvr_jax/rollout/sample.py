@@ -34,6 +34,9 @@ def row_keys(
     """Keys of the rows: folded from `key` (of the run and step), the prompt and the sample number.
 
     Args:
+      key: random key of the run and step.
+      prompt_id: number of each prompt.
+      samples: responses per prompt.
       first_sample: number of a prompt's first sample; above 0 where a prompt is sampled again.
     """
 
@@ -102,11 +105,17 @@ def sample(
     divide; rows must be divisible.
 
     Args:
+      model, params: policy and its weights.
+      prompts: prompts, right-padded.
       key: random key of the run and step.
+      samples: responses per prompt.
+      response_tokens: largest number of tokens of a response.
+      sampling: temperature, cuts, stop texts and processor.
       stop_tokens: ids that end a response, in any collection.
       opening: number of first tokens that all prompts share, computed once. They are fewer than the
         tokens of any prompt. This is not checked.
       at_once: rows that are computed at the same time, over all devices (`refill`). None: all rows.
+      weight_version: number of the weights, recorded with every token.
       constants: read by the processor as `context.constants`: arrays with a leading axis P, of
         which a row sees the part of its prompt, or scalars. A change needs no compilation.
       record_top: number of most probable tokens to record for each sampled one, as
@@ -364,6 +373,12 @@ def to_rollouts(
     Rollouts are numbered by their rows in this pool; `parent` still counts the rows of the pool
     that was forked. A row that no stop token has finished, or that is shortened here, is truncated.
     Where nothing was sampled, `temperature` is the row's, or that of `sampling`.
+
+    Args:
+      pool: pool with the sampled rows.
+      prompt_tokens: prompts of the rows, right-padded.
+      response_tokens: largest number of tokens of a response.
+      sampling: settings of the sampler.
     """
     rows = pool.tokens.shape[0]
     offset = jnp.arange(response_tokens, dtype=jnp.int32)[None]

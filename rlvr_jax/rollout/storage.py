@@ -37,6 +37,7 @@ def save_rollouts(
 
     Args:
       path: of the file, by convention with the suffix .npz; used as it is.
+      rollouts: rollouts to store.
       stats: [B, T], under the weights a loss would be taken at.
       texts: per name one text for each rollout, e.g. {"prompt": […], "response": […]}.
     Raises:

@@ -63,9 +63,9 @@ class DataSettings:
     """Task: a built-in name (options after a colon), reasoning_gym:<data set>, tfds:<name>,
     jsonl:<files> (also json:, csv:, parquet:, arrow:), or module:name."""
     task_options: tuple[str, ...] = ()
-    """Options of a task that is not built in, and of its verifier: name=value, as held_out=0.2."""
+    """Options of a task that is not built in, and of its verifier: for example held_out=0.2."""
     columns: tuple[str, ...] = ()
-    """Columns of a data file with an unknown schema: role=column, as prompt=question."""
+    """Columns of a data file with an unknown schema: for example prompt=question."""
     prompt_tokens: NonNegativeInt = 0
     """Largest prompt length, in tokens; 0: the length of the longest prompt of the task."""
     drop_long_prompts: bool = False
@@ -74,7 +74,7 @@ class DataSettings:
     """Formatting of prompts with the chat template of the tokenizer, if it has one. Off:
     prompts are not changed, for example because they have the template already."""
     chat_template_kwargs: tuple[str, ...] = ()
-    """Arguments of the chat template: name=value, as enable_thinking=false."""
+    """Arguments of the chat template, for example enable_thinking=false."""
     system_prompt: str = ""
     """System message before every prompt; empty: the system message of the task, if any."""
     few_shot: str = ""
@@ -195,7 +195,7 @@ class UpdateSettings:
     epochs: Count = 1
     """Passes over the rollouts of a step."""
     micro_batches: NonNegativeInt = 0
-    """Micro-batches per update; more save memory and do not change the gradient. With 0: one,
+    """Micro-batches per update. More of them need less memory; the gradient is equal. With 0: one,
     or on a CPU as many as fit the activations into its caches."""
     critic_epochs: Count = 1
     """Passes of the critic over the rollouts of a step, in the same minibatches."""
@@ -204,7 +204,7 @@ class UpdateSettings:
     router chooses again."""
     compared_with: str = ""
     """Method whose loss, with its preset, is compared with that of the run in every update. The
-    metric slope_distance is 0 if both have one gradient. Empty: no comparison."""
+    metric slope_distance is 0 if both gradients are equal. Empty: no comparison."""
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ class OptimizerSettings:
     weight_decay: NonNegative = 0.0
     """Decoupled weight decay, multiplied by the learning rate; 0: none."""
     max_gradient_norm: Bound = 1.0
-    """Largest gradient norm: longer gradients are scaled down. The logged norm is before that."""
+    """Largest gradient norm: longer gradients are scaled down. gradient_norm is measured before."""
     critic_learning_rate: NonNegative = 0.0
     """Adam learning rate of the critic, if the method has one; 0: five times learning_rate."""
 
@@ -233,7 +233,7 @@ class DeviceSettings:
     """Devices, and storage of compiled functions."""
 
     mesh: str = ""
-    """Device mesh: sizes of the axes data, fsdp and tensor, as data=2,fsdp=4. Empty: one device. On
+    """Device mesh: sizes of the axes data, fsdp and tensor: data=2,fsdp=4. Empty: one device. On
     a CPU a small model then samples, and large evaluations run, on one device per core."""
     sample_mesh: str = ""
     """Device mesh of the sampler, on the same devices; empty: that of mesh."""
@@ -294,7 +294,7 @@ class TrainConfig:
     """Further receivers of the metrics: wandb, trackio, or a custom module:function, which is
     called with (metrics, step). Empty: only the files of the run directory."""
     verbose: bool = False
-    """Print of all settings and the whole self-check before the first step, and of tracebacks.
+    """Printing of all settings and the whole self-check before the first step, and of tracebacks.
     Off: a summary, and one sentence for an error that ends the run."""
 
     policy: PolicySettings = PolicySettings()

@@ -1,20 +1,24 @@
-"""Judges of brackets, which make no mistakes.
+r"""Judges of brackets, which make no mistakes.
 
 `points` writes the points of a rubric. `rewriter` follows a rubric and improves it. `critique`
 writes a critique of a candidate. `effort` rates the effort of a response. `nearer` compares two
-attempts, for methods with `compare`.
+attempts, for methods with `compare`. The next command uses criteria with the names `right` and
+`legal`, each of 1 point:
 
-python -m experiments.train --task brackets --method rubric_rewards --hyperparameters weights=2,1 \
-    --judge rlvr_jax.tasks.brackets_judge:points --judge-rubric rubric.json
+    python -m experiments.train --task brackets --method rubric_rewards \
+        --hyperparameters weights=2,1 --judge rlvr_jax.tasks.brackets_judge:points \
+        --judge-rubric rubric.json
 
-with criteria named `right` and `legal`, each of 1 point. With `rewriter`, a policy first learns to
-write legal attempts, which is all that a vague rubric asks for; the rewritten one asks for more.
+With `rewriter`, a policy first learns to write legal attempts. A vague rubric requires no more. The
+rewritten rubric also requires the target:
 
-python -m experiments.train --task brackets --method meta_policy \
-    --judge rlvr_jax.tasks.brackets_judge:rewriter
+    python -m experiments.train --task brackets --method meta_policy \
+        --judge rlvr_jax.tasks.brackets_judge:rewriter
 
-python -m experiments.critiques --task brackets --model FOLDER --out critiques.jsonl \
-    --critics rlvr_jax.tasks.brackets_judge:critique
+`critique` writes critiques for a command that stores them:
+
+    python -m experiments.critiques --task brackets --model FOLDER --out critiques.jsonl \
+        --critics rlvr_jax.tasks.brackets_judge:critique
 """
 
 import functools

@@ -130,7 +130,13 @@ def fenced(language: str = "python", tool: str = "python", reply: str = "output"
 
 def between(begin: str, end: str, tool: str, before: str, behind: str) -> Style:
     """Calls of one tool as a text between two marks, `begin` and `end`; a reply is between `before`
-    and `behind`."""
+    and `behind`.
+
+    Args:
+      begin, end: marks around a call.
+      tool: name of the tool.
+      before, behind: texts before and after a reply.
+    """
 
     def explain(tools):
         described = "; ".join(each.description for each in tools if each.name == tool)

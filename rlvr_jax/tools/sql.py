@@ -17,6 +17,7 @@ def sql(setup: str = "", file: str = "", seconds: float = 2.0, name: str = "sql"
       setup: trusted statements of the task that fill a database in memory.
       file: path of a database to read instead.
       seconds: time limit of a query (seconds).
+      name: name of the tool.
     Raises:
       ValueError: both setup and file are given, or neither.
     """

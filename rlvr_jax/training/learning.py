@@ -137,7 +137,10 @@ def learn(
     """Makes all updates of one step.
 
     Args:
+      learner: objective, optimizer and compiled functions.
+      state: state before the step.
       rollouts: the batch as numpy arrays; rows of a group are adjacent.
+      step: number of the step, for random keys.
       further: batches for additional updates afterwards, in order. They have their advantages and
         old log-probs.
     Returns:

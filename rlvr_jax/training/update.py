@@ -109,8 +109,8 @@ def check_needs(
         )
     if "old_topk_logp" in objective.reads and updates_per_step > 1:
         raise ValueError(
-            f"--minibatches and --epochs must be 1 for method {method!r}, whose likeliest tokens"
-            f" are those of the weights that sampled, got {updates_per_step} updates per batch"
+            f"--minibatches and --epochs must be 1 for method {method!r}, which reads the most"
+            f" probable tokens at sampling, got {updates_per_step} updates per batch"
         )
     if missing := sorted(objective.reads - known):
         parts = {name: ", ".join(writers(name)) or "none" for name in missing}
@@ -138,6 +138,11 @@ def objective_gradient(
     """`exact_gradient` of a `Model`.
 
     Args:
+      model, params: policy and its weights.
+      objective: loss of the update.
+      rollouts: rows of the update.
+      method_state: state of the objective, from `Objective.init` or the last update.
+      key: random key of the update.
       fresh, micro_batches: as for `exact_gradient`.
       shared: number of adjacent rows of a micro-batch whose common prompt is computed once
         (`policy.score`).
@@ -216,7 +221,14 @@ def update(
     infinite loss with a finite gradient counts, such as a divergence from a distant policy.
 
     Args:
-      fresh: as for `objective_gradient`; `how` may have its other options.
+      model: policy.
+      objective: loss of the update.
+      optimizer: optimizer of `state.params`.
+      state: state before the update.
+      rollouts: rows of the update.
+      key: random key of the update.
+      fresh: as for `objective_gradient`.
+      **how: other options of `objective_gradient`.
     Returns:
       The new state, scalar metrics, and a record per token, [B, T] or [B, T, K]. The record has
       `old_logp` and other used statistics of the old policy, `logp`, `entropy`, `advantage`,

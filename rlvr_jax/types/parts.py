@@ -171,6 +171,7 @@ def part(
     `rlvr_jax.types.hyperparameters`.
 
     Args:
+      maker: function to decorate.
       reads, writes: fields of the kind; `reads` is added to the reads of a returned object.
       declared: further fields of the kind, the same for all arguments.
     Raises:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Recipe:
-    """A published method: its changes to a step. None means: as in the plain algorithm.
+    """A published method: its changes of a training step. A field that is None has no change.
 
     Examples:
       >>> from rlvr_jax import methods

@@ -317,7 +317,7 @@ def test_a_run_is_a_line_and_its_curves_another(tmp_path):
     append_row(tmp_path / "new" / "results.jsonl", failed)
     assert read_rows(tmp_path / "new" / "results.jsonl") == [found, failed]
     append_row(tmp_path / "new" / "results.jsonl", failed)
-    with pytest.raises(ValueError, match=r"one line a run, got more of \('x', 'grpo', 4\)"):
+    with pytest.raises(ValueError, match=r"one line per run, got several of \('x', 'grpo', 4\)"):
         read_rows(tmp_path / "new" / "results.jsonl")
     assert read_rows(tmp_path / "none.jsonl") == []
     append_row(tmp_path / "old.jsonl", {"drawn_tokens": 25})

@@ -152,9 +152,11 @@ def test_scores_must_be_one_per_checkpoint_and_differ(scores, sentence):
 
 def test_a_checkpoint_that_did_not_move_is_named():
     still = [np.eye(3), np.zeros((3, 3)), np.eye(3)]
-    with pytest.raises(ValueError, match="rank_one_series: updates must move, got zeros as num"):
+    with pytest.raises(ValueError, match="rank_one_series: updates must not be zero, got zeros"):
         rank_one_series(still)
-    with pytest.raises(ValueError, match="linearity: updates must move, got zeros as number 1"):
+    with pytest.raises(
+        ValueError, match="linearity: updates must not be zero, got zeros as number"
+    ):
         linearity(still, [1, 2, 3], 2)
     with pytest.raises(ValueError, match="rank_one_series: updates must hold a checkpoint"):
         rank_one_series([])

@@ -200,7 +200,9 @@ def test_who_asks_sees_the_answer_and_how_to_search_but_not_the_question():
 
 def test_a_task_without_tools_is_refused_where_questions_are_searched_for():
     chain = experience(stages=[recipe("ssp", max_turns=4).experience.stages["pose_questions"]])
-    with pytest.raises(ValueError, match=r"must have an environment of tools .* got 'numbered'"):
+    with pytest.raises(
+        ValueError, match=r"must have an environment with a search.* got 'numbered'"
+    ):
         chain.init(numpy_actor.setting(chain))
 
 

@@ -80,7 +80,7 @@ def test_a_command_that_starts_its_runs_itself_is_no_job_of_several(environment,
     parallel.check_alone()
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(ValueError, match="must be one process, got one of a job of several"):
+    with pytest.raises(ValueError, match="must be a single process, got a job of several"):
         parallel.check_alone()
 
 

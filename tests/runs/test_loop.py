@@ -107,7 +107,7 @@ def test_a_finished_run_leaves_everything_that_is_read_later(finished):
     }
     assert json.loads((run_dir / "summary.json").read_text()) == summary
     page = (run_dir / "report.html").read_text()
-    assert "not finished" not in page and "loads itself anew" not in page
+    assert "not finished" not in page and "reloads" not in page
     assert summary["steps"] == 3 and summary["n"] == 16
     config = json.loads((run_dir / "config.json").read_text())
     assert config["method"] == "grpo" and len(config["loss_terms"]) == 4
@@ -129,7 +129,7 @@ def test_a_report_stands_from_the_first_evaluation_on_and_outlives_the_run(model
     seen["after"] = (tmp_path / "run" / "report.html").read_text()
     for moment, steps in ((0, 0), (1, 1), (2, 2), ("after", 2)):
         assert f"{steps} steps, not finished" in seen[moment]
-        live = "loads itself anew" in seen[moment]
+        live = "reloads" in seen[moment]
         assert live == (moment != "after")
 
 

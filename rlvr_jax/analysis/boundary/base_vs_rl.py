@@ -1,15 +1,16 @@
 """Base and trained policy: does training widen the solvable set, or sharpen the policy?
 
 Yue et al. 2025, "Does Reinforcement Learning Really Incentivize Reasoning Capacity in LLMs Beyond
-the Base Model?", https://arxiv.org/abs/2504.13837. Both are sampled n times per problem, with one
-prompt, temperature and token limit:
+the Base Model?", https://arxiv.org/abs/2504.13837. Both policies are sampled n times per problem,
+with equal prompts, temperature and token limit:
 
     crossing k             smallest k at which the base's pass@k reaches RL's, if RL leads at k = 1
     efficiency gap Δ_SE    base pass@K - RL pass@1: 0 if all that is reachable became a first try
     solvable sets          problems with a correct sample: both, RL only, base only, neither
 
-A crossing from few samples is noise: near k = n the curves depend on single problems. Equal
-temperature is not equal entropy; the paper also raises the temperature of RL until both agree.
+A crossing near k = n is noise, because the curves depend on single problems there. Policies with
+equal temperature can differ in entropy. The paper therefore also raises the temperature of the
+trained policy until both entropies agree.
 """
 
 from typing import NamedTuple
@@ -31,8 +32,7 @@ class BaseVsRL(NamedTuple):
       efficiency_gap: base pass@n - RL pass@1.
       solvable: counts of problems; "first" is the base, "second" RL.
       subset_fraction: fraction of problems solvable by RL that the base also solves.
-      histogram_base, histogram_rl: int [bins], problems by solve rate on [0, 1], the last bin with
-        its upper edge.
+      histogram_base, histogram_rl: int [bins], number of problems by solve rate in [0, 1].
     """
 
     curve_base: np.ndarray
@@ -49,9 +49,9 @@ def base_vs_rl(base_correct: ArrayLike, rl_correct: ArrayLike, n: int, bins: int
     """Compares two policies by correct samples per problem.
 
     Args:
-      base_correct, rl_correct: int [G], correct ones of n samples.
-      n: samples per problem, of both.
-      bins: of the histograms of solve rates.
+      base_correct, rl_correct: int [G], correct samples of each problem.
+      n: samples per problem, of both policies.
+      bins: number of bins of the histograms.
     """
     base, rl = np.asarray(base_correct), np.asarray(rl_correct)
     if bins < 1:
@@ -71,7 +71,7 @@ def base_vs_rl(base_correct: ArrayLike, rl_correct: ArrayLike, n: int, bins: int
 
 
 def crossing_k(curve_base: ArrayLike, curve_rl: ArrayLike) -> int:
-    """The smallest k at which the base is at or above RL; 0 if never, or if RL does not lead at 1.
+    """The smallest k at which the base reaches RL; 0: never, or RL does not lead at k = 1.
 
     Args:
       curve_base, curve_rl: [K], pass@k for k = 1 … K.
@@ -84,12 +84,12 @@ def crossing_k(curve_base: ArrayLike, curve_rl: ArrayLike) -> int:
 
 
 class Crossing(NamedTuple):
-    """A crossing with its bootstrap over problems.
+    """The k at which two pass@k curves cross, with a bootstrap interval over problems.
 
     Fields:
-      k: of all problems; 0 for none.
-      low, high: 2.5 % and 97.5 % quantiles of the crossing k in the draws that cross; NaN if none.
-      fraction: fraction of the bootstrap samples that cross.
+      k: crossing of the curves over all problems; 0: no crossing.
+      low, high: 2.5 % and 97.5 % quantiles of k over the resamples that cross; NaN if none crosses.
+      fraction: fraction of the resamples that cross.
     """
 
     k: int
@@ -104,12 +104,12 @@ def crossing_interval(
     n: int,
     rounds: int = 1000,
 ) -> Crossing:
-    """Draws problems anew, the same ones for both policies, and looks where the curves cross.
+    """Resamples the problems, the same for both policies, and finds the crossings of the curves.
 
     Args:
       base_correct, rl_correct: int [G], correct ones of n samples.
       n: samples per problem, of both.
-      rounds: resamples of the problems.
+      rounds: number of resamples.
     """
     ks = np.arange(1, n + 1)
     base, rl = (pass_at_k(n, np.asarray(c)[:, None], ks) for c in (base_correct, rl_correct))
@@ -125,9 +125,9 @@ def crossing_interval(
 
 
 def solve_rates(correct: ArrayLike, n: int, bins: int) -> np.ndarray:
-    """Histogram of c / n on [0, 1], int [bins]: whole numbers decide, so no edge is rounded.
+    """Histogram of c / n over [0, 1], int [bins]. Integer arithmetic selects the bin.
 
-    Training with checked rewards moves mass to 1 and to exactly 0.
+    Training with verifiable rewards moves problems to solve rate 1 and to exactly 0.
     """
     place = np.minimum(np.asarray(correct, int) * bins // n, bins - 1)
     return np.bincount(place, minlength=bins)

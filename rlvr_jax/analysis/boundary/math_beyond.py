@@ -1,12 +1,13 @@
-"""Problems that the base cannot solve, and how many of them training brings within reach.
+"""Problems that the base cannot solve, and the fraction of them that the trained policy solves.
 
-Mayilvahanan et al. 2025, "MATH-Beyond", https://arxiv.org/abs/2510.11653: on the problems that a
-base solved in none of n = 1024 samples,
+Mayilvahanan et al. 2025, "MATH-Beyond", https://arxiv.org/abs/2510.11653: the problems are those
+that a base solved in none of n = 1024 samples.
 
     expansion rate = fraction of them with a correct answer among n samples of the trained policy
 
-"None of n" is itself random: sampled again, the base solves some; that fraction is the noise floor
-under every expansion rate. Verifier errors are the whole signal here: read every new solution.
+"None of n" is random: in a second sampling the base solves some of these problems. Their fraction
+is the noise floor of every expansion rate. Expansion rates are small, so errors of the verifier can
+explain all of one: read every new solution.
 """
 
 from typing import NamedTuple
@@ -25,8 +26,8 @@ class Expansion(NamedTuple):
 
     Fields:
       counts: problems preserved, expanded, shrunk, out.
-      expansion_rate: expanded over all that the base does not solve.
-      noise_floor: the same with a second draw of the base in the place of the trained policy.
+      expansion_rate: expanded problems, as a fraction of those that the base does not solve.
+      noise_floor: expansion rate of a second sampling of the base.
       reached: (preserved + expanded) / all, pass@k of the trained policy.
     """
 
@@ -37,16 +38,16 @@ class Expansion(NamedTuple):
 
 
 def reachable(correct: ArrayLike) -> np.ndarray:
-    """Whether a problem has a correct answer among its samples: bool [G] of [G, n]."""
+    """Whether each problem has a correct sample: bool [G], from bool [G, n]."""
     return np.any(np.asarray(correct, bool), axis=1)
 
 
 def expansion(base: ArrayLike, trained: ArrayLike, base_again: ArrayLike) -> Expansion:
-    """Accounts for the problems that became reachable.
+    """Counts the problems that training made solvable, next to the noise floor.
 
     Args:
-      base, trained, base_again: bool [G], `reachable` of as many samples each; the last is
-        a second, independent draw of the base.
+      base, trained, base_again: bool [G], `reachable` of equally many samples. The last one is a
+        second, independent sampling of the base.
     """
     counts = support(base, trained)
     return Expansion(
@@ -58,7 +59,7 @@ def expansion(base: ArrayLike, trained: ArrayLike, base_again: ArrayLike) -> Exp
 
 
 def consolidated(base: ArrayLike, trained_rate: ArrayLike) -> int:
-    """How many of the base's problems the trained policy solves in half of its samples or more.
+    """Number of the base's problems that the trained policy solves in at least half of its samples.
 
     Args:
       base: bool [G], `reachable`.
@@ -68,7 +69,10 @@ def consolidated(base: ArrayLike, trained_rate: ArrayLike) -> int:
 
 
 def upper_bound(n: int, chance: float = 0.05) -> float:
-    """1 - chance^(1/n): a higher solve rate would have shown in n samples; about 3 / n at 0.05."""
+    """Upper bound of a solve rate without a correct one in n samples: 1 - chance^(1/n).
+
+    At a chance of 0.05 it is about 3 / n.
+    """
     return 1 - chance ** (1 / n)
 
 
@@ -77,7 +81,7 @@ def unsolved(correct: ArrayLike, n: int) -> np.ndarray:
 
     Args:
       correct: bool [G, samples].
-      n: how many samples decide.
+      n: number of samples that decide.
     """
     correct = np.asarray(correct, bool)
     if correct.shape[1] < n:

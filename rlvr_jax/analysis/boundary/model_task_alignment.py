@@ -4,13 +4,14 @@
 
 Wu et al. 2025, "Mirage or Method? How Model-Task Alignment Induces Divergent RL Conclusions",
 https://arxiv.org/abs/2508.21188. Random rewards, one example or only negative samples improve a
-policy if the pass@k of the base is high. Correct rewards always do. A cell is a model on a task.
-pass@16 is unbiased, on the training prompt and at the training temperature. The thresholds are
-ours. Correlations over a few cells are weak evidence: show the table.
+policy only if the pass@k of the base is high. Correct rewards always improve it. A cell is a model
+and a task. pass@16 is the unbiased estimate with the training prompt and temperature. The
+thresholds are ours. Correlations over a few cells are weak evidence: show the table.
 
 The command reads run directories, or files of lines that `experiments.leaderboard` writes. Its
-cells are a model, a task and a kind of prompt: kinds of one task differ in difficulty, too. The
-base is the first evaluation, the gain is pass@1 of the last one minus that, means over seeds.
+cells also separate the kinds of prompts of a task, because kinds differ in difficulty. The base is
+the first evaluation. The gain is pass@1 of the last evaluation minus pass@1 of the first one,
+averaged over seeds.
 """
 
 import argparse
@@ -36,10 +37,10 @@ class TrickGain(NamedTuple):
     """Gains of one recipe over the base.
 
     Fields:
-      gains: by cell, in the order given.
-      correlation: Pearson, of gain and pass@16 over cells; None below 3 cells or where one of the
-        two does not vary.
-      aligned, unaligned: mean gain in such cells; None if there are none.
+      gains: gain in each cell, in the order of the cells.
+      correlation: Pearson correlation of gain and pass@16 over cells. None with fewer than 3 cells,
+        or if one of the two is constant.
+      aligned, unaligned: mean gain in these cells; None without such cells.
     """
 
     gains: tuple[float, ...]
@@ -49,7 +50,7 @@ class TrickGain(NamedTuple):
 
 
 def alignment(pass_at_16: float) -> Alignment:
-    """ "aligned" from pass@16 = 0.7 on, "unaligned" up to 0.3, between them "undecided"."""
+    """ "aligned" for pass@16 ≥ 0.7, "unaligned" for pass@16 ≤ 0.3, else "undecided"."""
     if pass_at_16 >= _ALIGNED:
         return "aligned"
     return "unaligned" if pass_at_16 <= _UNALIGNED else "undecided"
@@ -58,11 +59,11 @@ def alignment(pass_at_16: float) -> Alignment:
 def gains_by_alignment(
     pass_at_16: ArrayLike, gains: Mapping[str, Sequence[float]]
 ) -> dict[str, TrickGain]:
-    """Sets the gains of every recipe against how well the base did.
+    """Relates the gains of each recipe to the base's pass@16.
 
     Args:
-      pass_at_16: [cells], of the base before training.
-      gains: by recipe, the score after training less the base's, cell by cell.
+      pass_at_16: [cells], pass@16 of the base before training.
+      gains: for each recipe, score after training minus score of the base, [cells].
     """
     reached = np.asarray(pass_at_16, float)
     kinds = np.array([alignment(value) for value in reached])
@@ -85,11 +86,12 @@ def gains_by_alignment(
 
 
 class CellGain(NamedTuple):
-    """One run in one cell.
+    """The result of one run in one cell.
 
     Fields:
-      method: name of its recipe. cell: model, task and kind of prompt, for people.
-      base: pass@k of the first evaluation. gain: of pass@1, from the first to the last evaluation.
+      method: name of the recipe. cell: model, task and kind of prompt, as text.
+      base: pass@k of the first evaluation. gain: change of pass@1 from the first evaluation to the
+        last.
     """
 
     method: str
@@ -99,10 +101,10 @@ class CellGain(NamedTuple):
 
 
 def cells_of_run(run: Run, k: int) -> list[CellGain]:
-    """The cells of a run directory: kinds of prompts if there are several, else the task.
+    """The cells of a run directory: one for each kind of prompts, else one for the task.
 
     Raises:
-      ValueError: a run without two evaluations with pass@1 and pass@k.
+      ValueError: the run lacks two evaluations with pass@1 and pass@k.
     """
     prefix = "held_out/"
     values = {

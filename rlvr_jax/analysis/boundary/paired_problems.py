@@ -1,8 +1,8 @@
-"""Two policies on the same problems: solved sets, and whether chance explains their difference.
+"""Two policies on the same problems: exact tests of the difference between their solved sets.
 
-Two tests are exact. The sign test of McNemar uses the problems that only one policy solves: under
-the null, this is either policy with chance ½. The test of Fisher uses the correct samples of one
-problem under either policy, corrected over problems by Holm.
+McNemar's sign test uses the problems that only one policy solves. Under the null hypothesis each
+policy is that one with probability ½. Fisher's test compares the numbers of correct samples of one
+problem. Its p-values are corrected over problems by Holm's method.
 
 Sources: McNemar 1947, https://doi.org/10.1007/BF02295996; Holm 1979,
 https://www.jstor.org/stable/4615733; the exact two-sided forms are the textbook's.
@@ -18,16 +18,16 @@ from rlvr_jax.analysis.arrays import columns
 from rlvr_jax.analysis.boundary.pass_at_k import pass_at_k
 from rlvr_jax.analysis.prompt_bootstrap import PromptInterval, bootstrap_mean
 
-# Tables as likely as the one seen count as such in spite of rounding.
+# Rounding must not exclude tables that are as probable as the observed one.
 _TIE = 1e-9
 
 
 class PairedTable(NamedTuple):
-    """Numbers of problems by who solves them.
+    """Numbers of problems by the policies that solve them.
 
     Fields:
       both, second_only, first_only, neither: counts.
-      p_value: of the exact two-sided sign test on `second_only` against `first_only`.
+      p_value: p-value of the exact two-sided sign test of `second_only` and `first_only`.
     """
 
     both: int
@@ -41,8 +41,8 @@ def paired_table(first: ArrayLike, second: ArrayLike) -> PairedTable:
     """Counts problems by which of two policies solves them.
 
     Args:
-      first, second: bool [G], whether the policy solves the problem (one correct sample, or a solve
-        rate above a threshold).
+      first, second: bool [G], whether the policy solves the problem: it has a correct sample, or
+        its solve rate is above a threshold.
     """
     found = columns("paired_table", "problems", first=first, second=second)
     first, second = (each.astype(bool) for each in found)
@@ -52,7 +52,7 @@ def paired_table(first: ArrayLike, second: ArrayLike) -> PairedTable:
 
 
 def sign_test(ups: int, downs: int) -> float:
-    """Two-sided exact p-value of so many ups and downs, if either had chance ½; 1 without any."""
+    """Exact two-sided p-value of `ups` and `downs`, if both have probability ½; 1 if both are 0."""
     number = ups + downs
     return float(min(1.0, 2 * special.bdtr(min(ups, downs), number, 0.5))) if number else 1.0
 
@@ -63,10 +63,10 @@ def changed_problems(
     first_samples: ArrayLike,
     second_samples: ArrayLike,
 ) -> np.ndarray:
-    """Fisher's exact two-sided p-value for each problem: were both policies' pass rates equal?
+    """Fisher's exact two-sided p-value of each problem, for equal pass rates of both policies.
 
-    Sums the chances of all tables with the same margins that are no likelier than the one seen.
-    Not corrected; `holm` does that.
+    It is the sum of the probabilities of all tables with equal margins that are at most as probable
+    as the observed one. `holm` corrects the p-values over problems.
 
     Args:
       first_correct, second_correct: [G], correct samples.
@@ -103,7 +103,7 @@ def changed_problems(
 
 
 def holm(p_values: ArrayLike) -> np.ndarray:
-    """p-values corrected for their number by Holm's steps, [N], in the order given."""
+    """p-values with Holm's correction, [N], in the given order."""
     p = np.asarray(p_values, float)
     order = np.argsort(p, kind="stable")
     stepped = np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p))))
@@ -119,13 +119,13 @@ def paired_gap(
     k: int,
     weights: ArrayLike | None = None,
 ) -> PromptInterval:
-    """pass@k of the second policy less that of the first, with a bootstrap over problems.
+    """pass@k of the second policy minus that of the first, with a bootstrap over problems.
 
     Args:
-      first_correct, second_correct: [G], or [S, G] for several seeds that are paired.
-      samples: n per problem, of both.
+      first_correct, second_correct: correct samples, [G], or [S, G] for several paired seeds.
+      samples: n, samples per problem of both policies.
       k: 1 ≤ k ≤ n.
-      weights: [G] of the problems; None: all alike.
+      weights: [G], weights of the problems; None: equal weights.
     """
     first, second = np.atleast_2d(first_correct), np.atleast_2d(second_correct)
     gaps = pass_at_k(samples, second, k) - pass_at_k(samples, first, k)

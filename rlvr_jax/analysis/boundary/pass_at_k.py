@@ -1,14 +1,14 @@
-"""pass@k and related numbers: success with k samples of a problem, estimated from n samples.
+"""pass@k and related numbers: success with k samples per problem, estimated from n samples.
 
-A problem was sampled n times, independently and from one policy at one temperature, and c samples
-were correct. With k of the n chosen without replacement:
+A problem has n independent samples of one policy at one temperature, of which c are correct. For k
+of the n samples, chosen without replacement:
 
     pass@k = 1 - C(n - c, k) / C(n, k)      one of the k is correct
     pass^k = C(c, k) / C(n, k)              all k are correct
 
-Both are unbiased for 1 - (1 - p)^k and p^k. The plug-in 1 - (1 - c / n)^k is too low by Jensen's
-inequality. At k = n the estimate of a problem is only "c > 0". With n ≥ 2 k its variance stays
-small, so every result here has n and k.
+Both are unbiased estimates of 1 - (1 - p)^k and p^k. The plug-in estimate 1 - (1 - c / n)^k is too
+low, by Jensen's inequality. At k = n the estimate of a problem is 1 if c > 0, else 0. Its variance
+is small only for n ≥ 2 k, so every result here reports n and k.
 
 Source: Chen et al. 2021 (the estimator), https://arxiv.org/abs/2107.03374; Yue et al. 2025 (up to
 k = 1024, remarks on variance), https://arxiv.org/abs/2504.13837.
@@ -36,17 +36,17 @@ def pass_at_k(num_samples: ArrayLike, num_correct: ArrayLike, k: ArrayLike) -> n
       >>> round(float(pass_at_k(64, 3, 8)), 3)
       0.335
 
-    pass@k = 1 - C(n - c, k) / C(n, k), as a product of min(k, c) ratios: no factorials, so n may be
-    thousands.
+    pass@k = 1 - C(n - c, k) / C(n, k), computed as a product of min(k, c) ratios. There are no
+    factorials, so n may be in the thousands.
 
     Args:
       num_samples: n, samples per problem; the three arguments broadcast.
-      num_correct: c, how many of them are correct, 0 ≤ c ≤ n.
+      num_correct: c, number of correct samples, 0 ≤ c ≤ n.
       k: 1 ≤ k ≤ n.
     Returns:
       float64 of the broadcast shape, in [0, 1].
     Raises:
-      ValueError: a count or k outside its range, or not whole.
+      ValueError: a count or k is outside its range, or not an integer.
     """
     n, c, k = _counts("pass_at_k", num_samples, num_correct, k)
     return 1.0 - _chance_to_avoid(n, c, k)
@@ -64,17 +64,17 @@ def all_at_k(num_samples: ArrayLike, num_correct: ArrayLike, k: ArrayLike) -> np
 def plug_in_pass_at_k(num_samples: ArrayLike, num_correct: ArrayLike, k: ArrayLike) -> np.ndarray:
     """1 - (1 - c / n)^k, which other code reports: too low where c is small and k large.
 
-    Only for comparison with published numbers. Arguments and errors as for `pass_at_k`.
+    Use it only to compare with published numbers. Arguments and errors as for `pass_at_k`.
     """
     n, c, k = _counts("plug_in_pass_at_k", num_samples, num_correct, k)
     return 1.0 - (1.0 - c / n) ** k
 
 
 def pass_at_k_variance(num_samples: ArrayLike, num_correct: ArrayLike, k: ArrayLike) -> np.ndarray:
-    """Gives the variance of one problem's `pass_at_k`, if its pass rate were c / n.
+    """Variance of `pass_at_k` for one problem with the pass rate c / n.
 
-    Σ_y Binom(y; n, c / n) est(y)² - (Σ_y Binom(y; n, c / n) est(y))², y = 0 … n: sampling noise
-    only, not the choice of problems. Arguments and errors as for `pass_at_k`.
+    Σ_y Binom(y; n, c / n) est(y)² - (Σ_y Binom(y; n, c / n) est(y))², y = 0 … n. It covers the
+    sampling noise, not the choice of problems. Arguments and errors as for `pass_at_k`.
     """
     n, c, k = (x[..., None] for x in _counts("pass_at_k_variance", num_samples, num_correct, k))
     y = np.arange(int(n.max(initial=0)) + 1).reshape((1,) * (n.ndim - 1) + (-1,))
@@ -92,18 +92,19 @@ def majority_at_k(
 ) -> float:
     """Exact chance that the plurality answer of k of the n samples is correct ("maj@k").
 
-    The mean over all C(n, k) subsets. A tie shares the credit evenly, which is the expectation of
-    a random tie-break; other code takes the first answer seen. Unparsed answers do not vote. The
-    subsets are counted, not listed: with m votes for the correct answer, the ways to fill the other
-    k - m places so that nobody has more than m are the coefficients of a product of polynomials.
+    It is the mean over all C(n, k) subsets. Tied answers share the credit equally, which is the
+    expectation of a random tie-break. Other code takes the first answer. Unparsed answers do not
+    vote. Subsets are counted by products of polynomials. If m of the k samples have the correct
+    answer, a coefficient is the number of ways to fill the other k - m places. No other answer may
+    occur there more than m times.
 
     Args:
       answers: [n], the extracted answers of one problem.
       correct: the correct answer.
       k: 1 ≤ k ≤ n ≤ 1000; k = n is the usual cons@n.
-      unparsed: the value for "no answer found".
+      unparsed: the value of a sample without an answer.
     Raises:
-      ValueError: k or n out of range.
+      ValueError: k or n is out of range.
     """
     counts = Counter(answers)
     n = counts.total()
@@ -134,23 +135,23 @@ def majority_at_k(
 
 
 def majority_answer(answers: Sequence[int]) -> int:
-    """Gives the most frequent answer; of equally frequent ones the smallest."""
+    """The most frequent answer; of equally frequent ones, the smallest."""
     counts = Counter(answers)
     return min(counts, key=lambda answer: (-counts[answer], answer))
 
 
 def best_of_k(correct: ArrayLike, scores: ArrayLike, k: int) -> float:
-    """Exact chance that the best-scored of k of the n samples is correct.
+    """Exact chance that the sample with the highest score, of k of the n samples, is correct.
 
     With the samples sorted by falling score: Σ_j correct_(j) C(n - j, k - 1) / C(n, k), j = 1 … n.
-    Samples of equal score share their places, the expectation of a random tie-break.
+    Samples with equal scores share the credit, which is the expectation of a random tie-break.
 
     Args:
       correct: [n], 0 or 1 (or an outcome in between).
-      scores: [n], the scorer's values, larger is better.
+      scores: [n], values of the scorer; larger is better.
       k: 1 ≤ k ≤ n.
     Raises:
-      ValueError: shapes differ, k or correct out of range, or a score is not a number.
+      ValueError: shapes differ, k or correct is out of range, or a score is NaN.
     """
     correct, scores = columns("best_of_k", "n", correct=correct, scores=scores)
     if np.isnan(scores).any():
@@ -169,15 +170,15 @@ def best_of_k(correct: ArrayLike, scores: ArrayLike, k: int) -> float:
 
 @dataclass(frozen=True)
 class PassAtK:
-    """Mean pass@k over problems, with the counts it rests on.
+    """Mean pass@k over problems, with the numbers of samples and problems.
 
     Fields:
-      mean: mean of the per-problem estimates.
-      standard_error: their standard deviation (n - 1) over √num_problems: it covers the choice of
-        problems and the sampling noise together; NaN for one problem.
-      k: samples allowed.
+      mean: mean of the estimates of the problems.
+      standard_error: their standard deviation divided by √num_problems. It covers the choice of
+        problems and the sampling noise. NaN for one problem.
+      k: number of allowed samples.
       num_samples: n, the smallest number of samples of a problem.
-      num_problems: how many problems the mean is over.
+      num_problems: number of problems of the mean.
     """
 
     mean: float
@@ -201,7 +202,7 @@ def mean_pass_at_k(num_samples: ArrayLike, num_correct: ArrayLike, k: int) -> Pa
       num_correct: c, [problems].
       k: 1 ≤ k ≤ the smallest n.
     Raises:
-      ValueError: no problem, or a count or k out of range.
+      ValueError: there is no problem, or a count or k is out of range.
     """
     estimates = np.ravel(pass_at_k(num_samples, num_correct, k))
     if not estimates.size:
@@ -214,7 +215,7 @@ def mean_pass_at_k(num_samples: ArrayLike, num_correct: ArrayLike, k: int) -> Pa
 def pass_at_k_curve(
     num_samples: ArrayLike, num_correct: ArrayLike, ks: Sequence[int] | None = None
 ) -> list[PassAtK]:
-    """Gives `mean_pass_at_k` for several k; by default 1, 2, 4, … up to the smallest n."""
+    """`mean_pass_at_k` for several k, by default 1, 2, 4, … up to the smallest n."""
     if not np.size(num_samples) or not np.all(np.isfinite(num_samples)):
         raise ValueError(f"pass_at_k_curve: num_samples must be whole numbers, got {num_samples}")
     if ks is None:

@@ -1,21 +1,22 @@
-"""Support: the problems that a policy can solve, and those that training preserves, finds, loses.
+"""Support: problems that a policy can solve, and that training preserves, finds or loses.
 
 Wu et al. 2025, "The Invisible Leash", https://arxiv.org/abs/2507.14843. A problem is in a policy's
-support at k samples if one is correct (or, for completions, if its log-probability is above a
-threshold). With P preserved, E expanded (trained policy only), S shrunk (base only), O out:
+support at k samples if one of them is correct. A completion is in the support if its log-prob is
+above a threshold. Counts are P (preserved), E (expanded: trained policy only), S (shrunk: base
+only) and O (neither):
 
     retention SRR = P / (P + S)        discovery NDR = E / (P + E)
     score SDS = 2 SRR NDR / (SRR + NDR)        net change NSCR = (E - S) / (P + E + S)
 
-With an empty denominator the value is 0. All k samples miss a mass p with chance (1 - p)^k ≥ ζ if
-p < ε = -ln ζ / k: rarer events are not seen.
+The value is 0 if the denominator is 0. An event with probability p does not occur in k samples with
+probability (1 - p)^k. This is at least ζ if p < ε = -ln ζ / k.
 
-Part of every E and S is chance. `noise_floor` estimates it from one set of n samples, by two
-disjoint subsets of k ≤ n / 2 of them. The average over all subsets is
+A part of E and S is chance. `noise_floor` estimates this part from n samples of one policy, by two
+disjoint subsets of k ≤ n / 2 samples. The average over all subsets is
 
     both: 2 pass@k - pass@2k      only one, each side: pass@2k - pass@k      neither: 1 - pass@2k
 
-with unbiased pass@k. `expected_support` is the average for two policies. This noise floor is ours:
+with unbiased pass@k. `expected_support` is the average for two policies. The noise floor is ours:
 the paper compares single samplings.
 """
 
@@ -30,9 +31,9 @@ from rlvr_jax.analysis.boundary.pass_at_k import pass_at_k
 
 
 class Support(NamedTuple):
-    """How many problems (or completions) are preserved, expanded, shrunk and out of support.
+    """Numbers of problems (or completions) that are preserved, expanded, shrunk and out of support.
 
-    Counts are whole for one draw, fractional for an average over draws.
+    They are integers for one sampling, and fractional for an average over samplings.
     """
 
     preserved: float
@@ -58,14 +59,15 @@ class Support(NamedTuple):
 
     @property
     def net_change(self) -> float:
-        """NSCR: expanded less shrunk, of all that either supports."""
+        """NSCR: expanded minus shrunk, as a fraction of all problems in either support."""
         return fraction_of(
             self.expanded - self.shrunk, self.preserved + self.expanded + self.shrunk
         )
 
 
 def support_kinds(base: ArrayLike, trained: ArrayLike) -> np.ndarray:
-    """0 preserved, 1 expanded, 2 shrunk, 3 out, of each problem: int of the shape given."""
+    """The kind of each problem: 0 preserved, 1 expanded, 2 shrunk, 3 out; int, with the given
+    shape."""
     return np.where(np.asarray(base, bool), 2, 3) - np.where(np.asarray(trained, bool), 2, 0)
 
 
@@ -87,12 +89,12 @@ def support(base: ArrayLike, trained: ArrayLike) -> Support:
 def expected_support(
     base_correct: ArrayLike, trained_correct: ArrayLike, n: ArrayLike, k: int
 ) -> Support:
-    """The counts at k samples, on average over all ways to take k of either policy's n.
+    """The counts at k samples, averaged over all subsets of k of the n samples of each policy.
 
     Args:
-      base_correct, trained_correct: [G], correct ones of n samples.
+      base_correct, trained_correct: [G], correct samples of n.
       n: samples per problem, one number or [G].
-      k: 1 ≤ k ≤ n; at k = n this is the one draw that was made.
+      k: 1 ≤ k ≤ n. At k = n the counts are those of the sampling itself.
     """
     base, trained = pass_at_k(n, base_correct, k), pass_at_k(n, trained_correct, k)
     kinds = (base * trained, (1 - base) * trained, base * (1 - trained), (1 - base) * (1 - trained))
@@ -100,12 +102,12 @@ def expected_support(
 
 
 def noise_floor(correct: ArrayLike, n: ArrayLike, k: int) -> Support:
-    """Noise floor: the change between two independent draws of k samples of one policy.
+    """The expected change between two independent samplings of one policy, with k samples each.
 
     Args:
-      correct: [G], correct ones of n samples of one policy.
+      correct: [G], correct samples of n, of one policy.
       n: samples per problem, one number or [G].
-      k: at most n / 2, so that the two draws share no sample.
+      k: at most n / 2, so that the two subsets share no sample.
     """
     if 2 * k > np.min(n):
         raise ValueError(
@@ -118,21 +120,21 @@ def noise_floor(correct: ArrayLike, n: ArrayLike, k: int) -> Support:
 
 
 def unseen_mass(k: int, chance: float = 0.05) -> float:
-    """ε = -ln ζ / k: a solve rate below it is missed by k samples with at least this chance ζ."""
+    """ε = -ln ζ / k: k samples miss a lower solve rate with a probability of at least ζ."""
     return -math.log(chance) / k
 
 
 def expansion_rate(base: ArrayLike, trained: ArrayLike) -> float:
-    """Share of the problems outside the base's support that the trained policy solves."""
+    """Fraction of the problems outside the base's support that the trained policy solves."""
     counts = support(base, trained)
     return fraction_of(counts.expanded, counts.expanded + counts.out)
 
 
 def answer_entropy(answers: ArrayLike) -> np.ndarray:
-    """Entropy (nats) of the answers of each problem, [G]: it may fall while token entropy rises.
+    """Entropy (nats) of the answers of each problem, [G]. It can fall while token entropy rises.
 
     Args:
-      answers: int [G, N], ids of extracted answers; an id for "none" is also an answer.
+      answers: int [G, N], ids of extracted answers. A missing answer has an id, too.
     """
     rows = np.asarray(answers)
     return np.array([histogram_entropy(np.unique(row, return_counts=True)[1]) for row in rows])

@@ -24,20 +24,21 @@ class Answers:
 
     Fields:
       problem: int [B], problem of each row.
-      outcome: [B], in [0, 1]; above ½ a row is correct. NaN (ungraded) is not correct.
+      outcome: [B], in [0, 1]. A row above ½ is correct; NaN (ungraded) is not correct.
       tokens, mask: int and bool [B, T], tokens of the response; True for sampled tokens.
-      logp, entropy: [B, T], nats, of the policy that sampled; None: unknown and not compared.
-      other_logp, other_entropy: [B, T], of the other policy on these tokens; None: not scored.
-      answer: answers of the rows, as texts or numbers; None for a row without an answer. None: the
+      logp, entropy: [B, T], nats, under the policy that sampled. None: not compared.
+      other_logp, other_entropy: [B, T], nats, under the other policy. None: not compared.
+      answer: answers of the rows, as texts or numbers; a row without an answer has None. None: the
         task has no answers.
-      weights: [P], weights of the problems by rising number; None: equal weights.
-      branching, other_branching: [B, T], number of most probable tokens with 95 % of the mass under
-        either policy (`entropy_patterns.branching`); None: unknown.
+      weights: [P], weights of the problems in the order of their numbers; None: equal weights.
+      branching, other_branching: [B, T], number of most probable tokens that have 95 % of the mass,
+        under both policies (`entropy_patterns.branching`). None: not compared.
       words: text of each token id; None: tokens have no classes.
-      vocabulary: name of the vocabulary. With two vocabularies, only grades and variety of the
-        responses are compared. None: that of the others.
+      vocabulary: name of the vocabulary. With different vocabularies, only grades and variety of
+        responses are compared. None: equal to that of the other policy.
     Raises:
-      ValueError: no row, no tokens, different shapes, or different numbers of rows per problem.
+      ValueError: there are no rows or no tokens, shapes differ, or problems have different numbers
+        of rows.
     """
 
     problem: ArrayLike
@@ -102,14 +103,14 @@ class Answers:
         words: Mapping[int, str] | None = None,
         vocabulary: str | None = None,
     ) -> Answers:
-        """The library's own rollouts, such as `rollout.load_rollouts` reads.
+        """`Answers` of the library's rollouts, for example from `rollout.load_rollouts`.
 
         Args:
-          rollouts: `group` numbers the problems; log-probs are `old_logp`, without it
-            `behaviour_logp`.
+          rollouts: `group` is the number of the problem. Log-probs are `old_logp`, or
+            `behaviour_logp` if it is missing.
           stats: `logp` and `entropy` of the other policy.
           answer, weights, words, vocabulary: see the class.
-          branching: under the policy that answered, and under the other one.
+          branching: under the policy that sampled, and under the other one.
         """
         logp = rollouts.behaviour_logp if rollouts.old_logp is None else rollouts.old_logp
         return cls(
@@ -144,7 +145,7 @@ class Answers:
         return np.argsort(self.problem, kind="stable").reshape(len(self.weights), -1)
 
     def counts(self) -> dict[str, Any]:
-        """Right answers problem by problem, as a line of `held_out.jsonl`."""
+        """Correct samples of each problem, as a line of `held_out.jsonl`."""
         return {
             "n": self.samples,
             "prompts": np.unique(self.problem).tolist(),
@@ -153,7 +154,7 @@ class Answers:
         }
 
     def token_mean(self, values: ArrayLike) -> np.ndarray:
-        """Mean of [B, T] over the tokens of each problem, [P]; 0 for one without tokens."""
+        """Mean of [B, T] over the tokens of each problem, [P]; 0 for a problem without tokens."""
         total, number = row_sum(values, self.mask), self.mask.sum(axis=1)
         return total[self.rows].sum(axis=1) / np.maximum(number[self.rows].sum(axis=1), 1)
 

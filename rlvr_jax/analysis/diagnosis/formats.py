@@ -1,8 +1,8 @@
-"""Formats of responses: whether one takes over, and whether it was the best one before.
+"""Formats of responses: whether one format takes over, and whether it was the best one.
 
-A format is a regular expression; the first one that occurs in a response is the format of the
-response. The rules see only the text, not the grade. Without a match the format is "other".
-`analysis.texts.echo_chamber` has the measures and their source.
+A format is a regular expression. The format of a response is the first one that occurs in it, else
+"other". The rules see only the text, not the grade. `analysis.texts.echo_chamber` has the measures
+and their source.
 """
 
 import re
@@ -34,7 +34,7 @@ class Texts(NamedTuple):
     """Responses of one policy.
 
     Fields:
-      name: of the policy, as sentences call it.
+      name: name of the policy in sentences.
       texts: responses. correct: [B].
     """
 
@@ -47,7 +47,7 @@ def read_rules(given: Sequence[str]) -> Mapping[str, str]:
     """Rules by name from "NAME=REGEX"; `FORMATS` if none is given.
 
     Raises:
-      ValueError: no name, or not a regular expression.
+      ValueError: a rule lacks a name, or is not a regular expression.
     """
     rules = {}
     for rule in given:
@@ -65,7 +65,7 @@ def read_rules(given: Sequence[str]) -> Mapping[str, str]:
 
 
 def formats_of_run(run: Run, rules: Mapping[str, str]) -> Topic:
-    """The first and the last step with stored responses."""
+    """Formats at the first and the last step of a run with stored responses."""
     stored = []
     for step in dict.fromkeys([*run.sample_steps()[:1], *run.sample_steps()[-1:]]):
         rows = [row for row in run.samples(step) if isinstance(row.get("response"), str)]
@@ -81,7 +81,7 @@ def formats_of_run(run: Run, rules: Mapping[str, str]) -> Topic:
 def formats_of_answers(
     before: Answers, after: Answers, again: Answers | None, names: tuple[str, str], rules: Mapping
 ) -> Topic:
-    """Two policies by the texts of their tokens."""
+    """Formats of two policies, from the texts of their tokens."""
     given = [each for each in (before, after, again) if each is not None]
     if any(each.words is None for each in given):
         return Topic("Formats", missing=["Formats need the text of every token id (words)."])
@@ -187,7 +187,7 @@ def _sentences(
 
 
 def _texts(answers: Answers) -> list[str]:
-    """Texts of the rows; words without any space are put together with spaces."""
+    """Texts of the rows. If no word contains a space, words are joined with spaces."""
     words = answers.words or {}
     between = "" if any(" " in word for word in words.values()) else " "
     return [

@@ -1,9 +1,9 @@
-"""Differential information of two policies, on the different responses that either has sampled.
+"""Differential information of two policies, on their different sampled responses.
 
-The candidates of a problem are its different responses. Both policies score each of them, so
-q(y) ∝ π_after(y) / π_before(y) is known on the candidates. Sampled copies would count twice.
-`analysis.updates.did` has the equations; its estimate of H(q) over all responses rests on few
-effective samples, so both are shown.
+The candidates of a problem are its different responses; equal responses count once. Both policies
+score each candidate, so q(y) ∝ π_after(y) / π_before(y) is known on them. `analysis.updates.did`
+has the equations and an estimate of H(q) over all responses. That estimate has few effective
+samples, so both entropies are shown.
 """
 
 from typing import NamedTuple
@@ -37,7 +37,7 @@ class _Candidates(NamedTuple):
 
 
 def information(before: Answers, after: Answers, names: tuple[str, str]) -> Topic:
-    """Where the update put its mass: few responses or many, and the pairs it prefers."""
+    """Whether the update moved mass to few or many responses, and which pairs it prefers."""
     topic = Topic("Differential information")
     if before.vocabulary != after.vocabulary:
         topic.missing.append("Differential information needs one vocabulary.")

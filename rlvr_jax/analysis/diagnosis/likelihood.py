@@ -1,13 +1,13 @@
-"""Two policies on the same tokens: how far they are apart, and where entropy went.
+"""Two policies on the same tokens: their KL divergences, and the change of entropy.
 
-Per response, of rows o that a policy drew itself:
+For one response, with rows o that the policy itself sampled:
 
     KL(after ‖ before) = E Σ log π_after(o_t) - log π_before(o_t)     over rows of after
     KL(before ‖ after) likewise over rows of before
 
-Both are unbiased over whole responses. The second one sees forgotten responses, the first new
-ones. A correct response is out of reach of the other policy if one of its tokens there has
-a probability of less than 1 %. The bound is ours.
+Both are unbiased over whole responses. The first one detects new responses, the second one detects
+forgotten responses. A correct response is out of reach of a policy if one of its tokens has a
+probability below 1 % under it. The bound is ours.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ from rlvr_jax.analysis.diagnosis.topics import Topic, curve, interval_numbers, s
 from rlvr_jax.analysis.entropy.entropy_patterns import change_by_percentile, fork_overlap, forks
 from rlvr_jax.analysis.prompt_bootstrap import PromptInterval, bootstrap_mean
 
-_RARE = 0.01  # probability of a token that is as good as out of reach
+_RARE = 0.01  # a token with a lower probability is out of reach
 _PARTS = 10
 
 
@@ -59,7 +59,8 @@ def likelihood(before: Answers, after: Answers, names: tuple[str, str]) -> Topic
 
 
 def _distance(own: Answers) -> tuple[PromptInterval, float]:
-    """Mean log-ratio to the other policy on this policy's responses: of a response, of a token."""
+    """Mean log-ratio to the other policy, on this policy's responses: per response and per
+    token."""
     ratio = row_sum(own.logp - own.other_logp, own.mask)
     interval = bootstrap_mean([ratio[own.rows].mean(axis=1)], own.weights)
     length = own.mask.sum(axis=1)[own.rows].mean(axis=1) @ own.weights / own.weights.sum()
@@ -67,7 +68,7 @@ def _distance(own: Answers) -> tuple[PromptInterval, float]:
 
 
 def _reachable(topic: Topic, before: Answers, after: Answers, names: tuple[str, str]) -> None:
-    """Correct responses with a token that the other policy hardly ever samples."""
+    """Fraction of the correct responses that are out of reach of the other policy."""
     parts = []
     for own, name, other in ((before, *names), (after, *reversed(names))):
         rare = (own.mask & (own.other_logp < np.log(_RARE))).any(axis=1)
@@ -89,7 +90,7 @@ def _reachable(topic: Topic, before: Answers, after: Answers, names: tuple[str, 
 
 
 def _entropy(topic: Topic, before: Answers, after: Answers, names: tuple[str, str]) -> None:
-    """Change of entropy on the first policy's tokens, and where it sits."""
+    """Change of entropy on the first policy's tokens, by their entropy before."""
     change = bootstrap_mean(
         [before.token_mean(before.other_entropy - before.entropy)], before.weights
     )
@@ -98,7 +99,7 @@ def _entropy(topic: Topic, before: Answers, after: Answers, names: tuple[str, st
         forks(entropy, before.mask).mask for entropy in (before.entropy, before.other_entropy)
     )
     overlap, _ = fork_overlap(old, new)
-    # Where most entropies are equal, as at 0, more than a fifth are at the threshold.
+    # If most entropies are equal, for example 0, more than a fifth are at the threshold.
     chance = float(new.sum() / before.mask.sum())
     topic.numbers |= {
         "entropy_change": interval_numbers(change),

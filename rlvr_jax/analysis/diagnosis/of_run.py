@@ -1,7 +1,7 @@
 """The diagnosis of a run directory, finished or growing.
 
 Missing data are listed, with the settings or files that would provide them. Nothing is sampled or
-scored here, and no device is used.
+scored, and no device is used.
 """
 
 from collections.abc import Mapping
@@ -26,12 +26,12 @@ def diagnose_run(
     """The diagnosis of a run, topic by topic.
 
     Args:
-      against: another run directory, or a policy folder; None: the run's own start.
-      weights: whether weights are compared, where both folders are there; a model of 135 million
+      against: another run directory, or a policy folder; None: the initial policy of the run.
+      weights: whether weights are compared, if both folders exist. A model of 135 million
         parameters takes minutes.
       rules: formats of responses, regular expressions by name.
     Raises:
-      ValueError: a directory that is not a run, or `against` that is neither.
+      ValueError: a directory is not a run, or `against` is neither a run nor a policy folder.
     """
     own = load_run(run)
     other = _other_run(against)
@@ -43,7 +43,7 @@ def diagnose_run(
 
 
 def _other_run(against: str | Path | None) -> Run | None:
-    """The run that is meant by --against; None if it is a policy folder or nothing."""
+    """The run of `--against`; None if it is a policy folder or not given."""
     if against is None:
         return None
     path = Path(against)
@@ -57,7 +57,7 @@ def _other_run(against: str | Path | None) -> Run | None:
 
 
 def _reach(run: Run, other: Run | None) -> Topic:
-    """The last evaluation against the first one, or against the other run's last."""
+    """Compares the last evaluation with the first one, or with the last one of the other run."""
     if other is None:
         first, names = run.held_out[:1], ("the start", "the end")
         enough = len(run.held_out) > 1
@@ -77,7 +77,7 @@ def _reach(run: Run, other: Run | None) -> Topic:
 
 
 def _weights(run: Run, other: Run | None, against: str | Path | None) -> Topic:
-    """The run's policy against its start, the other run's policy, or the folder."""
+    """Compares the run's policy with its initial policy, the other run's policy, or the folder."""
     start = str(run.setting("model")) if against is None else against
     before, after = Path(start if other is None else other.path / "policy"), run.path / "policy"
     absent = [folder for folder in (before, after) if not list(folder.glob("*.safetensors"))]

@@ -1,4 +1,4 @@
-"""A diagnosis as one HTML page that loads nothing, and as JSON values."""
+"""A diagnosis as one HTML page without external files, and as JSON values."""
 
 import html
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ _PLACES = {
     "change": "What changed",
 }
 """The first four cards, and their titles where a topic has no numbers for them."""
-_SHOWN_TOKENS = 30_000  # on the page, both policies together
+_SHOWN_TOKENS = 30_000  # tokens on the page, of both policies
 _COLUMN = "probability, second − first"
 _SAMPLES_INTRO = (
     "Responses of both policies to the problems that changed most. The colour of a token is the"
@@ -48,13 +48,13 @@ def write_page(
     policies: tuple[str, str] = ("start", "end"),
     rows: tuple[Sequence[Mapping[str, Any]], ...] = (),
 ) -> Path:
-    """Writes the page; its folder is made.
+    """Writes the page, and makes its folder if needed.
 
     Args:
-      policies: the two that are compared, for the legend.
-      rows: responses of either policy to show token by token, as a run stores them. Empty: none.
-        Where both have the same tokens, with `prob_delta` and `entropy_delta`, the second policy
-        minus the first.
+      policies: names of the two policies, for the legend.
+      rows: responses of both policies that are shown token by token, in the form that a run stores.
+        Empty: none. If both policies scored the tokens, rows also have `prob_delta` and
+        `entropy_delta`: the second policy minus the first.
     Returns:
       The path.
     """
@@ -104,7 +104,7 @@ def _card(title: str, value: str, note: str) -> str:
 
 
 def _subject(number: int, topic: Topic) -> str:
-    """The section of a topic: its sentences, the place of its charts, and its tables."""
+    """The section of a topic: sentences, place of the charts, and tables."""
     tables = "".join(
         f'<h3>{html.escape(each.heading)}</h3><p class="note">{html.escape(each.note)}</p>'
         f"{table(each.head, each.rows)}"

@@ -1,4 +1,4 @@
-"""Two policies by their answers to the same problems, only from arrays."""
+"""The diagnosis of two policies from arrays of their responses to the same problems."""
 
 from collections.abc import Mapping
 
@@ -25,17 +25,17 @@ def diagnose_answers(
     """The diagnosis of two policies from their answers, topic by topic.
 
     Args:
-      before, after: of two policies, the same number of answers to the same problems. With
-        `other_logp` and `other_entropy` both are also compared on the same tokens.
-      again: a second draw of the first policy, with other random numbers: its difference from
-        `before` is the noise floor of every number. None: half of the samples replace
-        it where they can.
-      names: of the two policies, as sentences call them.
+      before, after: answers of two policies, equally many to the same problems. With `other_logp`
+        and `other_entropy` the policies are also compared on the same tokens.
+      again: a second sampling of the first policy, with other random numbers. Its difference from
+        `before` is the noise floor of every number. None: halves of the samples are compared
+        instead, where this is possible.
+      names: names of the two policies in sentences.
       rules: formats of responses, regular expressions by name.
     Returns:
       Topics, for `write_page` and `as_json`.
     Raises:
-      ValueError: other problems, weights, or numbers of answers.
+      ValueError: problems, weights, or numbers of answers differ.
     """
     first = before.counts()
     for name, answers in (("after", after), ("again", again)):

@@ -1,4 +1,4 @@
-"""The weights of two policy folders: how far they moved, where, and how much storage hid."""
+"""The weights of two policy folders: size and places of changes, and those hidden by rounding."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ from rlvr_jax.analysis.weights.checkpoints import (
 def parameters(before: Path, after: Path) -> Topic:
     """Topics of the weights of two folders, matrix by matrix.
 
-    A sentence names folders that cannot be compared (other tensors, values that are not finite).
+    Folders that cannot be compared (different tensors, values that are not finite) are named.
     """
     topic = Topic("Weights")
     try:
@@ -69,7 +69,7 @@ _SHOWN = (
     "control_overlap",
     "low_overlap",
 )
-_ALIKE = 0.02  # difference of overlaps that count as equal in sentences
+_ALIKE = 0.02  # overlaps that differ by less count as equal in sentences
 
 
 def _places(topic: Topic, moved: Sequence[TensorChange]) -> None:
@@ -89,7 +89,7 @@ def _places(topic: Topic, moved: Sequence[TensorChange]) -> None:
 
 
 def _by_layer(topic: Topic, changes: Sequence[TensorChange]) -> None:
-    """How far each layer moved, by the module of its matrices."""
+    """Relative change of each layer, by the module of its matrices."""
     parts: dict[str, dict[int, list[float]]] = {}
     for change in changes:
         if change.layer is not None and change.relative_norm is not None:
@@ -106,7 +106,7 @@ def _by_layer(topic: Topic, changes: Sequence[TensorChange]) -> None:
 
 
 def _mean(changes: Sequence[TensorChange], name: str) -> float | None:
-    """Mean over the matrices that have the number; None if none has."""
+    """Mean over the matrices that have the number; None without such matrices."""
     field, power = ("rank1_fraction", 2) if name == "rank1_energy" else (name, 1)
     found = [value for change in changes if (value := getattr(change, field)) is not None]
     return float(np.mean(np.power(found, power))) if found else None

@@ -1,4 +1,4 @@
-"""Training prompts: their outcomes over a run, each time they were sampled."""
+"""Training prompts: their outcomes during a run."""
 
 import numpy as np
 
@@ -51,10 +51,10 @@ def practice(run: Run) -> Topic:
 
 
 def _repeated_prompts(topic: Topic, run: Run) -> None:
-    """Prompts that were sampled twice or more: the first time against the last."""
+    """Compares the first and the last time of prompts that were sampled more than once."""
     try:
         histories = [h for h in read_histories(run.path).values() if len(h) > 1]
-    except ValueError:  # no prompt was shown in its plain view
+    except ValueError:  # no prompt was shown in its unchanged view
         histories = []
     if not histories:
         topic.missing.append("Changes of single prompts need prompts that were sampled twice.")
@@ -83,7 +83,7 @@ def _judged(outcomes: list[float | None]) -> bool:
 
 
 def _kinds(line: dict) -> tuple[float, float, float]:
-    """Fractions of the step's groups that are all incorrect, mixed and all correct."""
+    """Fractions of a step's groups with only incorrect, mixed, and only correct responses."""
     rates = [
         float(np.mean(known))
         for outcomes in line["outcome"]

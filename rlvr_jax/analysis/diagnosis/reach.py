@@ -1,9 +1,8 @@
-"""Held-out problems: whether training widened the set of solvable problems or sharpened the policy.
+"""Held-out problems: did training widen the set of solvable problems, or sharpen the policy?
 
 The input is two evaluations of the same problems with n samples each. Differences of pass@k have a
-bootstrap over problems. Found and lost problems are counted at k = n / 2: there the n samples also
-have the noise floor, two samplings of the first policy. At a larger k it needs 2k samples: with a
-second sampling of the first policy, problems are counted at k = n.
+bootstrap interval over problems. The noise floor of found and lost problems needs 2k samples of the
+first policy. Problems are therefore counted at k = n / 2, or at k = n with a second sampling.
 """
 
 from collections.abc import Mapping
@@ -45,7 +44,7 @@ Counts = Mapping[str, Any]
 """A line of `held_out.jsonl`: step, n, prompts, correct, weights."""
 
 _BINS = 8
-_RESOLUTION = 0.01  # of pass@k, for the number of prompts that would tell it
+_RESOLUTION = 0.01  # difference of pass@k for which the required number of prompts is computed
 _LEVEL = 0.05
 _KINDS = {
     (1, 1): "Solves more",
@@ -63,7 +62,7 @@ _DIRECTIONS = {1: "is higher", 0: "has no detected change", -1: "is lower"}
 
 
 class _Solved(NamedTuple):
-    """Correct samples of n per problem, of the first policy and the last, and their names."""
+    """Correct samples of n per problem, of the first and the last policy, with their names."""
 
     before: np.ndarray
     after: np.ndarray
@@ -78,7 +77,7 @@ def reach(
 
     Args:
       first, last: lines of `held_out.jsonl`.
-      again: a second draw of the first policy, of the same size; None: there is none.
+      again: a second sampling of the first policy, of equal size; None: it is missing.
     """
     n = int(last["n"])
     if first["prompts"] != last["prompts"] or first["n"] != n:
@@ -117,7 +116,7 @@ def reach(
 
 
 def _verdict(topic: Topic, gaps: dict[int, PromptInterval], names: tuple[str, str]) -> str:
-    """Adds the directions of pass@1 and pass@k; returns their name."""
+    """Adds the directions of pass@1 and pass@k, and returns the name of their combination."""
     n, problems = topic.numbers["samples"], topic.numbers["problems"]
     wide = max(k for k in gaps if k <= max(1, n // 2))
     shown = dict.fromkeys((1, wide))
@@ -166,8 +165,7 @@ def _crossing(topic: Topic, solved: _Solved) -> None:
 
 
 def _support(topic: Topic, solved: _Solved, k: int, sampled: np.ndarray, size: int) -> None:
-    """Counts at k samples; `sampled` are correct samples of the first policy, of `size`, at least
-    2k."""
+    """Counts at k samples. `sampled`: correct samples of the first policy among `size` ≥ 2k."""
     before, after, n, names = solved
     counts, floor = expected_support(before, after, n, k), noise_floor(sampled, size, k)
     once, other = pass_at_k(n, before, k), pass_at_k(n, after, k)
@@ -223,7 +221,7 @@ def _measures(counts: Support) -> dict[str, float]:
 
 
 def _changed(topic: Topic, solved: _Solved) -> tuple[int, int]:
-    """Numbers of single problems that became better and worse."""
+    """Numbers of single problems with a significantly higher and lower pass rate."""
     before, after, n, _ = solved
     certain = holm(changed_problems(before, after, n, n)) < _LEVEL
     better, worse = int(np.sum(certain & (after > before))), int(np.sum(certain & (after < before)))
@@ -236,7 +234,7 @@ def _changed(topic: Topic, solved: _Solved) -> tuple[int, int]:
 
 
 def _unsolved(topic: Topic, solved: _Solved, again: np.ndarray | None) -> None:
-    """Problems that are solved in none of n samples; `again`: correct ones of a second draw."""
+    """Problems that no sample solves. `again`: correct samples of a second sampling."""
     before, after, n, names = solved
     table = paired_table(before > 0, after > 0)
     number, reached = int(np.sum(before == 0)), table.second_only

@@ -1,7 +1,7 @@
-"""Numbers of two policies side by side, with the noise floor of a second draw of the first one.
+"""Numbers of two policies side by side, with the noise floor of a second sampling.
 
-A number of each problem has a paired bootstrap over problems. The floor is the same difference
-between two independent draws of the first policy: a difference not above it is chance.
+The mean of a number has a paired bootstrap interval over problems. The noise floor is the
+difference between two independent samplings of the first policy. A smaller difference is chance.
 """
 
 import functools
@@ -17,6 +17,7 @@ from rlvr_jax.analysis.diagnosis.topics import (
     Topic,
     direction,
     interval_numbers,
+    plain_number,
     signed,
     signed_number,
 )
@@ -32,9 +33,9 @@ from rlvr_jax.analysis.texts.diversity_metrics import (
 )
 
 _BINS = 10
-_FEWEST_ROWS = 20  # correct and incorrect answers together, for a sentence about calibration
+_FEWEST_ROWS = 20  # least number of responses for a sentence about calibration
 _MOST_WANTED = 1e6
-_COMPARED = 16  # responses to a problem whose texts are compared pair by pair
+_COMPARED = 16  # responses to a problem that are compared pair by pair
 
 
 def side_by_side(
@@ -43,7 +44,7 @@ def side_by_side(
     """Differences of two sets of responses to the same problems.
 
     Args:
-      again: a second, independent draw of the first policy; None: there is no floor.
+      again: a second, independent sampling of the first policy; None: no noise floor.
     """
     topic = Topic("Responses")
     gaps, rows = {}, []
@@ -63,10 +64,10 @@ def side_by_side(
             "floor": floor and interval_numbers(floor),
             "problems_wanted": _wanted(gap),
         }
-        rows.append([name, *(f"{x:.3f}" for x in mean), signed(gap)])
+        rows.append([name, *map(plain_number, mean), signed(gap)])
         rows[-1] += ["–" if floor is None else signed(floor), _wanted_text(gap)]
         if name == "entropy per token":
-            value = " → ".join(f"{x:.3f}" for x in mean)
+            value = " → ".join(map(plain_number, mean))
             note = f"nats per token of a response; change {signed(gap)}"
             topic.cards["entropy"] = Card("Entropy", value, note)
     head = ["mean over problems", *names, "difference", "by chance", "problems needed"]
@@ -97,7 +98,7 @@ def side_by_side(
 
 
 def _measures(sampled: Sequence[Answers]) -> Mapping[str, Callable[[Answers], np.ndarray]]:
-    """Numbers of each problem by name, for quantities that all draws have."""
+    """Numbers of each problem by name, for quantities that all samplings have."""
     found = {
         "correct": lambda answers: answers.correct[answers.rows].mean(axis=1),
         "different responses": lambda answers: _different(answers, False),
@@ -130,7 +131,7 @@ _TEXT_MEASURES: Mapping[str, Callable[[Sequence], float]] = {
 
 
 def _compared(measure: Callable[[Sequence], float], answers: Answers) -> np.ndarray:
-    """A measure of the first responses to each problem, [P]; more would take minutes."""
+    """A measure of the first responses to each problem, [P]; all of them would take minutes."""
     texts = ([answers.texts(row) for row in rows[:_COMPARED]] for rows in answers.rows)
     return np.array([measure(own) for own in texts])
 
@@ -175,7 +176,7 @@ def _variety(gaps: Mapping[str, tuple], names: tuple[str, str], samples: int) ->
 
 
 def _calibration(topic, before, after, again, names: tuple[str, str]) -> None:
-    """Whether likelier responses are correct more often."""
+    """Whether more probable responses are correct more often."""
     sampled = {names[0]: before, names[1]: after}
     if again is not None:
         sampled[f"{names[0]} again"] = again

@@ -1,9 +1,10 @@
-"""Ties of the reward: how far the optimal policy would move if the reward changed a little.
+"""Ties of the reward: how far a small change of the reward moves the optimal policy.
 
-A candidate is a different response to a problem, and its value is its mean outcome. Where several
-candidates have the highest value, the optimum is not unique. Without regularisation, any bonus δ
-for one of them moves all of the mass. With an entropy term of weight τ the optimum is
-softmax(Q / τ), and moves by at most δ / τ. `analysis.updates.policy_cliff` has the source.
+The candidates of a problem are its different responses, and the value of a candidate is its mean
+outcome. If several candidates have the highest value, the optimal policy is not unique. Without
+regularisation, any bonus δ for one of them moves all of the mass. With an entropy term of weight τ
+the optimum is softmax(Q / τ), and moves by at most δ / τ. `analysis.updates.policy_cliff` has the
+source.
 """
 
 import numpy as np
@@ -18,10 +19,10 @@ _WEIGHTS = (0.0, 0.01, 0.1, 1.0)
 
 
 def ties(answers: Answers, name: str) -> Topic:
-    """How often the optimum is not unique, and how far a small bonus would move it.
+    """How often the optimum is not unique, and how far a small bonus moves it.
 
     Args:
-      name: of the policy that sampled, for sentences.
+      name: name of the policy that sampled, in sentences.
     """
     topic = Topic("Ties of the reward")
     solved = answers.correct[answers.rows].any(axis=1)
@@ -64,7 +65,7 @@ def ties(answers: Answers, name: str) -> Topic:
         f" An entropy term of weight {_WEIGHTS[2]:g} leaves {moved[2, 0]:.2g}."
     )
     rows = [
-        [f"{weight:g}", *(f"{value:.4f}" for value in row)]
+        [f"{weight:g}", *(f"{value:.3g}" for value in row)]
         for weight, row in zip(_WEIGHTS, moved, strict=True)
     ]
     head = ["entropy weight τ", *(f"bonus {delta:g}" for delta in _DELTAS)]

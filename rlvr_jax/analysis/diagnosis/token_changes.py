@@ -1,8 +1,8 @@
-"""Which tokens changed between two policies: how many at all, where, and of which class.
+"""Tokens that changed between two policies: their number, places and classes.
 
-All on the first policy's own responses, seen by both. On a plateau of training more than 99 % of
-the tokens hardly change their probability (Deng et al. 2025, https://arxiv.org/abs/2508.07534).
-The threshold of "hardly", 0.01, is ours.
+Both policies score the first policy's responses. On a plateau of training, the probability of more
+than 99 % of the tokens hardly changes (Deng et al. 2025, https://arxiv.org/abs/2508.07534). Our
+threshold for "hardly" is 0.01.
 """
 
 from collections.abc import Sequence
@@ -23,14 +23,14 @@ from rlvr_jax.analysis.entropy.stages import change_by_outcome, outcome_entropy
 from rlvr_jax.analysis.entropy.token_classes import mean_by_class
 from rlvr_jax.analysis.prompt_bootstrap import bootstrap_mean
 
-_HARDLY = 0.01  # of probability
+_HARDLY = 0.01  # change of probability
 
 
 def token_changes(topic: Topic, before: Answers, after: Answers, names: tuple[str, str]) -> None:
-    """Adds to a topic the changes of tokens; log-probs and entropies of both must be there.
+    """Adds the changes of tokens to a topic; it requires log-probs and entropies of both policies.
 
     Args:
-      before, after: with a token each.
+      before, after: answers with at least one token.
     """
     _moved(topic, before, names)
     _by_outcome(topic, before, after, names)
@@ -39,7 +39,7 @@ def token_changes(topic: Topic, before: Answers, after: Answers, names: tuple[st
 
 
 def _moved(topic: Topic, before: Answers, names: tuple[str, str]) -> None:
-    """How many probabilities moved, and how much of that on the forking tokens."""
+    """How many probabilities changed, and the part of the forking tokens in the change."""
     moved = _moves(before)
     still = bootstrap_mean([before.token_mean(moved < _HARDLY)], before.weights)
     uncertain = forks(before.entropy, before.mask).mask
@@ -61,7 +61,7 @@ def _moved(topic: Topic, before: Answers, names: tuple[str, str]) -> None:
 
 
 def _by_outcome(topic: Topic, before: Answers, after: Answers, names: tuple[str, str]) -> None:
-    """Whose entropy changed, each policy on its own responses."""
+    """Change of entropy of correct and incorrect responses, each policy on its own responses."""
     ends = [outcome_entropy(a.entropy, a.mask, a.correct) for a in (before, after)]
     parts = change_by_outcome(*ends)
     correct, incorrect = [end.correct for end in ends], [end.incorrect for end in ends]
@@ -84,7 +84,7 @@ def _by_outcome(topic: Topic, before: Answers, after: Answers, names: tuple[str,
 
 
 def _branching(topic: Topic, before: Answers, names: tuple[str, str]) -> None:
-    """Among how many tokens the policies choose."""
+    """Number of tokens among which the policies choose."""
     if before.branching is None or before.other_branching is None:
         topic.missing.append(
             "The number of likely tokens needs branching and other_branching of the responses of"
@@ -144,7 +144,7 @@ def _classes(topic: Topic, before: Answers, names: tuple[str, str]) -> None:
 
 
 def _moves(before: Answers) -> np.ndarray:
-    """How far the probability of each token moved, [B, T]; 0 off the mask."""
+    """Absolute change of the probability of each token, [B, T]; 0 off the mask."""
     gap = np.abs(np.exp(before.other_logp) - np.exp(before.logp))
     return np.where(before.mask, gap, 0.0)
 

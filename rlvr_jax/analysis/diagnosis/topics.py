@@ -1,4 +1,4 @@
-"""One subject of a diagnosis: headline numbers, sentences, their numbers, tables and plots."""
+"""A topic of a diagnosis: headline numbers, sentences, their numbers, tables and plots."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,8 +47,8 @@ class Topic:
     Fields:
       title: heading.
       sentences: conclusions, most important first; each carries its numbers and intervals.
-      numbers: the same as JSON values, by name.
-      missing: missing conclusions, and the data that they require.
+      numbers: the numbers of the sentences as JSON values, by name.
+      missing: sentences about missing conclusions, with the data that they require.
       charts: specifications as `charts.js` reads them.
       cards: headline numbers by their place: "first try", "many tries", "entropy", "change".
     """
@@ -74,9 +74,9 @@ def curve(
     """A chart of lines.
 
     Args:
-      lines: [[x, y], …] by label.
-      policies: the policy of each line, which sets its colour. None: all lines are of the last
-        policy and differ by their strokes (at most three).
+      lines: points [[x, y], …] by label.
+      policies: the policy of each line, which sets its colour. None: all lines have the colour of
+        the last policy and differ by their strokes (at most three).
       options: further fields of the chart.
     """
     series = [
@@ -104,6 +104,11 @@ def signed(found: PromptInterval) -> str:
 def signed_number(value: float) -> str:
     """ "+0.240" or "+24.0": three digits, with a true minus."""
     return _signed(value, _digits(value))
+
+
+def plain_number(value: float) -> str:
+    """ "0.240" or "24.0": three digits."""
+    return f"{value:.{_digits(value)}f}"
 
 
 def p_value(p: float) -> str:

@@ -1,4 +1,4 @@
-"""Entropy over a run: how much was spent, how early, and for which gain."""
+"""Entropy during a run: how much was spent, how early, and for which gain of reward."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from rlvr_jax.analysis.law_section import law_section
 from rlvr_jax.analysis.run_directory import Run
 
 _TENTH = 0.1
-_UNSPENT = 0.8  # fraction of the first entropy from which on a drop is too small to divide
+_UNSPENT = 0.8  # a drop below this fraction of the first entropy is not divided
 _MOST_POINTS = 300
 _FEWEST_STEPS = 10
 
@@ -59,7 +59,7 @@ def _spent(topic: Topic, steps: np.ndarray, entropy: np.ndarray) -> None:
     left = last.mean() / first.mean() if some else np.inf if last.mean() > 0 else 1.0
     drop = first.mean() - last.mean()
     early = entropy[: max(1, round(FIRST_FRACTION * len(steps)))][-window:].mean()
-    # A fraction of a tiny drop can have any value.
+    # A fraction of a tiny drop is meaningless.
     fraction = (first.mean() - early) / drop if left < _UNSPENT else None
     topic.numbers |= {
         "first": float(first.mean()),
@@ -102,7 +102,7 @@ def _by_outcome(topic: Topic, run: Run, steps: np.ndarray) -> None:
 
 
 def _stages(topic: Topic, run: Run) -> None:
-    """Where the reward stops to rise, and whose entropy changed before and after."""
+    """The step at which the reward stops to rise, and the change of entropy before and after it."""
     steps, reward = run.series("reward")
     if len(steps) < _FEWEST_STEPS:
         topic.missing.append(

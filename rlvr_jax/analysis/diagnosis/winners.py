@@ -1,9 +1,9 @@
-"""Interference between problems: whether likely problems gained and unlikely ones lost.
+"""Interference between problems: whether likely correct responses gained and unlikely ones lost.
 
-For a problem with a correct response of the first policy, log π is the mean over its correct
-responses of their mean token log-prob. The slope of its change on its first value is above 0 if the
-winners take all. The influence of problems on each other needs gradients, so a policy and its
-batch. `analysis.updates.interference` has the source.
+log π of a problem is the mean log-prob per token of its correct responses by the first policy. Its
+change is fitted by a line on its first value. A positive slope means that the winners take all. The
+influence of problems on each other needs gradients, and therefore a policy and its batch.
+`analysis.updates.interference` has the source.
 """
 
 import numpy as np
@@ -19,12 +19,12 @@ from rlvr_jax.analysis.updates.interference import (
 )
 
 INFLUENCE = "Influence of problems on each other"
-_FEWEST = 3  # problems of a slope
+_FEWEST = 3  # least number of problems for a slope
 _THIRD = 3
 
 
 def winners(before: Answers, after: Answers, names: tuple[str, str]) -> Topic:
-    """The change of the correct responses of each problem, by how likely they were."""
+    """The change of log π of the correct responses, by its value before."""
     topic = Topic("Interference between problems")
     if before.vocabulary != after.vocabulary:
         topic.missing.append("Interference needs one vocabulary.")
@@ -76,10 +76,10 @@ def winners(before: Answers, after: Answers, names: tuple[str, str]) -> Topic:
 
 
 def influence_of_problems(found: Interference, name: str) -> Topic:
-    """Topic of the influence of a step on each problem on the correct responses of the others.
+    """Topic of influence: the effect of a step on one problem on the correct responses of others.
 
     Args:
-      name: of the policy that takes the step.
+      name: name of the policy that takes the step.
     """
     topic = Topic(INFLUENCE)
     topic.numbers |= {

@@ -1,8 +1,8 @@
-"""The stored responses of a run: entropy by place and word, confidence, diversity of words.
+"""The stored responses of a run: entropy by position and word, confidence, diversity of words.
 
-Data are the policy's tokens in the first and the last step with stored responses, without tokens of
-a tool or a teacher. They are few and answer other prompts, so the sentences are about these texts;
-conclusions rest on the held-out numbers.
+The data are the policy's tokens in the first and the last step with stored responses, without
+tokens of a tool or a teacher. The responses are few, and the two steps have different prompts. The
+sentences therefore describe these texts only; conclusions use the held-out numbers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,8 +20,8 @@ from rlvr_jax.analysis.texts.diversity_metrics import distinct
 
 _PARTS = 8
 _WORDS = 12
-_FEWEST = 5  # occurrences of a word that is shown
-_FEWEST_ROWS = 20  # responses, for a calibration that is worth a sentence
+_FEWEST = 5  # least number of occurrences of a shown word
+_FEWEST_ROWS = 20  # least number of responses for a sentence about calibration
 _BINS = 5
 
 
@@ -40,8 +40,8 @@ def writing(run: Run, against_start: bool = True) -> Topic:
     """Topic of the stored responses.
 
     Args:
-      against_start: the first colour of the page is that of the run's start; else both steps have
-        the run's own, and differ by their strokes.
+      against_start: the first step has the colour of the initial policy. False: both steps have the
+        colour of the run, and differ by their strokes.
     """
     topic = Topic("Stored responses")
     steps = run.sample_steps()
@@ -78,7 +78,7 @@ def writing(run: Run, against_start: bool = True) -> Topic:
 
 
 def _classes(stored: Sequence[_Rows], numbers: dict[str, Any]) -> Table:
-    """Entropy by class of token, each step's own."""
+    """Entropy by class of token, at each step."""
     found = []
     for rows in stored:
         words = [word for row in rows.tokens for word in row]
@@ -95,7 +95,7 @@ def _classes(stored: Sequence[_Rows], numbers: dict[str, Any]) -> Table:
 
 
 def _rows(step: int, samples: Sequence[Mapping[str, Any]]) -> _Rows | None:
-    """What the policy wrote itself, with entropies; None if there is nothing."""
+    """The tokens that the policy sampled, with entropies; None without such tokens."""
     good = [
         (row, own)
         for row in samples
@@ -126,7 +126,7 @@ def _rows(step: int, samples: Sequence[Mapping[str, Any]]) -> _Rows | None:
 
 
 def _own_places(row: Mapping[str, Any]) -> list[int]:
-    """Places of the tokens that the policy drew, among those that every list of the row has."""
+    """Positions of the tokens that the policy sampled, as far as every list of the row has them."""
     lists = [row[name] for name in ("tokens", "entropy", "logp") if isinstance(row.get(name), list)]
     origin = row.get("origin") or [0] * len(row["tokens"])
     return [i for i, writer in zip(range(min(map(len, lists))), origin, strict=False) if not writer]
@@ -168,7 +168,8 @@ def _sentence(stored: Sequence[_Rows], measured: Sequence[Mapping[str, Any]]) ->
 
 
 def _confidence(rows: _Rows, numbers: dict[str, Any]) -> list[str]:
-    """Whether likelier responses are correct more often, where there are enough of either kind."""
+    """Whether more probable responses are correct more often, with enough responses of both
+    kinds."""
     if rows.logp is None:
         return []
     known = np.isin(rows.outcome, (0, 1))

@@ -1,12 +1,15 @@
 """The exchange of entropy for reward: R = -a e^H + b, and the covariance that drives it.
 
 Cui et al. 2025, "The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models",
-https://arxiv.org/abs/2505.22617. In a run without entropy control, the score R follows the mean
-token entropy H (nats, over the whole vocabulary, at the sampling temperature). The largest score,
-at H = 0, is b - a. A run with Clip-Cov, an entropy bonus or a high clip leaves the curve. The first
-points also leave it while the format is learned. The fit of a run does not apply to another run.
+https://arxiv.org/abs/2505.22617.
 
-The reason, for independent logits z and one state (one step of natural policy gradient, rate η):
+In a run without entropy control, the score R is a function of the mean token entropy H. H is in
+nats, over the whole vocabulary, at the sampling temperature. The largest score, at H = 0, is b - a.
+Runs with Clip-Cov, an entropy bonus or a high clip do not follow the curve. The first steps do not
+follow it either, while the policy learns the format. Each run has its own a and b.
+
+The cause is a covariance. For one state with independent logits z, and one step of natural policy
+gradient with rate η:
 
     H' - H ≈ -η Cov_{v ~ π}(log π(v), A(v))
 """
@@ -28,7 +31,7 @@ class EntropyLaw:
       a, b: in units of the score; both grow with the model and depend on the data.
       r_squared: fraction of the variance of R that the fit explains; NaN if R is constant.
       rmse: root of the mean squared residual, in units of the score.
-      num_points: how many points were fitted.
+      num_points: number of fitted points.
     """
 
     a: float
@@ -39,7 +42,7 @@ class EntropyLaw:
 
     @property
     def ceiling(self) -> float:
-        """The score at H = 0: the ceiling when all entropy has been spent."""
+        """The score at H = 0, when all entropy has been spent."""
         return self.b - self.a
 
     def predict(self, entropy: ArrayLike) -> np.ndarray:
@@ -57,8 +60,8 @@ def fit_entropy_law(entropy: ArrayLike, reward: ArrayLike) -> EntropyLaw:
       entropy: H, [N] nats, one point per step (or per mean of some steps).
       reward: R, [N] score of the same steps.
     Raises:
-      ValueError: fewer than two points, shapes that differ, values that are not finite, or an
-        entropy that does not vary.
+      ValueError: there are fewer than two points, shapes differ, values are not finite, or the
+        entropy is constant.
     """
     entropy, reward = columns("fit_entropy_law", "N", 2, entropy=entropy, reward=reward)
     for name, values in (("entropy", entropy), ("reward", reward)):
@@ -82,19 +85,19 @@ def fit_entropy_law(entropy: ArrayLike, reward: ArrayLike) -> EntropyLaw:
 
 
 def _rounding(values: np.ndarray) -> float:
-    """The variance that equal values can seem to have, because their mean is rounded."""
+    """Bound of the variance of equal values, because their mean is rounded."""
     return float((len(values) * np.finfo(float).eps * np.abs(values).max()) ** 2)
 
 
 def token_covariance(logp: ArrayLike, advantage: ArrayLike, mask: ArrayLike) -> np.ndarray:
     """Each token's term of the covariance of advantage and log-prob.
 
-    (A - mean A)(log π - mean log π), means over all tokens of the mask. Its mean over the mask
-    estimates the covariance above: where it is positive, an update lowers the entropy.
+    (A - mean A)(log π - mean log π), with means over all tokens of the mask. The mean of the terms
+    estimates the covariance. If it is positive, an update lowers the entropy.
 
     Args:
       logp: [B, T] nats.
-      advantage: [B, T], or [B, 1] for one of each response.
+      advantage: [B, T], or [B, 1] with one advantage per response.
       mask: bool [B, T].
     Returns:
       float64 [B, T], 0 off the mask.
@@ -119,12 +122,12 @@ def entropy_change(log_probs: ArrayLike, advantage: ArrayLike) -> np.ndarray:
 
     Args:
       log_probs: [..., V] log π, nats, over the whole vocabulary.
-      advantage: [..., V], of every token that could have been chosen.
+      advantage: [..., V], advantage of every token of the vocabulary.
     Returns:
       [...] nats per unit of step size.
     """
     log_probs, advantage = np.asarray(log_probs, float), np.asarray(advantage, float)
     probs = np.exp(log_probs)
     centred = advantage - np.sum(probs * advantage, axis=-1, keepdims=True)
-    # Tokens that a cut has ruled out do not count: 0 · log 0 is 0.
+    # Tokens with probability 0 do not count: 0 · log 0 is 0.
     return -np.sum(special.xlogy(probs, probs) * centred, axis=-1)

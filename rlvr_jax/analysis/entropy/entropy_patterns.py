@@ -4,12 +4,12 @@ Wang et al. 2025, "Beyond the 80/20 Rule", https://arxiv.org/abs/2506.01939 (for
 overlap, change by percentile, words), and Deng et al. 2025, "From Trial-and-Error to Improvement",
 https://arxiv.org/abs/2508.07534 (branching, positions). The stages of a run, classes of tokens and
 unsolvable problems of that paper are in `stages`, `token_classes` and `boundary.math_beyond`.
-All numbers are over the response tokens of a pool of rollouts. Entropies are those of the whole
-distribution at temperature 1; samplers often report that of the sampling temperature.
 
-Base and current policy are compared on the SAME tokens, scored by both: rollouts of each are
-different texts. In float32, a token near the threshold may fall on either side. Compare masks by
-the fraction in which they differ.
+All numbers are over the response tokens of a pool of rollouts. Entropies are those of the whole
+distribution at temperature 1; samplers often report entropies at the sampling temperature.
+
+Base and current policy are compared on equal tokens, which both score. In float32, a token near the
+threshold can be on either side: compare masks by the fraction of tokens that differ.
 """
 
 from collections import defaultdict
@@ -28,7 +28,7 @@ class Forks(NamedTuple):
     """The tokens of highest entropy.
 
     Fields:
-      mask: bool [B, T]. threshold: nats, the quantile from which a token is one.
+      mask: bool [B, T]. threshold: nats, the smallest entropy of a forking token.
     """
 
     mask: np.ndarray
@@ -41,17 +41,17 @@ def entropy_quantiles(
     """Quantiles (linear interpolation) of the entropy over the tokens on the mask, nats.
 
     Raises:
-      ValueError: no token on the mask.
+      ValueError: there is no token on the mask.
     """
     return np.quantile(_tokens("entropy_quantiles", entropy, mask), quantiles)
 
 
 def forks(entropy: ArrayLike, mask: ArrayLike, fraction: float = 0.2) -> Forks:
-    """The forking tokens: at or above the (1 - fraction) quantile of the pool.
+    """The forking tokens: those at or above the (1 - fraction) quantile of the pool.
 
     Args:
       entropy: [B, T] nats. mask: bool [B, T].
-      fraction: ρ, in (0, 1). Near 1, ties at entropy 0 make it everything.
+      fraction: ρ, in (0, 1). If the threshold is entropy 0, all tokens are forking tokens.
     """
     if not 0 < fraction < 1:
         raise ValueError(f"forks: fraction must be in (0, 1), got {fraction}")
@@ -60,7 +60,8 @@ def forks(entropy: ArrayLike, mask: ArrayLike, fraction: float = 0.2) -> Forks:
 
 
 def fork_overlap(base: ArrayLike, now: ArrayLike) -> tuple[float, float]:
-    """|A ∩ B| / |A| and |A ∩ B| / |A ∪ B| of two fork masks on the same tokens, A the base's."""
+    """|A ∩ B| / |A| and |A ∩ B| / |A ∪ B| of two fork masks on equal tokens; A is the base's
+    mask."""
     base, now = np.asarray(base, bool), np.asarray(now, bool)
     common = np.sum(base & now)
     return fraction_of(common, np.sum(base)), fraction_of(common, np.sum(base | now))
@@ -69,10 +70,10 @@ def fork_overlap(base: ArrayLike, now: ArrayLike) -> tuple[float, float]:
 def change_by_percentile(
     base_entropy: ArrayLike, entropy: ArrayLike, mask: ArrayLike, bins: int = 10
 ) -> np.ndarray:
-    """Mean change of entropy of tokens by their entropy under the base, [bins] nats.
+    """Mean change of the entropy of tokens, by their entropy under the base, [bins] nats.
 
-    Edges are quantiles of the base's entropy, 0, 1/K, … 1; bin k holds edge_k ≤ H < edge_k+1, the
-    last one also its upper edge. Equal edges leave bins empty: 0.
+    Edges are the quantiles 0, 1/K, … 1 of the base's entropy. Bin k has edge_k ≤ H < edge_k+1, and
+    the last bin also its upper edge. An empty bin (equal edges) has 0.
 
     Args:
       base_entropy, entropy: [B, T] nats, of the same tokens. mask: bool [B, T]. bins: K.
@@ -85,9 +86,9 @@ def change_by_percentile(
 
 
 def position_profile(entropy: ArrayLike, mask: ArrayLike, parts: int = 4) -> np.ndarray:
-    """Mean entropy by relative position in the response, [parts] nats; 0 where a part is empty.
+    """Mean entropy by relative position in the response, [parts] nats; 0 for an empty part.
 
-    Part ⌊parts · place / length⌋, places counted from 0 over the tokens on the mask.
+    A token is in part ⌊parts · position / length⌋. Positions count tokens on the mask, from 0.
     """
     mask = np.asarray(mask, bool)
     place = np.cumsum(mask, axis=1) - 1
@@ -98,7 +99,7 @@ def position_profile(entropy: ArrayLike, mask: ArrayLike, parts: int = 4) -> np.
 def entropy_by_outcome(
     entropy: ArrayLike, mask: ArrayLike, correct: ArrayLike
 ) -> tuple[float, float]:
-    """Mean entropy over the tokens of correct and incorrect rollouts (bool [B]); 0 if none."""
+    """Mean entropy of the tokens of correct and of incorrect rollouts (bool [B]); 0 without any."""
     mask, correct = np.asarray(mask, bool), np.asarray(correct, bool)[:, None]
     return masked_mean(entropy, mask & correct), masked_mean(entropy, mask & ~correct)
 
@@ -106,7 +107,7 @@ def entropy_by_outcome(
 def branching(logits: ArrayLike, top_p: float = 0.95) -> np.ndarray:
     """Size of the smallest set of tokens with mass top_p, int [...] of [..., V].
 
-    The token that crosses the threshold belongs to it, so it has one at least.
+    The token that crosses the threshold belongs to the set, so the set has at least one token.
     """
     return branching_of_top(np.sort(log_softmax(logits), axis=-1)[..., ::-1], top_p)
 
@@ -120,7 +121,7 @@ def branching_of_top(logp: ArrayLike, top_p: float = 0.95) -> np.ndarray:
 
 
 class WordEntropy(NamedTuple):
-    """One token string: how often it occurs, and its mean entropy (nats)."""
+    """One token string: its number of occurrences, and its mean entropy (nats)."""
 
     word: str
     number: int
@@ -130,12 +131,12 @@ class WordEntropy(NamedTuple):
 def word_entropies(
     words: Sequence[Sequence[str]], entropy: Sequence[ArrayLike], fewest: int = 20
 ) -> list[WordEntropy]:
-    """Mean entropy by token string, highest first; strings that are rarer than `fewest` left out.
+    """Mean entropy by token string, highest first, without strings that are rarer than `fewest`.
 
     Args:
-      words: the token strings of each rollout; ragged.
-      entropy: nats of the same tokens.
-      fewest: occurrences (20 is ours).
+      words: token strings of each rollout; lengths may differ.
+      entropy: entropies of these tokens, nats.
+      fewest: least number of occurrences (the default 20 is ours).
     """
     found: dict[str, list[float]] = defaultdict(list)
     for row, values in zip(words, entropy, strict=True):

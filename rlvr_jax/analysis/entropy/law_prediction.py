@@ -3,14 +3,14 @@
     python -m rlvr_jax.analysis.entropy.law_prediction RUN [RUN …]
 
 Cui et al. 2025, https://arxiv.org/abs/2505.22617, fit R = -a e^H + b to the first steps of runs
-without entropy control. They make two claims about the later steps, which are measured here on
-evaluations (H and R of the same held-out samples):
+without entropy control. They make two claims about later steps. Both are measured here on
+evaluations, with H and R of equal held-out samples:
 
     score error     (b - a e^H) - R at the last evaluation, given its H
     ceiling error   (b - a) - R at the last evaluation: the claim that the run ends near H = 0
 
-A run whose objective controls entropy leaves the curve, so such runs have separate rows. A fit
-without two different entropies among its first points is undefined, and counted.
+A run whose objective controls entropy does not follow the curve, so such runs have separate rows. A
+fit is undefined if all first points have one entropy. Undefined fits are counted.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from rlvr_jax.analysis.run_directory import Run, load_run
 FIRST_FRACTION = 0.2
 ENTROPY, SCORE = "held_out/entropy", "held_out/pass@1"
 
-# Parts that neither look at entropies nor let one direction of the ratio go further than the other.
+# Parts that do not use entropies, and whose clip is equally wide in both directions.
 _PLAIN = {
     *("reinforce", "importance_weighted", "ppo_clip"),
     *("group_normalized", "group_centered", "leave_one_out", "length_centered", "relative_to"),
@@ -40,12 +40,12 @@ _PLAIN = {
 
 
 class Forecast(NamedTuple):
-    """The end of one run as predicted from its beginning.
+    """The end of a run, predicted from its beginning.
 
     Fields:
-      law: the fit of the first points; None if it is undefined.
-      num_first, num_points: fitted points, and all points.
-      score_error, ceiling_error: see the module, in units of the score; None without a fit.
+      law: fit of the first points; None if it is undefined.
+      num_first, num_points: number of fitted points, and of all points.
+      score_error, ceiling_error: errors in units of the score (see the module); None without a fit.
     """
 
     law: EntropyLaw | None
@@ -61,7 +61,7 @@ def forecast(
     """Fits the first points and predicts the last one.
 
     Args:
-      steps: [N], rising. entropy: H, [N] nats. score: R, [N].
+      steps: [N], ascending. entropy: H, [N] nats. score: R, [N].
       fraction: points up to this fraction of the last step are fitted.
     """
     steps, entropy, score = columns("forecast", "N", steps=steps, entropy=entropy, score=score)
@@ -78,23 +78,22 @@ def forecast(
 
 
 def forecast_run(run: Run, fraction: float = FIRST_FRACTION) -> Forecast:
-    """The forecast of a run from its evaluations that have both numbers."""
+    """The forecast of a run, from the evaluations that have entropy and score."""
     return forecast(*run.common(ENTROPY, SCORE), fraction)
 
 
 def controls_entropy(run: Run) -> bool:
-    """Whether something in the run's objective or sampler acts on entropy, as far as it is known.
+    """Whether the objective or the sampler of a run acts on entropy, as far as it is known.
 
-    True unless every term of the loss is a plain one, any clip is as wide above as below, and the
-    sampler's temperature is 1.
+    False if all terms of the loss are plain ones, clips are equally wide above and below, and the
+    temperature is 1.
     """
     terms = [str(term) for term in run.setting("loss_terms", ())]
     return not terms or run.setting("temperature", 1.0) != 1.0 or not all(map(_is_plain, terms))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Prints both errors of every run, those with entropy control apart, and counts what has no
-    fit."""
+    """Prints both errors of every run, in separate tables with and without entropy control."""
     parser = argparse.ArgumentParser(description="Forecasts runs' ends by the entropy law.")
     parser.add_argument("runs", nargs="+", metavar="RUN", help="a run directory")
     paths = parser.parse_args(arguments).runs
@@ -113,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _print(kind: str, runs: Mapping[str, Forecast]) -> None:
-    """A line for each run, and the means of the sizes of the errors."""
+    """A line for each run, and the mean absolute errors."""
     if not runs:
         return
     print(f"{kind}, {len(runs)} runs\n  points     a      b  score error  ceiling error  run")

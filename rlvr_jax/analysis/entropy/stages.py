@@ -2,11 +2,12 @@
 
 Deng et al. 2025, "From Trial-and-Error to Improvement", https://arxiv.org/abs/2508.07534: while the
 reward rises, mostly the entropy of incorrect responses falls. On the plateau the probabilities of
-nearly all tokens are constant. The paper does not define the end of the first stage; here it is τ:
+nearly all tokens are constant. The paper does not define the end of the first stage. Here it is τ
+of the least-squares fit
 
     reward ≈ c + s · min(step, τ),   s > 0,
 
-with the least squared error. A run has stages if shuffled steps rarely fit as well.
+A run has stages if shuffled orders of the steps rarely have an equally good fit.
 """
 
 from typing import NamedTuple
@@ -18,18 +19,18 @@ from rlvr_jax.analysis.arrays import columns
 
 _LEVEL = 0.01
 _SHUFFLES = 999
-_KEY = 20_250_814  # a run's stages are the same in every call
+_KEY = 20_250_814  # a fixed seed: every call returns equal stages
 _FEWEST = 3
 
 
 class Stages(NamedTuple):
-    """Where a run's reward stops to rise.
+    """The step at which the reward of a run stops to rise.
 
     Fields:
-      end: the last step of the rise, τ; that of the run if it rises still, None if no rise is
-        significant at `_LEVEL`.
-      rise: s (τ - first step), of the best fit, in units of the reward; 0 if no fit rises.
-      p_value: fraction of shuffled orders of the steps that fit a rise as well.
+      end: τ, the last step of the rise. If the reward still rises, the last step of the run. None:
+        no rise is significant at `_LEVEL`.
+      rise: s (τ - first step) of the best fit, in units of the reward; 0 if no fit rises.
+      p_value: fraction of shuffled orders of the steps with an equally good fit.
     """
 
     end: float | None
@@ -41,7 +42,7 @@ def stages(steps: ArrayLike, reward: ArrayLike) -> Stages:
     """Fits a rise that is followed by a plateau.
 
     Args:
-      steps: [N], rising. reward: [N] of them; thin a long run first, memory is N².
+      steps: [N], ascending. reward: [N]. Memory grows with N²: thin a long run first.
     """
     steps, reward = columns("stages", "N", _FEWEST, steps=steps, reward=reward)
     if not (np.isfinite(reward).all() and np.isfinite(steps).all()):
@@ -54,12 +55,12 @@ def stages(steps: ArrayLike, reward: ArrayLike) -> Stages:
     centred = reward - reward.mean()
     gain = shapes @ centred
     best = int(gain.argmax())
-    # A constant reward is its mean but for rounding.
+    # A constant reward can differ from its mean by rounding.
     if gain[best] <= len(steps) * np.finfo(float).eps * np.abs(reward).max():
         return Stages(None, 0.0, 1.0)
     random = np.random.default_rng(_KEY)
     shuffled = random.permuted(np.tile(centred, (_SHUFFLES, 1)), axis=1)
-    # As good but for rounding is as good.
+    # Rounding does not make a fit better.
     as_good = np.sum((shapes @ shuffled.T).max(axis=0) >= gain[best] * (1 - 1e-12))
     p = float((1 + as_good) / (1 + _SHUFFLES))
     rise = float(gain[best] / lengths[best] * (ends[best] - steps[0]))
@@ -71,7 +72,8 @@ class OutcomeEntropy(NamedTuple):
 
     Fields:
       incorrect_fraction: fraction of the tokens that are in incorrect rollouts.
-      incorrect, correct: mean entropy of those and of the others, nats a token; None without any.
+      incorrect, correct: mean entropy of tokens in incorrect and in correct rollouts, nats per
+        token; None without such tokens.
     """
 
     incorrect_fraction: float
@@ -80,7 +82,7 @@ class OutcomeEntropy(NamedTuple):
 
 
 def outcome_entropy(entropy: ArrayLike, mask: ArrayLike, correct: ArrayLike) -> OutcomeEntropy:
-    """Of tokens.
+    """Entropy of the tokens of incorrect and of correct rollouts.
 
     Args:
       entropy: [B, T] nats. mask: bool [B, T]. correct: bool [B].
@@ -100,31 +102,31 @@ def outcome_entropy(entropy: ArrayLike, mask: ArrayLike, correct: ArrayLike) -> 
 def entropy_and_fraction(
     entropy: ArrayLike, incorrect: ArrayLike, correct: ArrayLike
 ) -> OutcomeEntropy:
-    """Splits the entropy of curves, which lack the number of tokens in incorrect rollouts.
+    """Entropy by outcome from curves, which lack the number of tokens in incorrect rollouts.
 
-    Entropy is w · incorrect + (1 - w) · correct at every step; least squares give w of all steps.
+    Entropy is w · incorrect + (1 - w) · correct at every step. Least squares over all steps give w.
 
     Args:
-      entropy, incorrect, correct: [N] means over tokens, nats, of the steps that have all three; N
-        ≥ 1.
+      entropy, incorrect, correct: [N], N ≥ 1, means over tokens in nats, of the steps that have all
+        three.
     """
     entropy, incorrect, correct = (
         np.asarray(values, float) for values in (entropy, incorrect, correct)
     )
     apart = incorrect - correct
     size = float(apart @ apart)
-    # Where they are equal, the fractions make no difference.
+    # If they are equal, w has no effect.
     fraction = float(np.clip(apart @ (entropy - correct) / size, 0, 1)) if size else 0.5
     return OutcomeEntropy(fraction, float(incorrect.mean()), float(correct.mean()))
 
 
 class OutcomeParts(NamedTuple):
-    """A change of mean entropy, nats a token, in three parts that add up to it.
+    """A change of mean entropy, nats per token, as a sum of three parts.
 
     Fields:
-      incorrect, correct: of tokens of incorrect and of correct rollouts, by their fraction in the
-        mean of both.
-      fractions: because more tokens are in one kind than before.
+      incorrect, correct: change within incorrect and within correct rollouts, weighted by their
+        mean fraction of the tokens.
+      fractions: change because the fraction of tokens in incorrect rollouts changed.
     """
 
     incorrect: float
@@ -133,7 +135,7 @@ class OutcomeParts(NamedTuple):
 
     @property
     def change(self) -> float:
-        """The sum."""
+        """Sum of the three parts."""
         return sum(self)
 
 
@@ -144,8 +146,8 @@ def change_by_outcome(before: OutcomeEntropy, after: OutcomeEntropy) -> OutcomeP
 
         ΔH = w̄ ΔH_incorrect + (1 - w̄) ΔH_correct + Δw (H̄_incorrect - H̄_correct).
 
-    A kind that one of the pools lacks did not change: its tokens came or went. One that both lack
-    has no part.
+    A kind of rollouts that occurs in only one pool has no change within it. A kind that occurs in
+    neither pool has no part.
     """
     ends = []
     for old, new in ((before.incorrect, after.incorrect), (before.correct, after.correct)):

@@ -1,9 +1,10 @@
 """The class of a token: formal, logical, metacognitive, or semantic.
 
 The four classes of Deng et al. 2025, "From Trial-and-Error to Improvement",
-https://arxiv.org/abs/2508.07534, are numbers and operators, words of conclusions, words about the
-reasoning itself, and the rest. The English lists are ours, since we found no published ones. Each
-token has a class independently, so a word that a tokenizer splits is semantic.
+https://arxiv.org/abs/2508.07534, are formal, logical, metacognitive and semantic. Numbers and
+operators are formal, words of conclusions are logical, words about the reasoning itself are
+metacognitive, and the rest is semantic. The English word lists are ours, since we found no
+published ones. Each token is classified by itself, so the parts of a split word are semantic.
 """
 
 import re
@@ -34,9 +35,9 @@ _MARKS = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": " "})
 
 
 def token_class(text: str) -> str:
-    """The class of a token by its text; case, spaces and punctuation around a word do not count.
+    """The class of a token by its text, without case, and without spaces and punctuation around it.
 
-    Brackets are formal, other pure punctuation is semantic, and so is an empty text.
+    Brackets are formal. Other punctuation and an empty text are semantic.
     """
     text = text.translate(_MARKS).strip()
     if _FORMAL.fullmatch(text):
@@ -48,8 +49,8 @@ def token_class(text: str) -> str:
 
 
 class ClassMean(NamedTuple):
-    """One class: its tokens, their mean value, and their fraction of the sum; 0 without tokens or
-    where the sum is 0."""
+    """One class: number of tokens, mean value, and fraction of the sum (0 without tokens or
+    sum)."""
 
     name: str
     number: int
@@ -58,11 +59,11 @@ class ClassMean(NamedTuple):
 
 
 def mean_by_class(words: Sequence[str], values: ArrayLike) -> list[ClassMean]:
-    """Means and fractions of a number of each token, by class, in the order of `TOKEN_CLASSES`.
+    """Means and fractions of token values by class, in the order of `TOKEN_CLASSES`.
 
     Args:
       words: texts of the tokens, [N].
-      values: [N], such as entropies, or how far probabilities moved; ≥ 0.
+      values: [N], ≥ 0, for example entropies or absolute changes of probability.
     """
     values = np.asarray(values, float)
     if values.shape != (len(words),):

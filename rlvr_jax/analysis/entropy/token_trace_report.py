@@ -1,4 +1,4 @@
-"""Every token of a rollout by itself: the effect of an update on it, as columns and JSON lines.
+"""The effect of an update on every token of a rollout, as columns and as JSON lines.
 
 With o the sampled token, R = exp(log π - log π_old), A the advantage, r = log π_ref - log π:
 
@@ -8,8 +8,8 @@ With o the sampled token, R = exp(log π - log π_old), A the advantage, r = log
     surrogate min(R A, clip(R) A)              gradient weight R A where not clipped, else 0
 
 Mismatch KL and probability change are prime-rl's, https://github.com/PrimeIntellect-ai/prime-rl.
-A sampler's log-prob is not the recomputed one: both are stored under their names. Rows hold test
-items and gold answers where a run held them: `held_out` marks them.
+The log-prob of the sampler differs from the recomputed one; both are stored under their names. Rows
+can contain test items and gold answers: `held_out` marks them.
 """
 
 import json
@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from rlvr_jax.analysis.arrays import log_softmax, row_mean
 from rlvr_jax.analysis.page import replace_file
 
-SCHEMA = 1  # of the JSON lines; a change of a column's meaning raises it
+SCHEMA = 1  # version of the JSON lines; it grows if the meaning of a column changes
 _DIGITS = 4
 
 
@@ -50,13 +50,13 @@ class TokenTrace(NamedTuple):
 
 
 def rank_and_margin(logits: ArrayLike, tokens: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """How many tokens are more likely than the sampled one, and p₍₁₎ - p₍₂₎.
+    """Number of tokens that are more probable than the sampled one, and p₍₁₎ - p₍₂₎.
 
     Args:
-      logits: [..., V]; give it a few rollouts at a time.
+      logits: [..., V]. Memory is that of the logits: pass a few rollouts at a time.
       tokens: int [...].
     Returns:
-      rank, int [...] with 0 for the greedy token, and margin, [...].
+      rank: int [...], 0 for the greedy token. margin: [...].
     """
     logp = log_softmax(logits)
     own = np.take_along_axis(logp, np.asarray(tokens)[..., None], axis=-1)
@@ -77,17 +77,17 @@ def token_trace(
     clip_low: float = 0.2,
     clip_high: float = 0.28,
 ) -> TokenTrace:
-    """Puts the columns together.
+    """Computes the columns of a trace.
 
-    The same call compares two checkpoints on the same tokens: `old_logp` is then the other one's.
+    To compare two checkpoints on equal tokens, pass the log-probs of the other one as `old_logp`.
 
     Args:
-      logp, old_logp, ref_logp: [B, T] nats of the sampled token: current policy, the one that
-        sampled (recomputed), the frozen one.
-      entropy, rank, margin: [B, T], of the current policy over the whole vocabulary.
-      advantage: [B, T], or [B, 1] for one of each response.
+      logp, old_logp, ref_logp: [B, T], nats, of the sampled token. Policies: the current one, the
+        one that sampled (recomputed), and the frozen reference.
+      entropy, rank, margin: [B, T], of the current policy, over the whole vocabulary.
+      advantage: [B, T], or [B, 1] with one advantage per response.
       mask: bool [B, T].
-      clip_low, clip_high: half-widths of the trusted range of the ratio.
+      clip_low, clip_high: half-widths of the clip range of the ratio.
     """
     mask = np.asarray(mask, bool)
 
@@ -121,7 +121,7 @@ def token_trace(
 
 
 def clip_fraction(trace: TokenTrace, mask: ArrayLike) -> np.ndarray:
-    """Share of each row's tokens that are clipped either way, [B]."""
+    """Fraction of each row's tokens that are clipped, [B]."""
     return row_mean(trace.clipped_high | trace.clipped_low, mask)
 
 
@@ -132,15 +132,17 @@ def write_traces(
     rows: Iterable[Mapping[str, Any]],
     held_out: bool = False,
 ) -> Path:
-    """Writes one JSON line per rollout: its own fields, and a list per column over its tokens.
+    """Writes one JSON line per rollout: the fields of its row, and a list per column over its
+    tokens.
 
-    Numbers are rounded to 4 digits, numbers that are not finite are null.
+    Numbers are rounded to 4 digits. Numbers that are not finite are null.
 
     Args:
-      path: such as `traces/step_000010.jsonl`; its folder is made.
-      trace: the columns. mask: bool [B, T]; tokens off it are left out.
-      rows: other values of each rollout, in order: tokens, rewards by name, ids, answers.
-      held_out: whether these are test items.
+      path: file to write, for example `traces/step_000010.jsonl`; its folder is made.
+      trace: the columns. mask: bool [B, T]; tokens off the mask are left out.
+      rows: further values of each rollout in order, for example tokens, rewards by name, ids,
+        answers.
+      held_out: whether the rollouts answer test items.
     """
     path, mask = Path(path), np.asarray(mask, bool)
     columns = {name: values for name, values in trace._asdict().items() if values is not None}
@@ -161,7 +163,7 @@ def _short(values: np.ndarray) -> list:
 
 
 def _finite(value: Any) -> Any:
-    """The value with None in the place of NaN and infinities, which JSON does not have."""
+    """The value, with None for NaN and infinities, which JSON does not have."""
     if isinstance(value, Mapping):
         return {name: _finite(each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,10 +1,10 @@
-"""Conclusions of a board: differences to a baseline paired by seed, and ranks as ranges.
+"""Conclusions of a board: differences from a baseline, paired by seed, and ranges of ranks.
 
-Two corrections accompany the plain interval: Holm's for testing many methods at once, and
-ranks as ranges, as an order of means shows little where intervals overlap. A run is paired with the
-baseline's of its seed, commit, processor and version of JAX, or it is in no difference and no
-rank: prompts and draws are the same there, and elsewhere numbers round differently from the first
-step on.
+Holm's correction accompanies the plain interval, because many methods are tested. Ranks are ranges,
+because an order of means shows little if intervals overlap. A run is paired with the baseline run
+of equal seed, commit, processor and version of JAX. Such runs have equal prompts and random
+numbers. On another processor or version, numbers are rounded differently from the first step on. A
+run without a pair is in no difference and no rank.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,23 +22,22 @@ SEEDS_OF_A_CLAIM = 10
 among many for that."""
 
 _DRAWS = 10_000
-_KEY = 20_240_817  # of the bootstrap, so that a page is written twice alike
+_KEY = 20_240_817  # of the bootstrap, so that a page is reproducible
 
 
 @dataclass(frozen=True)
 class Standing:
-    """One entry of a board, by one number.
+    """One entry of a board, by one metric.
 
     Fields:
       entry: its name.
       values: mean over seeds with the half-width of its 95 % t-interval.
-      difference: to the baseline, over seeds that both have at one commit, processor and
-        version of JAX.
-      p_value: of a paired t-test that the difference is 0; NaN with fewer than two pairs, or where
-        all pairs differ by the same.
-      holm: p_value corrected for all entries of the board; NaN where that is.
-      ranks: lowest and highest rank in 95 % of resamples of the seeds, 1 being best; None where a
-        seed is not paired that most of those with a pair have.
+      difference: difference from the baseline, over the paired seeds.
+      p_value: p-value of a paired t-test that the difference is 0. NaN with fewer than two pairs,
+        or if all differences are equal.
+      holm: p_value with Holm's correction for all entries of the board; NaN if p_value is NaN.
+      ranks: lowest and highest rank in 95 % of resamples of the seeds; 1 is best. None: the entry
+        lacks a paired seed that most entries have.
     """
 
     entry: str
@@ -50,7 +49,7 @@ class Standing:
 
     @property
     def pairs(self) -> int:
-        """Runs that are paired with one of the baseline; of the baseline, none."""
+        """Number of paired runs; 0 for the baseline."""
         return len(self.difference.values)
 
     @property
@@ -60,17 +59,17 @@ class Standing:
 
     @property
     def is_apart(self) -> bool:
-        """Whether it is with as many seeds as a sentence about it needs."""
+        """Whether the difference is significant, and has enough seeds for a sentence."""
         return self.looks_apart and self.pairs >= SEEDS_OF_A_CLAIM
 
 
 def standings(rows: Sequence[Mapping[str, Any]], number: str, baseline: str) -> list[Standing]:
-    """Ranks of a board's entries, best mean first; runs that failed have no number.
+    """Standings of a board's entries, best mean first. Failed runs are left out.
 
     Args:
       rows: lines of `results.jsonl`, of one board.
-      number: of `end`, higher being better, like "pass@32".
-      baseline: the entry that all are compared with.
+      number: metric of `end`, higher is better, for example "pass@32".
+      baseline: the entry that all others are compared with.
     """
     found: dict[str, dict[int, Mapping[str, Any]]] = {}
     for row in rows:
@@ -117,14 +116,14 @@ def standings(rows: Sequence[Mapping[str, Any]], number: str, baseline: str) -> 
 
 
 def chosen_entries(rows: Sequence[Mapping[str, Any]], number: str) -> dict[str, str]:
-    """The entry of each method that is best in the mean over seeds; of equal ones the first.
+    """The entry of each method with the best mean over seeds; of equal ones, the first.
 
     Args:
       rows: lines of `results.jsonl`, of one board whose entries are values of settings.
-      number: of `end`, higher being better.
+      number: metric of `end`, higher is better.
     Returns:
-      Entry by method. One that lacks a seed that another of its method has is not chosen: it did
-      not come to its end, or has not run.
+      Entry by method. An entry without all seeds of its method is not chosen: a run failed or is
+      missing.
     """
     found: dict[str, dict[str, dict[int, float]]] = {}
     for row in rows:
@@ -142,22 +141,23 @@ def chosen_entries(rows: Sequence[Mapping[str, Any]], number: str) -> dict[str, 
 
 
 def holm(p_values: Mapping[str, float]) -> dict[str, float]:
-    """Corrects p-values for their number (Holm 1979): rejecting those below α errs anywhere with
-    probability α at most. A NaN was no test; it stays and is not counted."""
+    """p-values with Holm's correction (1979), which bounds the probability of any false rejection.
+    A NaN is not a test: it stays, and is not counted."""
     tested = [name for name, p in p_values.items() if not np.isnan(p)]
     corrected = paired_problems.holm([p_values[name] for name in tested]).tolist()
     return {**p_values, **dict(zip(tested, corrected, strict=True))}
 
 
 def rank_ranges(values: Mapping[str, Mapping[int, float]]) -> dict[str, tuple[int, int]]:
-    """Ranks of means under resampled seeds, 1 being the highest.
+    """Ranges of the ranks of means under resampled seeds; 1 is the highest mean.
 
-    Seeds are resampled with replacement, the same for all entries, as they share prompts and draws.
+    Seeds are resampled with replacement, equally for all entries, because entries share prompts and
+    random numbers.
 
     Args:
-      values: by entry and seed. Entries that lack a seed that most have are left out.
+      values: value by entry and seed. Entries that lack a seed that most entries have are left out.
     Returns:
-      (lowest, highest) of 95 % of the resamples, by entry; empty with fewer than two seeds.
+      (lowest, highest) rank in 95 % of the resamples, by entry; empty with fewer than two seeds.
     """
     counts: dict[int, int] = {}
     for own in values.values():
@@ -180,17 +180,17 @@ def rank_ranges(values: Mapping[str, Mapping[int, float]]) -> dict[str, tuple[in
 
 
 def prediction_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Where one more run is expected, with 95 %: mean ± t(n - 1) · s · √(1 + 1/n).
+    """95 % interval of the value of one more run: mean ± t(n - 1) · s · √(1 + 1/n).
 
     Args:
-      values: of runs that differ in their seeds; with fewer than two nothing is known.
+      values: values of runs with different seeds.
     Returns:
-      Its ends, both at most infinite.
+      Ends of the interval; infinite with fewer than two values.
     """
     known = mean_interval(values)
     if len(known.values) < 2:
         return -np.inf, np.inf
-    # The half-width is that of the mean.
+    # The half-width is the one of the mean.
     reach = known.half_width * np.sqrt(len(known.values) + 1)
     return known.mean - reach, known.mean + reach
 
@@ -201,7 +201,7 @@ def _alike(row: Mapping[str, Any], base: Mapping[str, Any]) -> bool:
 
 
 def _paired_p(differences: Sequence[float]) -> float:
-    # Equal also up to the rounding of a subtraction.
+    # Equal up to the rounding of a subtraction.
     if len(differences) < 2 or np.ptp(differences) < 1e-9:
         return float("nan")
     return float(stats.ttest_1samp(differences, 0.0).pvalue)

@@ -18,16 +18,15 @@ _TOKENS = ("sampled_tokens", "given_tokens", "scored_tokens", "trained_tokens")
 
 
 def run_row(path: Path, board: str, entry: str, commit: str) -> dict[str, Any]:
-    """The line of a run that has ended.
+    """The line of a finished run.
 
     Args:
-      board, entry: which comparison it belongs to, and under which name.
-      commit: of the code that ran.
+      board, entry: board of the run, and name of its entry.
+      commit: commit of the code that ran.
     Returns:
-      `start` and `end` with the held-out numbers of the first and the last evaluation and the
-      entropy (nats per token) of the rollouts sampled at the first and the last step; `parts` with
-      means over steps of the curves of its experience; tokens in all; `metrics_sha256` of
-      `metrics.jsonl`.
+      `start` and `end`: held-out numbers of the first and the last evaluation, and the entropy
+      (nats per token) of the first and the last step. `parts`: means over steps of the curves of
+      the experience. Also the number of tokens, and the hash `metrics_sha256` of `metrics.jsonl`.
     """
     run = load_run(path)
     evaluated = [row for row in run.metrics if "held_out/n" in row]
@@ -57,15 +56,15 @@ def run_row(path: Path, board: str, entry: str, commit: str) -> dict[str, Any]:
 def failed_row(
     path: Path, board: str, entry: str, settings: Mapping[str, Any], why: str, commit: str
 ) -> dict[str, Any]:
-    """The line of a run that could not come to its end.
+    """The line of a run that failed.
 
     Args:
-      path: its run directory, where it came to have one.
-      settings: of the run, with its method and seed.
+      path: run directory, if the run has one.
+      settings: settings of the run, with method and seed.
     """
     try:
         begun = json.loads((path / "config.json").read_text())
-    except (OSError, ValueError):  # it did not come so far
+    except (OSError, ValueError):  # the run failed before it wrote the file
         begun = {}
     return {
         "board": board,
@@ -86,15 +85,15 @@ def _portable_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def curve_row(path: Path, board: str, entry: str) -> dict[str, Any]:
-    """The curves of a run, thinned to its evaluations: pass@k, the entropy of their answers and of
-    the batch that was trained on, sampled tokens so far."""
+    """The curves of a run at its evaluations: pass@k, entropy of held-out and of trained tokens,
+    and sampled tokens so far."""
     run = load_run(path)
     evaluated = [row for row in run.metrics if "held_out/n" in row]
     sampled = np.cumsum([row.get("sampled_tokens", 0) for row in run.metrics])
     names = [n for n in evaluated[0] if n.startswith("held_out/pass@")] + ["held_out/entropy"]
     curves = {name: [_rounded(row[name]) for row in evaluated] for name in names}
-    # Before the first step nothing was sampled, but its evaluation has an entropy.
-    # A step that trained on no token has none.
+    # Step 0 has no sampled tokens, but its evaluation has an entropy.
+    # A step without trained tokens has no entropy.
     entropy = [row.get("entropy", row["held_out/entropy"]) for row in evaluated]
     curves["entropy"] = [_rounded(value) for value in entropy]
     steps = [row["step"] for row in run.metrics]
@@ -104,26 +103,26 @@ def curve_row(path: Path, board: str, entry: str) -> dict[str, Any]:
 
 
 def append_row(path: Path, row: Mapping[str, Any]) -> None:
-    """Adds a line to a file that is made if needed; flushed, as others may read it."""
+    """Adds a line to a file, makes the file if needed, and flushes it for other readers."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
         file.write(json.dumps(row) + "\n")
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """All lines of a file, none if there is no file."""
+    """All lines of a file; none if the file does not exist."""
     rows = read_json_lines(path)
-    if any("drawn_tokens" in row for row in rows):  # by an earlier version
+    if any("drawn_tokens" in row for row in rows):  # written by an earlier version
         wanted = f"read_rows: lines of {path} must have sampled_tokens, got drawn_tokens"
         raise ValueError(f"{wanted}; run the board again in another folder")
     keys: Sequence[tuple] = [(row["board"], row["entry"], row["seed"]) for row in rows]
     if twice := [key for key in dict.fromkeys(keys) if keys.count(key) > 1]:
-        raise ValueError(f"read_rows: {path} must have one line a run, got more of {twice[0]}")
+        raise ValueError(f"read_rows: {path} must have one line per run, got several of {twice[0]}")
     return rows
 
 
 def commit_of(folder: Path) -> str:
-    """The commit that a folder's code is at."""
+    """The commit of the code of a folder."""
     try:
         found = _git(folder, "rev-parse", "HEAD")
         changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
@@ -137,11 +136,10 @@ def commit_of(folder: Path) -> str:
 
 
 def processor(device: str = "cpu") -> str:
-    """Returns the model of the processor of this machine, or an accelerator, since results of
-    another one may round differently.
+    """Model of this machine's processor or accelerator; another one may round differently.
 
     Args:
-      device: kind of the devices of the run, as JAX names it.
+      device: kind of the devices of the run, by JAX's name.
     """
     if device != "cpu":
         return device
@@ -162,7 +160,7 @@ def _git(folder: Path, *command: str) -> str:
 
 
 def _held_out(row: Mapping[str, Any]) -> dict[str, float | None]:
-    """Without the numbers that say nothing of the policy."""
+    """Held-out numbers of a row, without those that do not describe the policy."""
     names = [n for n in row if n.startswith("held_out/") and row[n] is not None]
     return {n.removeprefix("held_out/"): _rounded(row[n]) for n in names if n != "held_out/n"}
 

@@ -1,6 +1,6 @@
-"""Calibration: whether a rollout's confidence is its chance to be correct.
+"""Calibration: whether the confidence of a rollout equals its probability to be correct.
 
-With confidences c, outcomes o in {0, 1}, and K bins with count n_k, mean outcome acc_k and mean
+For confidences c, outcomes o in {0, 1}, and K bins with count n_k, mean outcome acc_k and mean
 confidence conf_k:
 
     ECE = Σ n_k / B |acc_k - conf_k|        MCE = max |acc_k - conf_k| over bins that are not empty
@@ -9,10 +9,10 @@ confidence conf_k:
     AUROC = P(c of a correct one > c of an incorrect one) + ½ P(equal); ½ without both kinds
     overconfidence = mean c - mean o
 
-ECE is biased upward where bins hold few rollouts: state B and K. AUROC sees only the ranking. A
-geometric mean of token probabilities is near 1 for all long texts: compare it at
-similar lengths. A vote fraction counts the rollout itself and is never below 1 / N.
-Textbook definitions; ties of the adaptive form keep the order of the rows.
+ECE is biased upward if bins have few rollouts: report B and K with it. AUROC depends only on the
+ranking. The geometric mean of token probabilities is near 1 for all long texts: compare it at
+similar lengths. A vote fraction counts the rollout itself, and is at least 1 / N. The definitions
+are those of textbooks. Ties of the adaptive form keep the order of the rows.
 """
 
 from typing import NamedTuple
@@ -25,7 +25,7 @@ from rlvr_jax.analysis.arrays import binned_mean, columns, row_mean
 
 
 class Calibration(NamedTuple):
-    """How confidence and outcome go together.
+    """Measures of the relation between confidence and outcome.
 
     Fields:
       bin_count, bin_accuracy, bin_confidence: [K], the reliability table; 0 in empty bins.
@@ -45,10 +45,10 @@ class Calibration(NamedTuple):
 
 
 class Votes(NamedTuple):
-    """How many of a prompt's rollouts share a row's answer.
+    """Number of rollouts of a prompt that have the answer of a row.
 
     Fields:
-      count, size: int [B], rollouts with the same answer, and of the prompt.
+      count, size: int [B], rollouts with an equal answer, and all rollouts of the prompt.
     """
 
     count: np.ndarray
@@ -60,7 +60,8 @@ class Votes(NamedTuple):
         return self.count / self.size
 
     def bins(self, number: int) -> np.ndarray:
-        """Bins of equal width, by whole numbers: fractions are on edges, where floats disagree."""
+        """Bins of equal width by integer arithmetic, because many fractions are exactly on an
+        edge."""
         return np.minimum(self.count * number // self.size, number - 1)
 
 
@@ -94,10 +95,9 @@ def calibration(
     Args:
       confidence: [B], in [0, 1].
       outcome: [B], 0 or 1.
-      bins: K.
-      places: int [B], the bin of each row, where it is known better than from a float; None: bins
-        of equal width.
-      epsilon: of the clip in the NLL.
+      bins: K, number of bins.
+      places: int [B], the bin of each row; None: bins of equal width, from the confidences.
+      epsilon: ε, bound of the clip in the NLL.
     """
     c, o = columns("calibration", "B", 1, confidence=confidence, outcome=outcome)
     if not ((c >= 0) & (c <= 1)).all():
@@ -109,7 +109,7 @@ def calibration(
     accuracy, mean = (binned_mean(values, places, bins) for values in (o, c))
     gap = np.abs(accuracy - mean)
     order = np.argsort(c, kind="stable")
-    # Fewer rollouts than parts leave some of them empty.
+    # With fewer rollouts than parts, some parts are empty.
     parts = [part for part in np.array_split(order, bins) if len(part)]
     inside = np.clip(c, epsilon, 1 - epsilon)
     return Calibration(
@@ -127,7 +127,7 @@ def calibration(
 
 
 def _auroc(confidence: np.ndarray, correct: np.ndarray) -> float:
-    """From the ranks (mean ranks for ties)."""
+    """AUROC from ranks, with mean ranks for ties."""
     number, others = int(correct.sum()), int((~correct).sum())
     if not number or not others:
         return 0.5

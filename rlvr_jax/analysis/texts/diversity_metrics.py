@@ -1,4 +1,4 @@
-"""How different the rollouts of a prompt are: as texts, as embeddings, in their answers.
+"""Diversity of the rollouts of a prompt: texts, embeddings, answers.
 
     distinct-n      different n-grams / all n-grams, pooled over the rollouts of a prompt
     self-BLEU       mean BLEU of a rollout against the others: high means alike
@@ -8,12 +8,13 @@
     answers         different ones, entropy of their histogram, Simpson's 1 - Σ f²
     correct ones      different texts among correct rollouts, which pass@k should preserve
 
-distinct-n falls with length: compare at equal numbers of tokens. Mean hidden states have cosines
-near 1 for any text: centre them before a Vendi score is believed.
+distinct-n falls with length: compare it at equal numbers of tokens. Mean hidden states of all texts
+have cosines near 1: centre them before you compute a Vendi score.
 
-Source of the Vendi score: Friedman & Dieng 2022, https://arxiv.org/abs/2210.02410. Details of
-self-BLEU differ between codes; ours: orders as far as the text has them, uniform weights, above
-order 1 (hits + 1) / (total + 1), brevity by the closest reference length, the shorter one on ties.
+Source of the Vendi score: Friedman & Dieng 2022, https://arxiv.org/abs/2210.02410. Implementations
+of self-BLEU differ. Ours has the orders that the text has, with uniform weights. Above order 1 a
+precision is (hits + 1) / (total + 1). The brevity penalty uses the closest reference length, the
+shorter one on ties.
 """
 
 import itertools
@@ -32,13 +33,14 @@ _Text = Sequence[Hashable]
 
 
 def distinct(texts: Sequence[_Text], n: int) -> float:
-    """Different n-grams over all n-grams of the texts together; 0 if they have none."""
+    """Number of different n-grams divided by the number of all n-grams of the texts; 0 without
+    any."""
     grams = [gram for text in texts for gram in _grams(text, n)]
     return len(set(grams)) / len(grams) if grams else 0.0
 
 
 def self_bleu(texts: Sequence[_Text], max_n: int = 4) -> float:
-    """Mean BLEU of each text with all others as references, in [0, 1]; 0 for a single one."""
+    """Mean BLEU of each text with all others as references, in [0, 1]; 0 for a single text."""
     if len(texts) < 2:
         return 0.0
     counts = [[Counter(_grams(text, n)) for text in texts] for n in range(1, max_n + 1)]
@@ -56,7 +58,7 @@ def cosine_similarity(embeddings: ArrayLike) -> np.ndarray:
 def gram_similarity(texts: Sequence[_Text]) -> np.ndarray:
     """Cosines between the bigram counts of texts, [N, N], for `vendi`; 1 for equal texts.
 
-    A text that is shorter than two tokens has its unigrams, and an empty text one empty gram.
+    A text with one token has its unigram, and an empty text has one empty gram.
     """
     counts = [Counter(_grams(text, 2) or _grams(text, 1) or [()]) for text in texts]
     place = {gram: i for i, gram in enumerate(dict.fromkeys(g for each in counts for g in each))}
@@ -78,7 +80,7 @@ def vendi(similarity: ArrayLike, q: float = 1.0) -> float:
 
     Args:
       similarity: [N, N], symmetric, positive semi-definite, 1 on the diagonal.
-      q: order > 0; 1 is Shannon's, larger ones look at what is frequent.
+      q: order, > 0. 1 is Shannon's entropy; a larger order has more weight on frequent rows.
     """
     similarity = np.asarray(similarity, float)
     if not q > 0:
@@ -95,12 +97,12 @@ def vendi(similarity: ArrayLike, q: float = 1.0) -> float:
 
 
 def bigrams(text: _Text) -> set[tuple[Hashable, ...]]:
-    """The different bigrams of a text; of one that is shorter, its unigrams."""
+    """The different bigrams of a text, or the unigrams of a text with fewer than two tokens."""
     return set(_grams(text, 2) or _grams(text, 1))
 
 
 def jaccard_distance(sets: Sequence[Collection[Hashable]]) -> float:
-    """Mean of 1 - |A ∩ B| / |A ∪ B| over pairs; two empty sets are equal; 0 for a single one."""
+    """Mean of 1 - |A ∩ B| / |A ∪ B| over pairs. Two empty sets are equal; 0 for a single set."""
     pairs = [(set(a), set(b)) for a, b in itertools.combinations(sets, 2)]
     return float(np.mean([1 - len(a & b) / len(a | b) if a | b else 0.0 for a, b in pairs] or [0]))
 
@@ -109,8 +111,8 @@ class AnswerDiversity(NamedTuple):
     """The parsed answers of one prompt.
 
     Fields:
-      number: different ones. entropy: of their histogram, nats. simpson: chance that two draws of
-      it differ, 1 - Σ f². All 0 if nothing was parsed.
+      number: number of different answers. entropy: entropy of their histogram, nats. simpson: 1 - Σ
+        f², the probability that two random answers differ. All are 0 without parsed answers.
     """
 
     number: int
@@ -119,7 +121,7 @@ class AnswerDiversity(NamedTuple):
 
 
 def answer_diversity(answers: Sequence[Hashable], unparsed: Hashable = None) -> AnswerDiversity:
-    """Counts the answers of one prompt; those equal to `unparsed` are left out."""
+    """Counts the answers of one prompt, without those that equal `unparsed`."""
     counts = Counter(answer for answer in answers if answer != unparsed)
     fractions = np.array(list(counts.values()), float) / max(counts.total(), 1)
     simpson = 1 - np.sum(fractions**2) if counts else 0.0
@@ -127,9 +129,9 @@ def answer_diversity(answers: Sequence[Hashable], unparsed: Hashable = None) -> 
 
 
 def different_beginnings(texts: Sequence[_Text], length: int = 3) -> int:
-    """Number of texts that differ within their first tokens: a crude count of ways to solve.
+    """Number of different first tokens of texts: a crude count of ways to solve a problem.
 
-    Give it only the correct rollouts; diversity of incorrect answers is useless. The rule is ours.
+    Pass only correct rollouts. The rule is ours.
     """
     return len({tuple(text[:length]) for text in texts})
 

@@ -1,4 +1,4 @@
-"""Formats: whether one way to write answers takes over, and whether it was the best one.
+"""Formats: whether one form of the responses takes over, and whether it was the best one.
 
 Zhao et al. 2025, "Echo Chamber", https://arxiv.org/abs/2504.07912, finds that RL converges to one
 of the output distributions of pretraining. The measures are ours (the abstract defines none), of
@@ -7,8 +7,8 @@ the fractions q before and p after:
     total variation ½ Σ |p - q|        Jensen-Shannon divergence (nats)        entropies
     between formats: Σ (p_k - q_k) acc_k, the gain that the change of format alone explains
 
-A rule that does not look at correctness determines the format; "none of them" is also a format. The
-take-over may be over within tens of steps: count from step 0, over hundreds of rollouts.
+A rule determines the format of a response without its correctness; "none of them" is also a format.
+One format can take over within tens of steps: count from step 0, over hundreds of rollouts.
 """
 
 from typing import NamedTuple
@@ -24,14 +24,13 @@ class FormatShift(NamedTuple):
     """Changes of the fractions of K formats.
 
     Fields:
-      fraction_before, fraction_after: [K].
-      total_variation, js: distances of the two.
-      entropy_before, entropy_after: nats.
-      dominant, dominance: the most used format afterwards (the first of equal ones), its
-        fraction.
-      same_winner: whether it was the most used before.
-      best_format_won: whether it had the best score before.
-      between_formats: gain of accuracy only by the change of fractions.
+      fraction_before, fraction_after: [K], fractions of the formats.
+      total_variation, js: total variation and Jensen-Shannon divergence of both.
+      entropy_before, entropy_after: entropies of the fractions, nats.
+      dominant, dominance: number and fraction of the most frequent format after training.
+      same_winner: whether this format was also the most frequent one before.
+      best_format_won: whether this format had the best score before.
+      between_formats: gain of accuracy that the change of the fractions explains.
     """
 
     fraction_before: np.ndarray
@@ -48,7 +47,8 @@ class FormatShift(NamedTuple):
 
 
 def format_fractions(formats: ArrayLike, number: int) -> np.ndarray:
-    """Fraction of each format among rollouts, [K]; `formats` are their numbers, int [B]."""
+    """Fraction of each format, [K]; `formats` has the number of the format of each rollout, int
+    [B]."""
     return np.bincount(np.asarray(formats), minlength=number) / max(np.size(formats), 1)
 
 
@@ -58,9 +58,9 @@ def format_shift(
     """Compares the formats of two policies.
 
     Args:
-      before, after: fractions, [K].
-      accuracy: [K], of each format afterwards (`binned_mean`).
-      score_before: [K], how well each format did before.
+      before, after: fractions of the formats, [K].
+      accuracy: [K], accuracy of each format after training (`binned_mean`).
+      score_before: [K], score of each format before training.
     """
     q, p = np.asarray(before, float), np.asarray(after, float)
     for name, fractions in (("before", q), ("after", p)):

@@ -1,14 +1,14 @@
-"""Consistency of a reward: does it separate a prompt's correct answer from that of a similar one?
+"""Consistency of a reward: does it distinguish a prompt's answer from that of a similar prompt?
 
 Shen et al. 2023, "The Trickle-down Impact of Reward (In-)consistency on RLHF",
-https://arxiv.org/abs/2309.16155. Pairs of similar prompts x₀, x₁ with different correct answers y₀,
-y₁, and R_ij the reward of prompt i with answer j:
+https://arxiv.org/abs/2309.16155. A pair has similar prompts x₀, x₁ with different correct answers
+y₀, y₁. R_ij is the reward of prompt i with answer j:
 
     response side   R₀₀ > R₀₁ and R₁₁ > R₁₀        prompt side   R₀₀ > R₁₀ and R₁₁ > R₀₁
 
-For a verifier the same pairs are swaps: an accepted R₀₁ or R₁₀ is a false positive. Pairs whose
-parsed answers are equal (1/2 and 0.5) are not valid. A reconstruction from the
-abstract; the remedies that it names (ConvexDA, RewardFusion) are not specified there.
+For a verifier, an accepted R₀₁ or R₁₀ is a false positive. Pairs with equal parsed answers (1/2 and
+0.5) are not valid. This is a reconstruction from the abstract. The remedies that it names
+(ConvexDA, RewardFusion) are not specified there.
 """
 
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from rlvr_jax.analysis.arrays import fraction_of
 
 
 class Consistency(NamedTuple):
-    """Shares of the valid pairs in which the inequalities hold; ties fail."""
+    """Fractions of the valid pairs in which the inequalities hold; ties do not count."""
 
     response: float
     prompt: float
@@ -28,13 +28,13 @@ class Consistency(NamedTuple):
 
 
 def consistency(rewards: ArrayLike, valid: ArrayLike | None = None) -> Consistency:
-    """Asks a reward model (or judge) for its consistency.
+    """Computes the consistency of a reward model or judge.
 
     Args:
-      rewards: [P, 2, 2], of prompt i with answer j.
-      valid: bool [P], pairs whose answers differ; None: all.
+      rewards: [P, 2, 2], reward of prompt i with answer j, for P pairs.
+      valid: bool [P], pairs with different answers; None: all.
     Raises:
-      ValueError: another shape.
+      ValueError: the shape is not [P, 2, 2].
     """
     r, valid = _checked("consistency", rewards, valid)
     r = r[valid]
@@ -45,11 +45,11 @@ def consistency(rewards: ArrayLike, valid: ArrayLike | None = None) -> Consisten
 
 
 def false_accepts(accepted: ArrayLike, valid: ArrayLike | None = None) -> float:
-    """Share of the 2P swapped answers that a verifier accepts.
+    """Fraction of the 2P swapped answers that a verifier accepts.
 
     Args:
-      accepted: [P, 2, 2], 1 where the verifier accepts answer j for prompt i.
-      valid: bool [P], pairs whose parsed answers differ; None: all.
+      accepted: [P, 2, 2], 1 if the verifier accepts answer j for prompt i.
+      valid: bool [P], pairs with different parsed answers; None: all.
     """
     accepted, valid = _checked("false_accepts", accepted, valid)
     swaps = accepted[valid][:, [0, 1], [1, 0]]

@@ -1,22 +1,23 @@
 """Differential information: the factor of Bayes' rule from the reference to the policy.
 
 Won et al. 2025, "Differential Information", https://arxiv.org/abs/2505.23761 (a reconstruction from
-the abstract). For an update from π_ref to π and a response y
+the abstract). For an update from π_ref to π, a response y has
 
     q(y) = (π(y) / π_ref(y)) / Σ_y' π(y') / π_ref(y')        margin = log-ratio_w - log-ratio_l
 
-If preferences follow q to some power, β log π/π_ref is the reward whose fit is π again. For
-chosen answers sampled from π, the rejected ones must then come from
+If preferences follow a power of q, β log π/π_ref is the reward whose optimum is π. If chosen
+responses are sampled from π, rejected responses must be sampled from
 
     log π_l = (1 - β) log π + β log π_ref + const
 
-H(q) is low where the update reinforces few answers, high where it smooths, and chosen answers lose
-probability. From samples y_i of π, with weights w_i ∝ 1 / π_ref(y_i) (self-normalised):
+H(q) is low if the update reinforces few responses. It is high if the update smooths the policy;
+chosen responses then lose probability. For samples y_i of π, with self-normalised weights w_i ∝ 1 /
+π_ref(y_i):
 
     log Ẑ = log mean 1/π_ref(y_i),        H ≈ log Ẑ - Σ w_i log(π/π_ref)(y_i)
 
-For long responses one sample carries all the weight, and `effective_samples` is near 1. The entropy
-over the sampled set itself is the more robust one.
+For long responses one sample has nearly all of the weight, and `effective_samples` is near 1. The
+entropy over the set of samples is more robust.
 """
 
 import numpy as np
@@ -50,23 +51,23 @@ def sampled_entropy(logp: ArrayLike, reference_logp: ArrayLike) -> np.ndarray:
 
 
 def effective_samples(reference_logp: ArrayLike) -> np.ndarray:
-    """1 / Σ w² of the weights of that estimate, [...], from 1 to N: near 1, do not believe it."""
+    """1 / Σ w² of the weights of `sampled_entropy`, [...], in [1, N]; near 1 it is unreliable."""
     return np.exp(-special.logsumexp(2 * log_softmax(-np.asarray(reference_logp, float)), axis=-1))
 
 
 def rejected_distribution(
     logp: ArrayLike, reference_logp: ArrayLike, scale: float = 0.1
 ) -> np.ndarray:
-    """log π_l over the responses of a prompt, [..., N]: from which rejected answers should come.
+    """log π_l over the responses of a prompt, [..., N]: the distribution of rejected responses.
 
     Args:
       logp, reference_logp: [..., N], summed over tokens.
-      scale: β; from 1 on the preference for π is inverted. The default is ours.
+      scale: β. From 1 on the preference for π is inverted. The default is ours.
     """
     mixed = (1 - scale) * np.asarray(logp, float) + scale * np.asarray(reference_logp, float)
     return log_softmax(mixed)
 
 
 def prefers(margin: ArrayLike, scale: float = 0.1) -> np.ndarray:
-    """σ(β margin): the chance that the chosen response is preferred."""
+    """σ(β margin): the probability that the chosen response is preferred."""
     return special.expit(scale * np.asarray(margin, float))

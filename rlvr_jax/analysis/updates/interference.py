@@ -1,21 +1,21 @@
 """Interference: the effect of an update on one problem on the correct answers of the others.
 
-Nguyen et al. 2025, "The Reasoning Boundary Paradox", https://arxiv.org/abs/2510.02230. After one
-step on a rollout (x, y) with advantage A, a correct answer y' of x' changes to first order by
+Nguyen et al. 2025, "The Reasoning Boundary Paradox", https://arxiv.org/abs/2510.02230. One step on
+a rollout (x, y) with advantage A changes a correct response y' to x', to first order, by
 
     Δ log π(y' | x') = η K A,        K = ⟨∇ log π(y' | x'), ∇ log π(y | x)⟩
 
     K_ij = η ⟨g_i, h_j⟩     g_i = 1/N Σ_n A_n ∇ mean-token-log π(y_n)
                             h_j the mean of that gradient over j's correct rollouts
 
-Here with gradients only by the last layer, logits = hidden · W, so that no backward pass is
-needed: ∇_W log π(y_t) = hidden_t (onehot_t - p_t)ᵀ. A proxy: signs mostly agree with the full
-kernel's, magnitudes do not, and what an optimizer with momentum does is another thing. Token means,
-not sums: with sums long answers would rule. Common first words make all K positive; mask them if
-the question is about content.
+Gradients are those of the last layer, logits = hidden · W, so no backward pass is needed: ∇_W log
+π(y_t) = hidden_t (onehot_t - p_t)ᵀ. This is a proxy of the full kernel. Signs mostly agree,
+magnitudes do not, and an optimizer with momentum has another effect. Token means are used, because
+long responses would dominate sums. Common first words make all K positive: mask them if the
+question is about content.
 
-Winner takes all: the slope of the gain of log π on log π before, over problems with a correct
-answer; positive means that the likely became likelier still.
+Winner takes all: the slope of the change of log π on log π before, over problems with a correct
+response. It is positive if likely responses gained more than unlikely ones.
 """
 
 from typing import NamedTuple
@@ -30,12 +30,12 @@ class Interference(NamedTuple):
     """Influence of problems on each other.
 
     Fields:
-      influence: [G, G], K_ij: of training on i on the correct answers of j; 0 where i has no
-        advantage or j no correct rollout.
-      negative_fraction: fraction of pairs i ≠ j with K_ij < 0, of those with an advantage in i and
-        a correct rollout in j; 0 if there are none.
+      influence: [G, G], K_ij, the effect of a step on i on the correct responses of j. It is 0 if i
+        has no advantage, or j no correct rollout.
+      negative_fraction: fraction of pairs i ≠ j with K_ij < 0. Pairs have an advantage in i and a
+        correct rollout in j; 0 without such pairs.
       mean_off_diagonal: mean K_ij of these pairs.
-      self_influence: [G], the diagonal.
+      self_influence: [G], K_ii.
     """
 
     influence: np.ndarray
@@ -49,7 +49,8 @@ def row_gradients(
 ) -> np.ndarray:
     """Gradient of each row's mean token log-prob by the last layer, [B, D, V].
 
-    B·D·V numbers: for a real vocabulary pass a group at a time, or only the candidates' columns.
+    The result has B·D·V numbers. For a large vocabulary pass one group at a time, or only the
+    columns of the candidates.
 
     Args:
       hidden: [B, T, D], the input of the last layer.
@@ -60,7 +61,7 @@ def row_gradients(
     error[rows, width, tokens] += 1
     mask = np.asarray(mask, bool)
     weight = mask / np.maximum(mask.sum(axis=1, keepdims=True), 1)
-    # Rows one by one: the sum over tokens is a product of two matrices.
+    # One row at a time: the sum over tokens is a product of two matrices.
     return np.stack(
         [(h * w[:, None]).T @ e for h, w, e in zip(np.asarray(hidden), weight, error, strict=True)]
     )
@@ -76,8 +77,8 @@ def interference(
     """Compares the step on each problem with the correct answers of every problem.
 
     Args:
-      gradients: [B, …], of each row's mean token log-prob.
-      advantage: [B]. correct: bool [B]. group: int [B], 0 … G - 1, which problem a row answers.
+      gradients: [B, …], gradient of each row's mean token log-prob.
+      advantage: [B]. correct: bool [B]. group: int [B], number of the row's problem, 0 … G - 1.
       rate: η.
     """
     a, correct, group = np.asarray(advantage, float), np.asarray(correct, bool), np.asarray(group)
@@ -101,7 +102,7 @@ def interference(
 def right_answer_logp(
     logp: ArrayLike, mask: ArrayLike, correct: ArrayLike, group: ArrayLike
 ) -> np.ndarray:
-    """Mean over a problem's correct rollouts of their mean token log-prob, [G] nats; 0 without any.
+    """Mean token log-prob of the correct rollouts of each problem, [G] nats; 0 without any.
 
     Args:
       logp: [B, T] nats. mask: bool [B, T]. correct: bool [B]. group: int [B], 0 … G - 1.
@@ -111,9 +112,9 @@ def right_answer_logp(
 
 
 def winner_slope(before: ArrayLike, change: ArrayLike, watched: ArrayLike) -> float:
-    """Least-squares slope of the change of log π on log π before, over the watched problems.
+    """Least-squares slope of the change of log π on log π before, over the selected problems.
 
-    0 with fewer than two of them, or if all began alike.
+    0 with fewer than two problems, or if all values before are equal.
     """
     watched = np.asarray(watched, bool)
     x, y = np.asarray(before, float)[watched], np.asarray(change, float)[watched]
@@ -123,8 +124,8 @@ def winner_slope(before: ArrayLike, change: ArrayLike, watched: ArrayLike) -> fl
 
 
 def keep_hard(pass_rate: ArrayLike, easy: float = 0.5) -> np.ndarray:
-    """Problems to go on training on, bool [G]: those whose pass rate is below `easy`.
+    """Problems for further training, bool [G]: those with a pass rate below `easy`.
 
-    SELF's selection in the large (it keeps what the base's greedy answer fails).
+    A variant of SELF's selection, which selects problems that the base's greedy response fails.
     """
     return np.asarray(pass_rate, float) < easy

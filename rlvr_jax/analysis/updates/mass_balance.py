@@ -1,17 +1,17 @@
 """The mass balance: the effect of one policy gradient step on the mass of correct tokens.
 
-Hu et al. 2025, "BroRL", https://arxiv.org/abs/2510.01180: one state, a softmax over tokens with
-probabilities p, N samples, reward R_c for correct and R_w for incorrect tokens, 0 for those that
-were not sampled. To first order in the rate η
+Hu et al. 2025, "BroRL", https://arxiv.org/abs/2510.01180, consider one state and a softmax over
+tokens with probabilities p. There are N samples. The reward is R_c for correct tokens, R_w for
+incorrect tokens, and 0 for tokens that were not sampled. To first order in the rate η
 
     Δz_i   = (η/N) p_i (R_i 1[i sampled] - S),   S = R_c P⁺ + R_w P⁻
     ΔQ⁺    = (η/N) [(R_c - S) Q⁻ A + (S - R_w) Q⁺ B + S (Q⁺ U⁻ - Q⁻ U⁺)]
 
-Q⁺ and Q⁻ are the mass of correct and incorrect tokens, P⁺ and P⁻ that of the sampled ones. A and B
-are the sums of p² over sampled correct and incorrect tokens, U⁺ and U⁻ those over the others.
-Sampled tokens always add to Q⁺ (R_c ≥ S ≥ R_w, if R_c ≥ 0 ≥ R_w). The other tokens may subtract,
-which vanishes if all tokens are sampled. The factor 1/N is the average over samples: the statement
-is about signs.
+Q⁺ and Q⁻ are the probabilities of correct and incorrect tokens, P⁺ and P⁻ those of sampled correct
+and incorrect tokens. A and B are the sums of p² over sampled correct and incorrect tokens, U⁺ and
+U⁻ the sums over tokens that were not sampled. Sampled tokens never lower Q⁺, because R_c ≥ S ≥ R_w
+if R_c ≥ 0 ≥ R_w. The last term can lower it, and vanishes if all tokens are sampled. The statement
+is about signs; the factor 1/N is the average over samples.
 """
 
 from typing import NamedTuple
@@ -20,12 +20,12 @@ import numpy as np
 
 
 class MassBalance(NamedTuple):
-    """The change of Q⁺ in one step, in its terms.
+    """The change of Q⁺ in one step, by term.
 
     Fields:
       sampled_correct, sampled_incorrect, unsampled: [...], the three terms.
       change: [...], their sum.
-      direct: [...], the same summed over the tokens, Σ p_i (Δz_i - Σ_j p_j Δz_j) over correct ones.
+      direct: [...], the change as a sum over correct tokens, Σ p_i (Δz_i - Σ_j p_j Δz_j).
       step: [..., V], Δz.
       baseline: [...], S.
       correct_mass: [...], Q⁺ before the step.
@@ -54,14 +54,14 @@ def mass_balance(
     """Effect of one step on the probability of correct tokens.
 
     Args:
-      probability: p, [..., V], summing to 1.
+      probability: p, [..., V], with the sum 1.
       sampled: bool [..., V], tokens that occur among the samples.
       correct: bool [V] or [..., V].
       samples: N, [...].
       correct_reward, incorrect_reward: R_c and R_w.
       learning_rate: η.
     Raises:
-      ValueError: probabilities that do not sum to 1; fewer than one sample.
+      ValueError: probabilities do not sum to 1, or there is no sample.
     """
     p = np.asarray(probability, float)
     total = p.sum(axis=-1)

@@ -1,14 +1,14 @@
 """Policy cliff: how far the optimal policy moves when the reward changes a little.
 
-Xu 2025, "The Policy Cliff", https://arxiv.org/abs/2507.20150 (from the abstract; the statement
-below is the textbook's). Where several answers are equally right, the map from rewards to optimal
-policies jumps: without regularisation any perturbation δ picks a side, and ‖π' - π‖₁ = 2 however
-small it is. With an entropy term of weight τ
+Xu 2025, "The Policy Cliff", https://arxiv.org/abs/2507.20150 (from the abstract; the statement is
+that of textbooks). If several answers have the highest reward, the map from rewards to optimal
+policies is not continuous. Without regularisation any small perturbation δ moves all of the mass:
+‖π' - π‖₁ = 2. With an entropy term of weight τ
 
     π = softmax(Q / τ),        ‖π' - π‖₁ ≤ ‖Q' - Q‖_∞ / τ
 
-Group-normalized advantages are steeper still: they divide by the standard deviation, so a reward
-that differs by 1e-3 from otherwise equal ones becomes a signal of full size.
+Group-normalized advantages are even steeper, because they divide by the standard deviation. A
+reward that differs by 1e-3 from otherwise equal ones has an advantage of full size.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ def optimum(values: ArrayLike, temperature: float) -> np.ndarray:
 
     Args:
       values: Q, [A].
-      temperature: τ ≥ 0; at 0 all mass is on the first maximum.
+      temperature: τ ≥ 0. At 0 all mass is on the first maximum.
     """
     values = np.asarray(values, float)
     if temperature < 0:
@@ -37,7 +37,7 @@ def distance(first: ArrayLike, second: ArrayLike) -> float:
 
 
 def distance_bound(first: ArrayLike, second: ArrayLike, temperature: float) -> float:
-    """‖Q' - Q‖_∞ / τ; infinite at τ = 0, where nothing bounds the jump."""
+    """‖Q' - Q‖_∞ / τ; infinite at τ = 0."""
     gap = float(np.max(np.abs(np.asarray(first, float) - np.asarray(second, float))))
     return gap / temperature if temperature else np.inf
 
@@ -45,7 +45,7 @@ def distance_bound(first: ArrayLike, second: ArrayLike, temperature: float) -> f
 def cliff_curve(
     values: ArrayLike, direction: ArrayLike, deltas: ArrayLike, temperatures: ArrayLike
 ) -> np.ndarray:
-    """How far the optimum of Q + δ d is from that of Q, [τ, δ].
+    """Distances between the optima of Q + δ d and of Q, [τ, δ].
 
     Args:
       values: Q, [A]. direction: d, [A]. deltas: [δ]. temperatures: [τ].

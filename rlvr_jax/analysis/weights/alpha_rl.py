@@ -1,19 +1,19 @@
 """Predicts the weights of a later checkpoint from the rank-1 part of early ones and their scores.
 
 Cai et al. 2025, "On Predictability of Reinforcement Learning Dynamics for Large Language Models",
-https://arxiv.org/abs/2510.00553, code https://github.com/caiyuchen-ustc/Alpha-RL. For every matrix,
-ΔW_t = W_t - W₀ = U S Vᵀ and a_t = σ₁u₁, its sign aligned with the checkpoint before:
+https://arxiv.org/abs/2510.00553, code https://github.com/caiyuchen-ustc/Alpha-RL. For every matrix
+ΔW_t = W_t - W₀ = U S Vᵀ and a_t = σ₁u₁, with the sign aligned with the checkpoint before:
 
     PLS with one component of {a_t} on the scores {y_t} (both standardised, ddof 1):
         w ∝ Xᵀy,   t = X w,   loading p = Xᵀt / tᵀt,   y ≈ m t + b
     at a target score y*:  t* = (y* - b) / m,   â = t* p · std + mean,   update â v₁ᵀ
 
-That rank 1 is enough is seen by `geometry.replacement`: W₀ + α (‖ΔW‖ / ‖ΔW₁‖) ΔW₁.
+`geometry.replacement` tests whether rank 1 is enough: W₀ + α (‖ΔW‖ / ‖ΔW₁‖) ΔW₁.
 
-Readings differ: the released builder adds the prediction to the checkpoint it loads, which counts
-the old rank-1 part twice; the update here is one of W₀. The score saturates while the line does
-not, so a small m leads to huge steps; `largest` caps ‖â‖ in units of the last ‖a_t‖. For attention
-and MLP matrices only.
+The released code adds the prediction to the checkpoint that it loads, which counts the old rank-1
+part twice. Here the update is added to W₀. The score saturates and the line does not, so a small m
+leads to huge steps: `largest` bounds ‖â‖ in units of the last ‖a_t‖. The method applies to
+attention and MLP matrices only.
 """
 
 from collections.abc import Sequence
@@ -26,10 +26,10 @@ from rlvr_jax.analysis.weights.geometry import decompose
 
 
 class RankOneSeries(NamedTuple):
-    """The top parts of a run's updates.
+    """The rank-1 parts of a run's updates.
 
     Fields:
-      left: [K, M], σ₁u₁, aligned. right: [K, N], v₁ with the same sign.
+      left: [K, M], σ₁u₁ with aligned signs. right: [K, N], v₁ with the sign of u₁.
       singular_values: [K, min(M, N)].
       energy: [K], σ₁² / Σ σ².
     """
@@ -46,8 +46,8 @@ class Prediction(NamedTuple):
     Fields:
       update: [M, N], to be added to W₀. vector: [M], â.
       scores: [K], t. weights, loadings: [M], w and p.
-      r_squared: of the line of the scores y on t; NaN if they do not vary.
-      capped: whether ‖â‖ was cut.
+      r_squared: R² of the line of the scores y on t; NaN if the scores are constant.
+      capped: whether `largest` bounded ‖â‖.
     """
 
     update: np.ndarray
@@ -60,10 +60,10 @@ class Prediction(NamedTuple):
 
 
 def rank_one_series(updates: Sequence[ArrayLike]) -> RankOneSeries:
-    """Takes the top part of each update, signs aligned along the run.
+    """Computes the rank-1 part of each update, with aligned signs.
 
-    The first one's largest component in magnitude is positive; the prediction does not depend on
-    that choice.
+    The largest component of the first one, in magnitude, is positive. The prediction does not
+    depend on this choice.
 
     Args:
       updates: K matrices W_t - W₀, [M, N], in the order of training.
@@ -73,7 +73,9 @@ def rank_one_series(updates: Sequence[ArrayLike]) -> RankOneSeries:
     left, right, values = [], [], []
     for number, update in enumerate(updates):
         if not np.any(update):
-            raise ValueError(f"rank_one_series: updates must move, got zeros as number {number}")
+            raise ValueError(
+                f"rank_one_series: updates must not be zero, got zeros as number {number}"
+            )
         parts = decompose(update)
         a, v = parts.left[:, 0] * parts.values[0], parts.right[0]
         sign = a @ left[-1] if left else a[np.argmax(np.abs(a))]
@@ -93,10 +95,10 @@ def predict_update(
     """Extrapolates the rank-1 part to a target score.
 
     Args:
-      series: of the checkpoints, in order.
-      scores: y, [K], their accuracies.
+      series: rank-1 parts of the checkpoints, in order.
+      scores: y, [K], accuracies of the checkpoints.
       target: y*.
-      largest: bound of ‖â‖ in units of the last ‖a_t‖; inf: none (as released).
+      largest: bound of ‖â‖ in units of the last ‖a_t‖; inf: no bound, as in the released code.
     """
     a, y = series.left, np.asarray(scores, float)
     if y.shape != (len(a),) or len(a) < 2:

@@ -1,8 +1,8 @@
 """Two policy folders, matrix by matrix: streamed from safetensors, compared in float64.
 
-Each tensor is read by itself and dropped, so memory is a few matrices for any model size.
-The dtype of the folder determines what storage hid: its equal entries are counted to the bit, and
-for float32 folders also those of a bfloat16 copy.
+Tensors are read one at a time, so memory is a few matrices for any model size. Changes below the
+precision of the stored dtype are not visible. Equal entries are counted by their bits; for float32
+folders, equal entries of bfloat16 copies are also counted.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ class TensorPair(NamedTuple):
     """One tensor of both folders.
 
     Fields:
-      name: as stored. dtype: as both folders store it, such as "BF16", or "BF16 → F32".
+      name: name in the file. dtype: dtype in the files, for example "BF16" or "BF16 → F32".
       before, after: float64.
     """
 
@@ -50,38 +50,38 @@ class TensorPair(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The module's own name, such as "q_proj"."""
+        """Name of the module, for example "q_proj"."""
         return self.name.removesuffix(".weight").rsplit(".", 1)[-1]
 
     @property
     def layer(self) -> int | None:
-        """The first number in the name, None outside the layers."""
+        """Number of the layer; None outside the layers."""
         match = re.search(r"\.(\d+)\.", self.name)
         return int(match[1]) if match else None
 
     @property
     def is_matrix(self) -> bool:
-        """Whether it acts between hidden spaces: two axes, no embedding."""
+        """Whether it is a matrix between hidden spaces: it has two axes and is not an embedding."""
         return self.before.ndim == 2 and self.kind not in _EMBEDDINGS
 
 
 class TensorChange(NamedTuple):
-    """Changes of one tensor; the fields from `spectral_shift` on are None but for matrices.
+    """Changes of one tensor. The fields from `spectral_shift` on are None if it is not a matrix.
 
-    An undefined value is None: a change relative to zeros, directions where nothing changed, places
-    of changed entries where none changed.
+    An undefined value is None: a change relative to zeros, and directions or places of changes
+    without any change.
 
     Fields:
-      name, kind, layer, shape, dtype: which one it is.
-      relative_norm: ‖D‖ / ‖W₀‖, 0 where both are 0, None where only W₀ is.
-      unchanged: fraction of the entries that are equal as stored.
-      unchanged_bfloat16: the same of bfloat16 copies of both.
+      name, kind, layer, shape, dtype: identity of the tensor.
+      relative_norm: ‖D‖ / ‖W₀‖; 0 if both are 0, None if only ‖W₀‖ is 0.
+      unchanged: fraction of the entries that are equal in the files.
+      unchanged_bfloat16: fraction of the entries that are equal in bfloat16 copies.
       spectral_shift: ‖σ₁ - σ₀‖ / ‖σ₀‖.
-      angle: the largest principal angle of the top subspaces, degrees, of both sides.
+      angle: largest principal angle of the top subspaces, left or right, degrees.
       stable_rank, effective_rank, rank1_fraction: of D.
-      principal_overlap, low_overlap: fraction of the changed entries (of bfloat16 copies) on a
-        mask.
-      control_overlap: `principal_overlap` of a random update of the same norm, stored alike.
+      principal_overlap, low_overlap: fraction of the changed entries (of bfloat16 copies) on the
+        principal mask and on the low-magnitude mask.
+      control_overlap: `principal_overlap` of a random update with equal norm and dtype.
       mass_on_principal: fraction of ‖D‖² on the principal mask.
     """
 
@@ -105,14 +105,13 @@ class TensorChange(NamedTuple):
 
 
 def tensor_pairs(before: str | Path, after: str | Path) -> Iterator[TensorPair]:
-    """Reads both folders side by side, in the order of names.
+    """Reads the tensors of both folders in pairs, in the order of names.
 
-    An unembedding that repeats the embedding, and that one folder alone stores, is left out; see
-    `repeated_unembedding`.
+    A tied unembedding that only one folder stores is left out; see `repeated_unembedding`.
 
     Raises:
-      ValueError: a folder without safetensors, a file that cannot be read, folders that hold other
-        tensors, shapes that differ, or values that are not finite.
+      ValueError: a folder has no safetensors, a file cannot be read, the folders have different
+        tensors or shapes, or values are not finite.
     """
     first, second = _files(Path(before)), _files(Path(after))
     if repeated_unembedding(before, after) is not None:
@@ -140,14 +139,14 @@ def tensor_pairs(before: str | Path, after: str | Path) -> Iterator[TensorPair]:
 
 
 def repeated_unembedding(before: str | Path, after: str | Path) -> str | Path | None:
-    """Which of the folders stores a tied unembedding (`lm_head.weight`) that the other leaves out,
-    where that is all in which their tensors differ; None: neither.
+    """The folder that stores a tied unembedding (`lm_head.weight`) which the other one leaves out.
+    None: there is no such tensor, or the folders also differ in other tensors.
 
-    It is tied if it is the folder's own embedding, entry by entry. The other folder has none, so
-    its embedding is what it decodes with: comparing embeddings compares both.
+    The unembedding is tied if all entries equal those of the folder's embedding. The other folder
+    decodes with its embedding. Comparing the embeddings therefore compares both tensors.
 
     Raises:
-      ValueError: a folder without safetensors, or a file that cannot be read.
+      ValueError: a folder has no safetensors, or a file cannot be read.
     """
     first, second = _files(Path(before)), _files(Path(after))
     if first.keys() ^ second.keys() != {_UNEMBEDDING}:
@@ -161,11 +160,11 @@ def repeated_unembedding(before: str | Path, after: str | Path) -> str | Path | 
 
 
 def compare_pair(pair: TensorPair, rank: int = 16, density: float = 0.2) -> TensorChange:
-    """Compares one tensor with itself after training.
+    """Compares a tensor before and after training.
 
     Args:
-      rank: of the top subspaces and of the principal mask; a smaller matrix has fewer.
-      density: fraction of the entries on either mask. Both are ours.
+      rank: rank of the top subspaces and of the principal mask; at most that of the matrix.
+      density: fraction of the entries on each mask. Both defaults are ours.
     """
     old, new = pair.before, pair.after
     update = new - old
@@ -228,7 +227,7 @@ def _files(folder: Path) -> Mapping[str, Path]:
 
 @contextlib.contextmanager
 def _opened(file: Path) -> Iterator[Any]:
-    """A safetensors file; one that is torn or missing is a ValueError."""
+    """Opens a safetensors file; ValueError if it is incomplete or missing."""
     try:
         with safe_open(file, framework="numpy") as opened:
             yield opened
@@ -237,7 +236,7 @@ def _opened(file: Path) -> Iterator[Any]:
 
 
 def _read(file: Path, name: str) -> tuple[np.ndarray, str]:
-    """One tensor as float64, and the dtype in which it is stored."""
+    """One tensor as float64, and its dtype in the file."""
     with _opened(file) as opened:
         stored = opened.get_slice(name)
         dtype = stored.get_dtype()

@@ -1,4 +1,4 @@
-"""One matrix before and after: spectrum, angles, masks, and which entries changed. float64.
+"""One matrix before and after: spectrum, angles, masks and changed entries, in float64.
 
     spectral shift   ‖σ(W₁) - σ(W₀)‖₂ / ‖σ(W₀)‖₂
     principal angles between the top-r singular subspaces: atan2(sine, cosine) with the cosines the
@@ -8,8 +8,8 @@
     changed          |w₁ - w₀| > tolerance · max(|w₀|, |w₁|); an exact zero is unchanged only if it
                      is still zero
 
-Singular vectors of close singular values are arbitrary: compare subspaces, and know that the top-r
-subspace itself is ill defined where σ_r ≈ σ_{r+1}.
+Singular vectors of close singular values are arbitrary, so subspaces are compared. The top-r
+subspace is ill defined if σ_r ≈ σ_{r+1}.
 """
 
 import math
@@ -22,7 +22,7 @@ from rlvr_jax.analysis.arrays import fraction_of as ratio, histogram_entropy
 
 
 class Decomposition(NamedTuple):
-    """W = U diag(σ) Vᵀ with columns of U and rows of Vᵀ by falling σ."""
+    """W = U diag(σ) Vᵀ; columns of U and rows of Vᵀ are ordered by falling σ."""
 
     left: np.ndarray
     values: np.ndarray
@@ -45,18 +45,18 @@ def decompose(matrix: ArrayLike) -> Decomposition:
 
 
 def reconstruction(parts: Decomposition, rank: int) -> np.ndarray:
-    """The best approximation of so low a rank."""
+    """The best approximation with the given rank."""
     return (parts.left[:, :rank] * parts.values[:rank]) @ parts.right[:rank]
 
 
 def replacement(parts: Decomposition, rank: int, scale: float = 1.0) -> np.ndarray:
-    """α (‖W‖ / ‖W_k‖) W_k: the top part with the norm of the whole; α above 1 extrapolates."""
+    """α (‖W‖ / ‖W_k‖) W_k: the rank-k part with the norm of W. α above 1 extrapolates."""
     norm, top = np.linalg.norm(parts.values), np.linalg.norm(parts.values[:rank])
     return reconstruction(parts, rank) * (scale * norm / top)
 
 
 def spectral_shift(before: ArrayLike, after: ArrayLike) -> float:
-    """‖σ₁ - σ₀‖ / ‖σ₀‖ of two falling lists of singular values; 0 if both are 0."""
+    """‖σ₁ - σ₀‖ / ‖σ₀‖ of two descending lists of singular values; 0 if both are 0."""
     before, after = np.asarray(before, float), np.asarray(after, float)
     moved, size = np.linalg.norm(after - before), np.linalg.norm(before)
     if size == 0:
@@ -65,7 +65,7 @@ def spectral_shift(before: ArrayLike, after: ArrayLike) -> float:
 
 
 def principal_angles(before: ArrayLike, after: ArrayLike) -> np.ndarray:
-    """Angles between two subspaces, [r] radians, rising.
+    """Principal angles between two subspaces, [r] radians, ascending.
 
     Args:
       before, after: [D, r], orthonormal columns.
@@ -88,26 +88,26 @@ def smallest_entries(matrix: ArrayLike, fraction: float) -> np.ndarray:
 
 
 def changed_entries(before: ArrayLike, after: ArrayLike, tolerance: float = 0.0) -> np.ndarray:
-    """Which entries changed, bool of the matrix's shape; with tolerance 0, which are not equal."""
+    """The changed entries, bool of the matrix's shape. With tolerance 0, all that are not equal."""
     before, after = np.asarray(before, float), np.asarray(after, float)
     bound = tolerance * np.maximum(np.abs(before), np.abs(after))
     return np.abs(after - before) > bound
 
 
 def inside(mask: ArrayLike, weights: ArrayLike) -> float:
-    """Fraction of the weights (changed entries, squared changes) on a mask; 0 of nothing."""
+    """Fraction of the sum of the values that is on a mask; 0 if the sum is 0."""
     weights = np.asarray(weights, float)
     return ratio(weights[np.asarray(mask, bool)].sum(), weights.sum())
 
 
 def effective_rank(values: ArrayLike) -> float:
-    """exp of the entropy of the normalized squared singular values; 0 of a matrix of zeros."""
+    """exp of the entropy of the normalized squared singular values; 0 for a matrix of zeros."""
     energy = np.asarray(values, float) ** 2
     return math.exp(histogram_entropy(energy)) if energy.any() else 0.0
 
 
 def _extreme(keys: np.ndarray, fraction: float) -> np.ndarray:
-    """The entries of smallest key; of equal ones the first."""
+    """The entries with the smallest keys; of equal ones, the first."""
     if not 0 <= fraction <= 1:
         raise ValueError(f"largest_entries: fraction must be in [0, 1], got {fraction}")
     number = round(fraction * keys.size)

@@ -1,13 +1,13 @@
-"""Off the principals: whether an update avoids the directions and entries that carry the model.
+"""Whether an update avoids the principal directions and entries of a matrix.
 
 Zhu et al. 2025, "The Path Not Taken: RLVR Provably Learns Off the Principals",
-https://arxiv.org/abs/2511.08567 (a reconstruction; thresholds and ranks there are not known). It
-claims: changed entries lie in the principal mask LESS than by chance and in the low-magnitude mask
-more, spectra and angles hardly move; SFT does the opposite.
+https://arxiv.org/abs/2511.08567 (a reconstruction; thresholds and ranks there are not known). The
+paper claims that changed entries are on the principal mask less often than by chance, and on the
+low-magnitude mask more often. Spectra and angles hardly change. SFT has the opposite effect.
 
-bfloat16 hides changes below 2⁻⁹ of an entry, those of LARGE weights most: part of a low overlap is
-arithmetic. Compare with `random_update` of the same size, stored in the same dtype, and with
-float32 master weights, before any conclusion about learning.
+bfloat16 hides changes below 2⁻⁹ of an entry, mostly those of large weights. A part of a low overlap
+is therefore rounding. Compare with `random_update` of equal size and dtype, and with float32 master
+weights, before you draw conclusions about learning.
 """
 
 from typing import NamedTuple
@@ -32,12 +32,12 @@ class OffPrincipal(NamedTuple):
 
     Fields:
       sparsity: fraction of the entries that did not change.
-      spectral_shift: of the singular values.
+      spectral_shift: relative change of the singular values.
       update_rank: effective rank of the update.
-      angles_left, angles_right: [k] radians, rising.
-      overlap: fraction of the changed entries in the principal mask; `chance` is the mask's
-        fraction.
-      overlap_low: fraction of the changed entries in the low-magnitude mask.
+      angles_left, angles_right: [k] radians, ascending.
+      overlap: fraction of the changed entries on the principal mask. `chance` is the fraction of
+        all entries on this mask.
+      overlap_low: fraction of the changed entries on the low-magnitude mask.
       mass_on_principal, mass_on_low: fractions of ‖ΔW‖² on the two masks.
       principal, changed: bool, the masks.
     """
@@ -63,14 +63,14 @@ def off_principal(
     density: float = 0.2,
     tolerance: float = 1e-3,
 ) -> OffPrincipal:
-    """Compares one matrix with itself after training.
+    """Compares a matrix before and after training.
 
     Args:
-      before, after: [M, N], as they are stored (a bfloat16 checkpoint's values).
-      rank: k of the subspaces and of the reconstruction.
-      density: α, fraction of the entries on either mask.
-      tolerance: η, relative change up to which an entry counts as unchanged.
-      The defaults of k, α and η are ours.
+      before, after: [M, N], values of the files (for example of a bfloat16 checkpoint).
+      rank: k, rank of the subspaces and of the reconstruction.
+      density: α, fraction of the entries on each mask.
+      tolerance: η, relative change up to which an entry counts as unchanged. The defaults of k, α
+        and η are ours.
     """
     before, after = np.asarray(before, float), np.asarray(after, float)
     old, new = decompose(before), decompose(after)
@@ -97,9 +97,9 @@ def off_principal(
 
 
 def random_update(before: ArrayLike, after: ArrayLike, seed: int) -> np.ndarray:
-    """W₀ plus a Gaussian update of the same norm: the control for the effect of arithmetic.
+    """W₀ plus a Gaussian update of equal norm: the control for the effect of rounding.
 
-    Store it in the dtype of the checkpoint before it is compared.
+    Round it to the dtype of the checkpoint before you compare it.
     """
     before = np.asarray(before, float)
     noise = np.random.default_rng(seed).normal(size=before.shape)

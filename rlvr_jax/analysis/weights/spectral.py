@@ -1,6 +1,6 @@
 """Changes of a matrix by training and over checkpoints: sparsity, rank, linearity.
 
-Of W₀ and W₁, D = W₁ - W₀ with singular triples σ_j, u_j, v_j:
+For W₀ and W₁, with the singular triples σ_j, u_j, v_j of D = W₁ - W₀:
 
     update sparsity     fraction of entries that are equal once stored (bfloat16 rounds to nearest)
     rank energy         cumulative σ_j² / Σ σ²; stable rank Σ σ² / σ₁²; rank-1 fraction σ₁ / ‖D‖
@@ -9,8 +9,8 @@ Of W₀ and W₁, D = W₁ - W₀ with singular triples σ_j, u_j, v_j:
 
 Zhu et al. 2025, https://arxiv.org/abs/2511.08567 (sparsity, angles, masks); Cai et al. 2025,
 https://arxiv.org/abs/2510.00553 and its code https://github.com/caiyuchen-ustc/Alpha-RL (rank,
-linearity); Rajani et al. 2025, https://arxiv.org/abs/2507.10616 (which matrices move).
-Products u₁v₁ᵀ need no alignment of signs. Embeddings and norms are no matrices in this sense.
+linearity); Rajani et al. 2025, https://arxiv.org/abs/2507.10616 (which matrices move). Products
+u₁v₁ᵀ need no alignment of signs. Embeddings and norms do not count as matrices here.
 """
 
 from collections.abc import Sequence
@@ -33,14 +33,14 @@ from rlvr_jax.analysis.weights.geometry import (
 
 
 class Sparsity(NamedTuple):
-    """The part of an update that remains after storage.
+    """Effect of storage on an update: the entries that remain changed.
 
     Fields:
-      tolerant, exact: fractions of the entries that are equal, within a relative tolerance and to
-        the bit.
+      tolerant, exact: fractions of the entries that are equal within a relative tolerance, and
+        exactly.
       density: 1 - tolerant.
       principal_overlap, low_magnitude_overlap: fractions of the changed entries on the masks of W₀
-        before it was stored; the expected value by chance is the masks' fraction.
+        before storage. By chance they are the fractions of all entries on the masks.
     """
 
     tolerant: float
@@ -55,10 +55,10 @@ class UpdateSpectrum(NamedTuple):
 
     Fields:
       relative_norm: ‖D‖ / ‖W₀‖.
-      spectral_shift: of the singular values of W₀.
+      spectral_shift: relative change of the singular values of W₀.
       stable_rank, rank1_fraction: of D.
-      angles_left, angles_right: [r] degrees, rising, of the top subspaces of W₀ and W₁.
-      rank_energy: [min(M, N)], cumulative.
+      angles_left, angles_right: [r] degrees, ascending, between the top subspaces of W₀ and W₁.
+      rank_energy: [min(M, N)], cumulative energy.
       replacement: [M, N], the rank-1 part of D with the norm of D.
     """
 
@@ -73,12 +73,12 @@ class UpdateSpectrum(NamedTuple):
 
 
 class Linearity(NamedTuple):
-    """How straight the top component runs.
+    """Linearity of the top component over checkpoints.
 
     Fields:
-      sigma: [S], its singular value at each checkpoint.
+      sigma: [S], top singular value at each checkpoint.
       rank1_energy: [S], σ₁² / Σ σ².
-      r_squared: of the least-squares line over the steps, all entries together.
+      r_squared: R² of the least-squares line over the steps, over all entries together.
       extrapolation_error: ‖line of the first part at the last step - F_S‖ / ‖F_S‖.
     """
 
@@ -100,14 +100,13 @@ def stored_sparsity(
     density: float = 0.3,
     tolerance: float = 1e-3,
 ) -> Sparsity:
-    """Looks at an update through bfloat16.
+    """Compares an update before and after storage in bfloat16.
 
     Args:
-      before, after: [M, N], before they are stored.
-      rank: r of the principal mask's reconstruction.
-      density: α of either mask.
-      tolerance: η; below 2⁻⁸ it is the exact comparison.
-      The defaults are ours.
+      before, after: [M, N], before storage.
+      rank: r, rank of the reconstruction of the principal mask.
+      density: α, fraction of the entries on each mask.
+      tolerance: η. Below 2⁻⁸ it is the exact comparison. The defaults are ours.
     """
     before = np.asarray(before, float)
     old, new = to_bfloat16(before), to_bfloat16(after)
@@ -123,10 +122,10 @@ def stored_sparsity(
 
 
 def update_spectrum(before: ArrayLike, after: ArrayLike, rank: int = 3) -> UpdateSpectrum:
-    """Decomposes an update.
+    """Computes spectrum, rank and angles of an update.
 
     Args:
-      rank: r of the subspaces that are compared.
+      rank: r, rank of the compared subspaces.
     """
     before, after = np.asarray(before, float), np.asarray(after, float)
     update = after - before
@@ -152,16 +151,16 @@ def linearity(updates: Sequence[ArrayLike], steps: ArrayLike, first: int) -> Lin
     """Fits a line through the top components of a run's checkpoints.
 
     Args:
-      updates: W_s - W₀ at each of S checkpoints, [M, N] each.
-      steps: [S], rising.
-      first: checkpoints from which the last one is extrapolated, 2 ≤ first < S.
+      updates: W_s - W₀ of S checkpoints, [M, N] each.
+      steps: [S], ascending.
+      first: number of checkpoints that extrapolate the last one, 2 ≤ first < S.
     """
     steps = np.asarray(steps, float)
     if not 2 <= first < len(steps):
         raise ValueError(f"linearity: first must be in [2, {len(steps) - 1}], got {first}")
     for number, update in enumerate(updates):
         if not np.any(update):
-            raise ValueError(f"linearity: updates must move, got zeros as number {number}")
+            raise ValueError(f"linearity: updates must not be zero, got zeros as number {number}")
     parts = [decompose(update) for update in updates]
     tops = np.stack([reconstruction(each, 1).ravel() for each in parts])
     fitted = _line(steps, tops, steps)

@@ -22,7 +22,7 @@ from rlvr_jax.types import Function, Ids, RowMask, Rows, part
 from rlvr_jax.types.hyperparameters import Count, NonNegative
 
 Rule = Callable[[Array, Array, Array], Array]
-"""(score [B], cluster [B], group [B]) -> [B]."""
+"""A score of answers for `choose`: (score [B], cluster [B], group [B]) -> [B]."""
 
 
 def answer_clusters(answer: Ids, group: Ids, parsed: RowMask | None = None) -> Ids:
@@ -45,6 +45,8 @@ def first_of_largest(
 
     Args:
       values: finite.
+      group: group of each row.
+      rollout_id: id of each row.
       where: rows that may be chosen; a group without any has no choice.
     """
     if where is None:
@@ -61,6 +63,7 @@ def choose(
     Args:
       score: of each row, such as a judge's grade.
       answer: class of the final answer.
+      group: group of each row.
       rollout_id: distinct within a group.
       rule: of this module.
       parsed: rows with an answer; a group without any has no choice. None: all.

@@ -25,6 +25,7 @@ __all__ = [
 ]
 
 Reward = Callable[[Rollouts], Array]
+"""A reward: rollouts -> [B]."""
 Rate = Float[Array, "..."]
 
 
@@ -85,6 +86,8 @@ def overlong_shaping(
     """Adds `overlong_penalty` to a reward.
 
     Args:
+      max_length, cache_length: L_max and L_cache, tokens.
+      factor: f, the largest penalty.
       base: the reward before the penalty.
     """
     penalty = overlong_excess(max_length, cache_length, factor)

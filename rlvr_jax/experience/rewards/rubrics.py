@@ -48,7 +48,14 @@ def weighted_fraction(scores: Scores, weights: Sequence[float]) -> Rows:
 
 
 def vetoed(reward: Rows, scores: Scores, columns: Sequence[int], least: float) -> Rows:
-    """0 where one of some criteria has a score below `least`; NaN vetoes nothing."""
+    """0 where one of some criteria has a score below `least`; NaN vetoes nothing.
+
+    Args:
+      reward: reward of each row.
+      scores: scores of the criteria, [B, K].
+      columns: criteria with a veto.
+      least: lowest score without a veto.
+    """
     failed = jnp.any(scores[:, list(columns)] < least, axis=1)
     return jnp.where(failed & ~jnp.isnan(reward), 0, reward)
 

@@ -140,8 +140,8 @@ def pose_questions(
     def init(setting):
         if searched and not all(_marks(setting.task)):
             raise ValueError(
-                "pose_questions: task must have an environment of tools with replies between marks"
-                f" to search with, got {setting.task.name!r}; max_turns=0 poses questions without"
+                "pose_questions: task must have an environment with a search, whose replies are"
+                f" between marks, got {setting.task.name!r}; max_turns=0 needs no environment"
             )
         return empty_store(capacity, problem=((BYTES,), np.uint8))
 

@@ -15,6 +15,7 @@ from rlvr_jax.types import Part, Rollouts, Signals, TokenStats, Values, part
 from rlvr_jax.types.hyperparameters import Bound
 
 Estimate = Callable[[Rollouts], Float[Array, "B T"]]
+"""Numbers of tokens from their records, such as targets of a critic: rollouts -> [B, T]."""
 Trunk = Literal["own", "policy"]
 
 

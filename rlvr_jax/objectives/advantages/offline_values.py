@@ -80,7 +80,9 @@ def implicit_q_losses(
     The authors divide L_π by all tokens of a row, so long turns of the other side weaken it.
 
     Args:
+      heads: action values of the two heads and of their target heads, and the state value.
       logp: log-probs of the tokens under the policy (nats).
+      tokens: sampled tokens (actions a).
       mask: the agent's tokens.
       reward: r of each token.
       discount: γ.
@@ -132,6 +134,7 @@ def value_perturbed(
     Args:
       logits: logits of the policy π.
       target_q: both target heads; Q̂ is the smaller one of each action.
+      value: V.
       sharpness: β; 0 is the policy.
       cap: upper bound of Q̂ - V. Without it a large β with poor values breaks the language.
     """

@@ -30,7 +30,15 @@ def own_reward(rollouts: Rollouts) -> Float[Array, "B"]:
 def paid_tokens(
     rollouts: Rollouts, mask: Mask, process: ProcessReward, coefficient: float, at_end: AtEnd
 ) -> Values:
-    """α times the process reward at every token, plus the reward `at_end` at the last one."""
+    """α times the process reward at every token, plus the reward `at_end` at the last one.
+
+    Args:
+      rollouts: rows of the update.
+      mask: tokens of the loss.
+      process: process reward of each token.
+      coefficient: α.
+      at_end: reward of a row that its last token gets.
+    """
     own = jnp.where(mask, process.of(rollouts, mask), 0)
     return token_rewards(at_end(rollouts), mask) + coefficient * own
 

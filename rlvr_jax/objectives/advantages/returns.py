@@ -31,6 +31,8 @@ def token_rewards(
     """r_t = -β log_ratio_t at every token, plus R at the last one; 0 off the mask.
 
     Args:
+      reward: R, reward of each row.
+      mask: tokens of the loss.
       log_ratio: old_logp - reference_logp, nats; required where β is not 0.
       kl_coefficient: β.
     """
@@ -56,7 +58,9 @@ def generalized_advantages(
     result is the sum of the later rewards minus V.
 
     Args:
+      rewards: r, reward of each token.
       values: V, the critic's estimates at sampling time.
+      mask: tokens of the loss.
       discount, trace_decay: γ and λ.
     Source: Schulman et al. 2015, https://arxiv.org/abs/1506.02438.
     """

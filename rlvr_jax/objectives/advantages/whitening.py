@@ -22,6 +22,7 @@ def whitened(
     defaults are those of OpenRLHF; verl has ddof 1, ε = 1e-8 and no floor.
 
     Args:
+      estimator: advantage before whitening.
       ddof: the sum of squares is divided by n - ddof.
       epsilon, floor: ε and the smallest divisor's square; at least one must be positive.
     Metrics: those of the estimator.

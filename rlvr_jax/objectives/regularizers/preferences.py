@@ -44,6 +44,7 @@ class ImplicitRewards(NamedTuple):
 
 
 ImplicitLoss = Callable[[ImplicitRewards], Array]
+"""The loss of `implicit_reward_loss`: a scalar from the implicit rewards."""
 
 
 def correct_incorrect_pairs(
@@ -52,6 +53,7 @@ def correct_incorrect_pairs(
     """Pairs the k-th correct with the k-th incorrect rollout of a group, by `rollout_id`.
 
     Args:
+      correct, group, rollout_id: outcome, group and id of each row.
       where: the rows that are paired.
     Returns:
       Row of the partner; -1 where the group has fewer of the other kind.
@@ -76,6 +78,8 @@ def first_pairs(
     """Pairs only the first correct with the first incorrect rollout of a group.
 
     Args:
+      correct, group, rollout_id: outcome, group and id of each row.
+      where: the rows that are paired.
       later: rows that come after all others of their kind, such as those with guidance.
     Returns:
       Row of the partner; -1 for a row without one.

@@ -20,6 +20,7 @@ from rlvr_jax.types.hyperparameters import Positive
 __all__ = ["Score", "best_against_rest", "token_mean_score"]
 
 Score = Callable[[Array, Rollouts], Array]
+"""The score of a trajectory: (log_ratio [B, T], rollouts) -> [B]."""
 
 
 def token_mean_score(log_ratio: Float[Array, "B T"], rollouts: Rollouts) -> Float[Array, "B"]:

@@ -28,6 +28,7 @@ def masked_top_k(
 
     Args:
       values: float32 or float64, not NaN where eligible.
+      eligible: tokens that may be chosen.
       k: may be traced; one number, or one per set in the shape of the result of `count`.
       rollout_id: distinct for rows with eligible tokens.
       count: (bool [B, T]) -> number of True tokens of each set, in a shape that broadcasts against
@@ -49,6 +50,7 @@ def random_choice(
     bits, of probability 2⁻³² for two tokens, go to the smaller `rollout_id`.
 
     Args:
+      eligible: tokens that may be chosen.
       k: may be traced.
       key: PRNG key, used once.
       rollout_id: distinct for rows with eligible tokens.

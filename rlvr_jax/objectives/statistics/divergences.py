@@ -27,6 +27,7 @@ Values = Float[Array, "..."]
 
 
 Divergence = Callable[[Array, Array, Array], Array]
+"""An estimate of a divergence at a token: (logp, reference_logp, old_logp) -> values, nats."""
 
 
 def k1(logp: Values, reference_logp: Values, old_logp: Values) -> Values:

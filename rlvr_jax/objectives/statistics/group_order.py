@@ -33,6 +33,12 @@ def group_rank(values: Shaped[Array, "B"], group: Ids, rollout_id: Ids) -> Ids:
 
 
 def group_quantile(values: Rows, group: Ids, fraction: float, where: RowMask | None = None) -> Rows:
-    """The quantile of a group, as `masked_quantile` defines it; 0 for a group without rows."""
+    """The quantile of a group, as `masked_quantile` defines it; 0 for a group without rows.
+
+    Args:
+      values, group: value and group of each row.
+      fraction: fraction of the quantile, in [0, 1].
+      where: rows that count; None: all.
+    """
     counted = jnp.ones(group.shape, bool) if where is None else where
     return scoped_quantile(values[:, None], counted[:, None], group_sets(group), fraction)[:, 0]

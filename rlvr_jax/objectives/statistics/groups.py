@@ -67,7 +67,14 @@ def group_mean(
     weights: Float[Array, "B"] | None = None,
     virtual: Virtual = None,
 ) -> Float[Array, "B"]:
-    """Mean over the group; exactly the common value if all are equal."""
+    """Mean over the group; exactly the common value if all are equal.
+
+    Args:
+      values, group: value and group of each row.
+      where: rows that count; None: all.
+      weights: weight of each row; None: equal weights.
+      virtual: value and number of virtual entries of each group; None: none.
+    """
     smallest, distance = _mean_distance(values, group, where, weights, virtual)
     return smallest + distance
 
@@ -79,7 +86,11 @@ def group_deviation(
     weights: Float[Array, "B"] | None = None,
     virtual: Virtual = None,
 ) -> Float[Array, "B"]:
-    """Value minus `group_mean`, with little rounding error; exactly 0 if all are equal."""
+    """Value minus `group_mean`, with little rounding error; exactly 0 if all are equal.
+
+    Args:
+      values, group, where, weights, virtual: as for `group_mean`.
+    """
     smallest, distance = _mean_distance(values, group, where, weights, virtual)
     return (values - smallest) - distance
 
@@ -87,7 +98,12 @@ def group_deviation(
 def group_std(
     values: Rows, group: Ids, ddof: int = 1, where: Where = None, virtual: Virtual = None
 ) -> Rows:
-    """Standard deviation with the divisor n - `ddof`; 0 for equal values and for one row."""
+    """Standard deviation with the divisor n - `ddof`; 0 for equal values and for one row.
+
+    Args:
+      values, group, where, virtual: as for `group_mean`.
+      ddof: subtracted from the number of rows in the divisor.
+    """
     smallest, distance = _mean_distance(values, group, where, None, virtual)
     deviation = (values - smallest) - distance
     squares, count = group_sum(deviation**2, group, where), group_count(group, where)
@@ -99,7 +115,12 @@ def group_std(
 
 
 def group_z_score(values: Rows, group: Ids, epsilon: float, where: Where = None) -> Rows:
-    """(x - mean) / (std + ε) over the group, std with n - 1."""
+    """(x - mean) / (std + ε) over the group, std with n - 1.
+
+    Args:
+      values, group, where: as for `group_mean`.
+      epsilon: ε.
+    """
     return group_deviation(values, group, where) / (group_std(values, group, where=where) + epsilon)
 
 

@@ -33,6 +33,12 @@ def quantile(
 
     Let x_0 ≤ … ≤ x_{n-1} be the values on the mask and h = fraction · (n - 1). The result is
     q = x_⌊h⌋ + (h - ⌊h⌋) (x_⌈h⌉ - x_⌊h⌋), or 0 without a value. Values must be finite on the mask.
+
+    Args:
+      values: numbers of any shape.
+      mask: numbers that count.
+      fraction: fraction of the quantile, in [0, 1].
+      reduce: reduction over the numbers of a set, as in `Sets`.
     """
 
     def count(chosen):

@@ -15,6 +15,7 @@ from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import Mask, Signals, Values
 
 Ratio = Callable[[Array, Array, Array], Array]
+"""The ratio of a token: (logp [B, T], old_logp [B, T], mask [B, T]) -> [B, T]."""
 
 
 def token_ratio(logp: Values, old_logp: Values, mask: Mask) -> Values:

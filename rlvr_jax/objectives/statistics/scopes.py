@@ -46,6 +46,7 @@ class Sets(NamedTuple):
 
 
 Scope = Callable[[Rollouts], Sets]
+"""The sets of a batch over which a statistic is computed, such as `within_group`."""
 
 
 def within_batch(rollouts: Rollouts) -> Sets:
@@ -111,7 +112,13 @@ def scoped_max(values: Values, mask: Mask, sets: Sets) -> Float[Array, "..."]:
 
 
 def scoped_quantile(values: Values, mask: Mask, sets: Sets, fraction: float) -> Float[Array, "..."]:
-    """The quantile of the set with linear interpolation, as `masked_quantile` defines it."""
+    """The quantile of the set with linear interpolation, as `masked_quantile` defines it.
+
+    Args:
+      values, mask: numbers, and those that count.
+      sets: sets of the numbers, from a `Scope`.
+      fraction: fraction of the quantile, in [0, 1].
+    """
     return quantile(values, mask, fraction, sets.reduce)
 
 
@@ -128,7 +135,14 @@ def z_score(values: Values, mask: Mask, sets: Sets, ddof: int = 1, epsilon: floa
 
 
 def min_max(values: Values, mask: Mask, sets: Sets, epsilon: float, equal: float = 0.0) -> Values:
-    """(x - min) / (max - min + ε) over the set, 0 off the mask; `equal` where max = min."""
+    """(x - min) / (max - min + ε) over the set, 0 off the mask; `equal` where max = min.
+
+    Args:
+      values, mask: numbers, and those that count.
+      sets: sets of the numbers, from a `Scope`.
+      epsilon: ε.
+      equal: result if all numbers of a set are equal.
+    """
     low = scoped_min(values, mask, sets)
     spread = scoped_max(values, mask, sets) - low
     scaled = jnp.where(spread > 0, (values - low) / (spread + epsilon), equal)

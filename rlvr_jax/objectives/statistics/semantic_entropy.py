@@ -15,6 +15,7 @@ def semantic_entropy(loglik: Rows, answer: Ids, group: Ids, where: RowMask | Non
     Args:
       loglik: ℓ, a log-likelihood of the rollout of moderate size, such as a mean over tokens.
       answer: class of the final answer; only compared within a group.
+      group: group of each row.
       where: the rows that count; a group without any has 0.
     """
     likelihood = jnp.exp(loglik) if where is None else jnp.where(where, jnp.exp(loglik), 0)

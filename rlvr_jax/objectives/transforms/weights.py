@@ -72,6 +72,8 @@ def drop_high_covariance(
     eligible ones if there are fewer. `mask` does not change.
 
     Args:
+      fraction: fraction of the tokens that are sampled.
+      low, high: bounds of the covariance.
       choice: (eligible, k, key, rollout_id) -> bool [B, T], samples k of the eligible tokens.
     Metrics: chosen_fraction (of the tokens), eligible_fraction (the candidates).
     Source: Cui et al. 2025, https://arxiv.org/abs/2505.22617.

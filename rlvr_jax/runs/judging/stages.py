@@ -39,7 +39,7 @@ def scoring_judge(config: TrainConfig, replies: Path | None) -> tuple[Judge, dic
     found = None if config.judging.judge_prompt == AGAIN else judge_of(config, replies)
     if found is None or found[0].names == TWO:
         raise ValueError(
-            "--judge-prompt must be about one response, in words, got"
+            "--judge-prompt must be a request in words about one response, got"
             f" {config.judging.judge_prompt!r} for --judge {config.judging.judge!r}"
         )
     return found

@@ -1,4 +1,4 @@
-"""Optimisation: small word problems; the grade compares the optimum of the policy's model.
+r"""Optimisation: small word problems; the grade compares the optimum of the policy's model.
 
     kinds: production, diet, transport, knapsack, assignment
 

@@ -54,6 +54,7 @@ def with_verdicts(
     The test prompts do not change. Labels should be balanced, or a constant verdict has a reward.
 
     Args:
+      task: task whose train prompts are extended.
       labelled: solutions, one prompt each; several solutions of one problem are several prompts.
       fraction: fraction of a batch, in (0, 1); the task's kinds divide the rest as before.
       request: template of the prompt, with {problem} and {solution}.

@@ -1,4 +1,4 @@
-"""Number lists: a list of numbers with constraints that rules check, and some that a judge checks.
+r"""Number lists: a list of numbers with constraints that rules check, and some that a judge checks.
 
     prompt    4 numbers;with 7;rising?
     response  3 7 12 30

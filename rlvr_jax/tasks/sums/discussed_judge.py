@@ -1,7 +1,7 @@
-"""A judge of discussed sums, which makes no mistakes.
+r"""A judge of discussed sums, which makes no mistakes.
 
-python -m rlvr_jax train --task discussed_sums --method rlmt \
-    --judge rlvr_jax.tasks.sums.discussed_judge:preference --judge-options visible=strict
+    python -m rlvr_jax train --task discussed_sums --method rlmt \
+        --judge rlvr_jax.tasks.sums.discussed_judge:preference --judge-options visible=strict
 """
 
 import re

@@ -11,15 +11,15 @@ The workloads are the first steps of the quickstart and of SmolLM2, and some of 
 Times are medians of warm steps.
 
 The roofline bound is the time of the matrix products at the rate of a large product in the same
-dtype, or the time to read the weights at the speed of memory, if that is longer. Both rates are
-measured in the same run; `mfu` is the fraction of the first one. The bound counts:
+dtype. If reading the weights at the speed of memory takes longer, it is that time. Both rates are
+measured in the same run. `mfu` is the fraction of the first one. The bound counts:
 
   - sampled tokens, without padding
   - the prompt of every rollout in the update, and once per group in the sampler
   - no pass for old log-probs
 
-`least_s` counts less: the prompt once per group also in the update, the common beginning of all
-prompts once, and no pass for the last token of a response.
+`least_s` counts less. The prompt counts once per group also in the update, and the common beginning
+of all prompts once. The last token of a response has no pass.
 """
 
 import dataclasses

@@ -155,13 +155,14 @@ def objective_gradient(
     # Entropy is always recorded.
     needs = statistics_needed(objective) | {"entropy"}
     options = scoring_options(objective)
-    narrow = rounded_layers(model, params if base is None else base)
+    given = params if base is None else base
+    narrow = rounded_layers(model, given)
 
     def measure(params, rollouts):
         if base is not None:
             whole = lora.attach(narrow, params)
         else:
-            whole = params if narrow is params else _in_place_of(params, narrow)
+            whole = params if narrow is given else _in_place_of(params, narrow)
         how = {"shared": shared, "opening": opening, "other": other}
         return statistics(model, whole, rollouts, needs, options, **how)
 

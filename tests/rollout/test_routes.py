@@ -120,6 +120,7 @@ def test_the_scorer_uses_given_routes(layers):
             assert np.abs(found[row, :count] - other[row, :count]).max() > 1e-3
 
 
+@pytest.mark.thorough
 def test_own_routes_replayed_change_no_bit():
     model, params = experts("float32")
     rollouts = sampled(model, params)
@@ -172,6 +173,7 @@ def gradient(model, params, rollouts, **how):
     return objective_gradient(model, objective, params, rollouts, state, key, **how)
 
 
+@pytest.mark.thorough
 def test_an_update_in_micro_batches_replays_the_routes_of_its_rows():
     model, params = experts()
     rollouts = other_routes(sampled(model, params)).only_valid()

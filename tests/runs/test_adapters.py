@@ -121,7 +121,7 @@ def test_what_computes_in_bfloat16_is_trained_in_float32(model):
         ({"lora_rank": 1, "lora_targets": ("q_proj",)}, "targets must be some of query, key, .*"),
         (
             {"compute_dtype": "float16"},
-            "--compute-dtype: value must be one of 'float32', 'bfloat16', got 'float16'",
+            "--compute-dtype: value must be one of 'float32', 'bfloat16', 'auto', got 'float16'",
         ),
         (
             {"remat": "all"},

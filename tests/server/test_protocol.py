@@ -194,8 +194,9 @@ def test_weights_are_stored_once_under_a_name_and_loaded_by_another_model(client
         for each in (client, other)
     ]
     assert losses[0] == losses[1]
+    client.of_model("save_weights_for_sampler", path="listed")
     listed = client.call(f"training_runs/{client.model_id}/checkpoints")["checkpoints"]
-    assert {"weights/one", "sampler_weights/fixed"} <= {one["checkpoint_id"] for one in listed}
+    assert {"weights/one", "sampler_weights/listed"} <= {one["checkpoint_id"] for one in listed}
     info = client.call("weights_info", {"tinker_path": path})
     assert info["base_model"] == "brackets" and info["lora_rank"] == 4
 

@@ -212,7 +212,7 @@ def test_curves_are_printed_for_every_rule(model, more, capsys, tmp_path):
         (["--choose", "best"], "choose must be among majority, .* got 'best'"),
         (["--scorer", "verifier"], "scorer must be among logp, .* got 'verifier'"),
         (["--choose", "weighted", "--scorer", "judge"], "judge must be given"),
-        ([*JUDGED, "--judge-prompt", "pairs"], "judge-prompt must be a request in words .* got 'pairs'"),
+        ([*JUDGED, "--judge-prompt", "pairs"], "judge-prompt must be a request .* got 'pairs'"),
         ([*JUDGED, "--judge-prompt", "again"], "judge-prompt must be a request .* got 'again'"),
         (["--choose", "weighted", "--scorer", "implicit_prm"], "reward_model must be given"),
     ],

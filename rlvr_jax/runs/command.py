@@ -26,7 +26,6 @@ from rlvr_jax.runs.checks.computed_with import check_computed_with, computed_wit
 from rlvr_jax.runs.checks.forecast import check_forecast
 from rlvr_jax.runs.checks.learnable import check_known_answers
 from rlvr_jax.runs.config import TrainConfig
-from rlvr_jax.runs.dying_threads import threads_must_start
 from rlvr_jax.runs.loop import Outputs, stop_requests, train_steps
 from rlvr_jax.runs.resolved import ResolvedRun, resolve
 from rlvr_jax.runs.run import Run, make_run
@@ -34,6 +33,7 @@ from rlvr_jax.runs.run_writer import NoWriter, RunWriter, write_json
 from rlvr_jax.runs.screen import run_lines
 from rlvr_jax.runs.settings import check_same_run, resolved_settings, shown_settings
 from rlvr_jax.tools.slips import sentence
+from rlvr_jax.training.dying_threads import threads_must_start
 from rlvr_jax.training.layout import describe_layout
 
 

@@ -16,7 +16,7 @@ import training_runs
 from orbax.checkpoint import CheckpointManager
 
 from rlvr_jax.runs.checkpoints import latest_step
-from rlvr_jax.runs.dying_threads import threads_must_start
+from rlvr_jax.training.dying_threads import threads_must_start
 
 LACKS = [MemoryError("no"), RuntimeError("can't start new thread")]
 

@@ -20,8 +20,12 @@ UNSEEN = {
     *(f"metrics.jsonl: {name}" for name in ("infinite_loss", "kl_penalty/k3", "left_out_rows")),
     "metrics.jsonl: slope_distance",
     *(f"metrics.jsonl: engine/{name}" for name in ("gap_max", "gap_mean", "reported_gap_max")),
-    *(f"metrics.jsonl: engine/{name}" for name in ("sync_s", "probe_s", "k1", "gap_p99")),
-    *(f"metrics.jsonl: engine/gap_{name}/<quarter>" for name in ("position", "length")),
+    *(f"metrics.jsonl: engine/{name}_s" for name in ("sync", "probe", "generate", "grade")),
+    *(
+        f"metrics.jsonl: engine/{name}{by}"
+        for name in ("k1", "k3", "gap", "gap_p99")
+        for by in ("", "_position/<quarter>", "_length/<quarter>")
+    ),
     *(f"metrics.jsonl: critic/{name}" for name in ("loss", "gradient_norm", "explained_variance")),
     *(f"metrics.jsonl: critic/{name}" for name in ("value", "return", "score")),
     *(f"metrics.jsonl: further/{name}" for name in ("loss", "gradient_norm", "updates")),

@@ -29,9 +29,10 @@ KINDS = {
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("method", ["clip_cov", "verl_effective_rank"])
-def test_a_step_in_bfloat16_is_that_in_float32_but_for_rounding(tmp_path, kind, method):
+@pytest.mark.parametrize(
+    ("method", "kind"), [("clip_cov", "dense"), ("verl_effective_rank", "experts")]
+)
+def test_a_step_in_bfloat16_is_that_in_float32_but_for_rounding(tmp_path, method, kind):
     folder = training_runs.write_policy(tmp_path / "policy", **KINDS[kind])
     entropy = {}
     for dtype in ("float32", "bfloat16"):

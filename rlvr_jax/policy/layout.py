@@ -31,10 +31,14 @@ def constrain(x: jax.Array, mesh: Mesh | None, *axes: tuple[str, ...]) -> jax.Ar
     return jax.lax.with_sharding_constraint(x, _sharding(x, mesh, axes, None))
 
 
+def platform(mesh: Mesh | None) -> str:
+    """The platform of a mesh, or without one that of the devices that are traced for."""
+    return device()[0] if mesh is None else mesh.devices.flat[0].platform
+
+
 def on_tpu(mesh: Mesh | None) -> bool:
-    """Whether the devices of a mesh, or without one those that are traced for, are TPUs."""
-    platform = device()[0] if mesh is None else mesh.devices.flat[0].platform
-    return platform == "tpu"
+    """Whether the devices of `platform` are TPUs."""
+    return platform(mesh) == "tpu"
 
 
 def split_rows(x: jax.Array, mesh: Mesh | None) -> jax.Array:

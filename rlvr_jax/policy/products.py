@@ -17,8 +17,7 @@ from jax.experimental.pallas.ops.tpu.megablox.gmm import gmm, tgmm
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.kernels.tpu_blocks import device
-from rlvr_jax.policy.layout import on_tpu
+from rlvr_jax.policy.layout import on_tpu, platform
 
 
 def compiler_options(dtype: str, mesh: Mesh | None = None) -> dict[str, bool | int | str] | None:
@@ -41,12 +40,16 @@ def compiler_options(dtype: str, mesh: Mesh | None = None) -> dict[str, bool | i
     """
     if mesh is not None and on_tpu(mesh) and mesh.shape["tensor"] > 1:
         return {"xla_jf_spmd_threshold_for_windowed_einsum_mib": 2**20}
-    backend = jax.default_backend() if mesh is None else mesh.devices.flat[0].platform
-    if backend == "gpu" and dtype != "bfloat16":
+    if platform(mesh) == "gpu" and dtype != "bfloat16":
         return {"xla_gpu_enable_triton_gemm": False}
-    if backend == "cpu" and dtype == "bfloat16":
+    if narrow_on_cpu(dtype, mesh):
         return {"xla_disable_hlo_passes": "float-normalization-bf16"}
     return None
+
+
+def narrow_on_cpu(dtype: str, mesh: Mesh | None = None) -> bool:
+    """Whether products are those of a CPU in bfloat16, for which other forms are faster."""
+    return dtype == "bfloat16" and platform(mesh) == "cpu"
 
 
 def einsum(
@@ -186,10 +189,13 @@ def _transposed(matrix: Float[Array, "N D"]) -> Float[Array, "D N"]:
 
 
 def _narrow_on_cpu(*operands: Array) -> bool:
-    return device()[0] == "cpu" and all(each.dtype == jnp.bfloat16 for each in operands)
+    return _are_narrow(*operands) and narrow_on_cpu("bfloat16")
 
 
 def _precision(*operands: Array) -> jax.lax.Precision | None:
     """Precision of a product; bfloat16 operands have exact products in any case."""
-    narrow = all(each.dtype == jnp.bfloat16 for each in operands)
-    return None if narrow else jax.lax.Precision.HIGHEST
+    return None if _are_narrow(*operands) else jax.lax.Precision.HIGHEST
+
+
+def _are_narrow(*operands: Array) -> bool:
+    return all(each.dtype == jnp.bfloat16 for each in operands)

@@ -22,7 +22,7 @@ from rlvr_jax.parallel import (
     row_shards,
 )
 from rlvr_jax.parallel.roofline import num_parameters
-from rlvr_jax.policy import Model, Params, lora
+from rlvr_jax.policy import Model, Params, lora, products
 from rlvr_jax.policy.parameters import parameter_shapes, rounded
 from rlvr_jax.training.function_cache import cached_results
 from rlvr_jax.training.update import TrainState
@@ -167,14 +167,9 @@ def sampler_params(model: Model, params: Params) -> Params:
     there a second time, transposed (`policy.products`): XLA would widen all of it for each token.
     """
     narrow = rounded(params, model.config.compute_dtype)
-    if _transposes_unembedding(model):
+    if products.narrow_on_cpu(model.config.compute_dtype, model.mesh):
         narrow["transposed_unembedding"] = model.unembedding(narrow).T
     return model.unstacked(narrow)
-
-
-def _transposes_unembedding(sampler: Model) -> bool:
-    on_cpu = sampler.mesh.devices.flat[0].platform == "cpu"
-    return on_cpu and sampler.config.compute_dtype == "bfloat16"
 
 
 def sampler_shardings(model: Model) -> Any:
@@ -187,7 +182,7 @@ def sampler_shardings(model: Model) -> Any:
         return NamedSharding(model.mesh, PartitionSpec(*sharding.spec[1:]))
 
     layer = jax.tree.map(of_layer, shardings["layers"])
-    if _transposes_unembedding(model):
+    if products.narrow_on_cpu(model.config.compute_dtype, model.mesh):
         rows, columns = model.unembedding(shardings).spec
         spec = PartitionSpec(columns, rows)
         shardings["transposed_unembedding"] = NamedSharding(model.mesh, spec)

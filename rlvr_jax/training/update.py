@@ -10,9 +10,8 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool
 
-from rlvr_jax.kernels.tpu_blocks import device
 from rlvr_jax.objectives import Objective, Scorer, is_chosen, is_clipped, masked_mean
-from rlvr_jax.policy import Model, Params, lora
+from rlvr_jax.policy import Model, Params, lora, products
 from rlvr_jax.policy.parameters import rounded
 from rlvr_jax.training.gradient import (
     Gradient,
@@ -185,7 +184,7 @@ def rounded_layers(model: Model, params: Params) -> Params:
     A CPU would round each layer again in every micro-batch and pass. On accelerators rounding is
     part of a layer's gather, and a rounded copy of all layers would take memory.
     """
-    if model.config.compute_dtype != "bfloat16" or device()[0] != "cpu":
+    if not products.narrow_on_cpu(model.config.compute_dtype, model.mesh):
         return params
     return {**params, "layers": rounded(params["layers"], model.config.compute_dtype)}
 

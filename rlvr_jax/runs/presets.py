@@ -19,7 +19,9 @@ def preset(task: str, method: str) -> TrainConfig:
     and others for the method. Flags change them, and `--no-preset` leaves both presets out.
     """
     known, of_task = preset_of(task)
-    presets = methods.method(method).presets if method in methods.names() else {}
+    # An unknown name is refused later, with the other settings.
+    known_method = ":" in method or method in methods.names()
+    presets = methods.method(method).presets if known_method else {}
     of_method = {**presets.get("", {}), **presets.get(known, {})}
     name = "/".join([known] * bool(of_task) + [method] * bool(of_method))
     settings = {**of_task, **of_method, "preset": name}

@@ -120,6 +120,21 @@ def test_a_command_line_starts_from_the_preset_of_its_task_and_method():
     assert parse_config(line) == preset("brackets", "clip_cov").replace(seed=7)
 
 
+def test_the_card_of_a_custom_method_has_presets_too(tmp_path, monkeypatch):
+    (tmp_path / "preset_method.py").write_text(
+        "from rlvr_jax import Method, methods\n"
+        "def slow():\n"
+        "    return methods.recipe('reinforce')\n"
+        "METHOD = Method(slow, presets={'': {'steps': 7}, 'brackets': {'minibatches': 2}})\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    config = preset("brackets", "preset_method:slow")
+    assert (config.steps, config.update.minibatches) == (7, 2)
+    assert preset("gsm8k", "preset_method:slow") == TrainConfig.of(
+        task="gsm8k", method="preset_method:slow", steps=7, preset="preset_method:slow"
+    )
+
+
 def test_a_preset_is_named_and_can_be_left_out():
     line = ["--method", "clip_cov"]
     assert parse_config(line).preset == "brackets/clip_cov"

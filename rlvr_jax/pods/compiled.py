@@ -55,6 +55,9 @@ def compile_run(
     """
     # The report is about compiling: the compiler's dumps, and its time.
     jax.config.update("jax_enable_compilation_cache", False)
+    if config.policy.compute_dtype == "auto":
+        # That of the slice, not of this machine.
+        config = config.replace(compute_dtype="bfloat16")
     rows = config.plan.rows
     length = config.data.prompt_tokens + config.sampling.response_tokens
     recipe = methods.recipe(config.method, **method_arguments(with_rules(config)))

@@ -224,6 +224,15 @@ def test_what_lies_below_adapters_is_counted_once(method, minibatches, scored, m
         assert 0 <= size - sum(given.values()) < base / 2
 
 
+def test_the_faster_dtype_is_that_of_the_slice_and_not_of_this_machine(monkeypatch):
+    monkeypatch.setattr(compiled, "measured", lambda *_, **__: {"fits": True, "bytes": 0})
+    sizes = dict(prompts_per_step=2, samples_per_prompt=2, prompt_tokens=4, response_tokens=2)
+    config = TrainConfig.of(method="dr_grpo", mesh="data=1", sampling_batches=1, **sizes)
+    shape, slice_ = named_config("tiny", vocab_size=64), describe("cpu:1")
+    report = compile_run(config.replace(compute_dtype="auto"), shape, slice_)
+    assert report["compute_dtype"] == "bfloat16"
+
+
 def test_sampling_batches_that_are_not_given_are_halved_until_one_fits(monkeypatch):
     fits = itertools.chain([False, False], itertools.repeat(True))
 

@@ -25,6 +25,7 @@ from rlvr_jax.rollout.engines import Decoding, Generated
 from rlvr_jax.rollout.engines.engine import Done
 from rlvr_jax.rollout.engines.probe import Gap, own_scores, probe_sequences, reported_gap
 from rlvr_jax.rollout.processors import Sampling
+from rlvr_jax.runs import described, guarded
 from rlvr_jax.types import replace
 
 
@@ -116,8 +117,9 @@ def _table(rows: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
     return table, length
 
 
-def main(options: Options) -> None:
+def main(arguments: Sequence[str]) -> None:
     """Prints a row for each number format."""
+    options = tyro.cli(Options, args=list(arguments), description=described(__doc__))
     name = options.model or tasks.load("brackets").base_model
     folder = policy.shipped_weights() if name == policy.SHIPPED else name
     loaded, params = policy.load(folder)
@@ -136,4 +138,4 @@ def main(options: Options) -> None:
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Options))
+    guarded(main)

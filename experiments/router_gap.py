@@ -6,6 +6,7 @@ The model has random weights and the shape of Qwen3-MoE. Sampler and scorer diff
 by the number format of activations, or by the number format of weights.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax
@@ -17,6 +18,7 @@ from rlvr_jax.keys import plain_key
 from rlvr_jax.policy import Model, ModelConfig, Params, score
 from rlvr_jax.policy.scoring import without_routes
 from rlvr_jax.rollout import Prompts, Sampling, sample
+from rlvr_jax.runs import described, guarded
 from rlvr_jax.types import Rollouts, replace
 
 _VOCABULARY, _WIDTH = 512, 16
@@ -40,8 +42,9 @@ class Options:
     """Tokens of a response."""
 
 
-def main(options: Options) -> None:
+def main(arguments: Sequence[str]) -> None:
     """Prints a table with a row for each pair of sampler and scorer."""
+    options = tyro.cli(Options, args=list(arguments), description=described(__doc__))
     wide = Model(_shape(options))
     narrow = replace(wide, config=replace(wide.config, compute_dtype="bfloat16"))
     random = np.random.default_rng(0)
@@ -126,4 +129,4 @@ def _numbers(gaps: np.ndarray) -> str:
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Options))
+    guarded(main)

@@ -27,8 +27,8 @@ is trained in the setting of its card, and again without its mechanism, at equal
 - A number differs if its mean difference is larger than the range over the seeds of either run.
 - helps: pass@1 or pass@8 is higher and the other is not lower. hurts: one is lower and the other is
   not higher. no difference: all else. With two or three seeds this is a hint, not a claim.
-- Runs have at most 60 steps, and models are small. They show that a mechanism works, not what the
-  paper reports.
+- Runs with the mechanism have at most {steps} steps, and models are small. They show that a
+  mechanism works, not what the paper reports.
 - Methods of the board [objectives](../leaderboard/objectives.md) are compared there.
 """
 
@@ -98,9 +98,12 @@ def write_page(folder: Path, rows: Sequence[Mapping[str, Any]]) -> None:
             themes.setdefault(theme, {})[name] = pair
     if not themes:
         raise ValueError(f"page: {folder} must have runs of a method with and without, got none")
-    verdicts = [pair.verdict for own in themes.values() for pair in own.values()]
+    pairs = [pair for own in themes.values() for pair in own.values()]
+    steps = max(row["steps"] for pair in pairs for row in pair.own)
+    verdicts = [pair.verdict for pair in pairs]
     counts = [f"{verdicts.count(each)} {each}" for each in _GROUPS if each in verdicts]
-    lines = [*_HEAD.splitlines(), "", f"{len(verdicts)} methods: {', '.join(counts)}."]
+    lines = [*_HEAD.format(steps=steps).splitlines(), ""]
+    lines += [f"{len(verdicts)} methods: {', '.join(counts)}."]
     head = ["method", "task", "verdict", "acts", *NUMBERS, "entropy", "seeds", "minutes"]
     for theme, own in sorted(themes.items()):
         in_order = sorted(own, key=lambda name: _GROUPS.index(own[name].verdict))

@@ -177,7 +177,7 @@ class EngineSettings:
     engine_seconds: Bound = 600.0
     """Time limit of one request to the engine, and of the start of its server, in seconds."""
     engine_adapters: bool = False
-    """Sync of the adapters of --lora-rank alone, to a server with the base weights (--enable-lora).
+    """Sync of only the adapters of --lora-rank, to a server with the base weights (--enable-lora).
     Off: the adapters are merged into all weights, which are synced."""
     probe_every: NonNegativeInt = 1
     """Syncs of weights from one probe of the engine to the next; 0: the first sync only."""

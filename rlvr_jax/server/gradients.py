@@ -51,6 +51,7 @@ def target_statistics(model: Model, params: Params, batch: Batch) -> TokenStats:
 
 @partial(jax.jit, static_argnames=("model", "adapted"))
 def statistics(model, base, trained, batch, *, adapted):
+    """Log-probs and entropies of the targets, [B, T]."""
     stats = target_statistics(model, whole_params(base, trained, adapted), batch)
     return stats.logp, stats.entropy
 
@@ -64,11 +65,13 @@ def _loss(model, base, trained, batch, numbers, *, loss, adapted):
 
 @partial(jax.jit, static_argnames=("model", "loss", "adapted"))
 def loss_of(model, base, trained, batch, numbers, *, loss, adapted):
+    """A loss of the protocol, summed over tokens, with log-probs and entropies [B, T]."""
     return _loss(model, base, trained, batch, numbers, loss=loss, adapted=adapted)
 
 
 @partial(jax.jit, static_argnames=("model", "loss", "adapted"))
 def gradient_of(model, base, trained, batch, numbers, *, loss, adapted):
+    """The loss of `loss_of`, log-probs and entropies, and the gradient of the trained weights."""
     own = partial(_loss, model, base, batch=batch, numbers=numbers, loss=loss, adapted=adapted)
     (total, stats), gradient = jax.value_and_grad(own, has_aux=True)(trained)
     return total, stats, gradient
@@ -76,6 +79,7 @@ def gradient_of(model, base, trained, batch, numbers, *, loss, adapted):
 
 @jax.jit
 def added(one, other):
+    """The sum of two gradients."""
     return jax.tree.map(jnp.add, one, other)
 
 

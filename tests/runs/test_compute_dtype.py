@@ -28,6 +28,8 @@ KINDS = {
 }
 
 
+# Bounds are three to five times what was seen: ratios of 1 + 2.4e-7 and 1.0032, entropies 1.7e-5
+# apart.
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("method", "kind"), [("clip_cov", "dense"), ("verl_effective_rank", "experts")]
@@ -39,6 +41,6 @@ def test_a_step_in_bfloat16_is_that_in_float32_but_for_rounding(tmp_path, method
         training_runs.trained(folder, tmp_path / dtype, method, compute_dtype=dtype, steps=1)
         line = training_runs.metrics(tmp_path / dtype)[-1]
         entropy[dtype] = line["entropy"]
-        assert abs(line["sampler_ratio/max"] - 1) < {"float32": 1e-4, "bfloat16": 0.05}[dtype]
-    assert entropy["bfloat16"] == pytest.approx(entropy["float32"], abs=0.02)
+        assert abs(line["sampler_ratio/max"] - 1) < {"float32": 1e-6, "bfloat16": 0.01}[dtype]
+    assert entropy["bfloat16"] == pytest.approx(entropy["float32"], abs=1e-4)
     assert entropy["bfloat16"] != entropy["float32"]

@@ -27,7 +27,7 @@ def trained(client, numbers):
 
 @pytest.fixture(scope="module")
 def uninterrupted(brackets, tmp_path_factory):
-    """Losses of five steps of a server that nobody stopped."""
+    """Losses of five steps of a server without a restart."""
     with serving(tmp_path_factory.mktemp("whole"), brackets) as port:
         client = Client(port)
         client.create()

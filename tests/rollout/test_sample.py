@@ -310,7 +310,7 @@ def test_a_shape_is_compiled_once():
 @pytest.mark.thorough
 def test_float32_on_a_gpu_has_options_of_the_compiler(monkeypatch):
     usual = draw()
-    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(products, "platform", lambda mesh: "gpu")
     assert products.compiler_options("bfloat16") is None
     assert products.compiler_options("float32") == {"xla_gpu_enable_triton_gemm": False}
     jax.clear_caches()  # on a GPU the program is there

@@ -21,24 +21,34 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 WITHOUT_JAX = ("sandbox", "verifiers")
 """Folders whose subject imports no JAX, and so do their tests."""
 
-HELD = {
-    "methods": 5480,
-    "objectives": 1400,
-    "rollout": 600,
-    "experience": 700,
-    "policy": 580,
-    "test_readme.py": 560,
-    "test_examples.py": 510,
-    "types": 440,
-    "kernels": 420,
-    "verifiers": 330,
-    "runs": 320,
-    "parallel": 250,
-    "analysis": 120,
+MEASURED = {
+    "methods": 5060,
+    "objectives": 1290,
+    "rollout": 640,
+    "experience": 625,
+    "policy": 555,
+    "test_examples.py": 470,
+    "test_readme.py": 470,
+    "types": 370,
+    "kernels": 340,
+    "runs": 265,
+    "parallel": 190,
+    "diagnosis": 180,
+    "test_parts.py": 180,
+    "verifiers": 80,
+    "server": 75,
+    "test_strangers.py": 75,
+    "test_loop.py": 55,
+    "analysis": 50,
 }
-"""The most compilations of a folder in the first tier, of all its processes together.
+"""Compilations of each folder in the first tier, of all its processes together."""
 
-Measured numbers and 15 %: tests of one program can run in different processes.
+MORE_IN_A_FOLDER, MORE_IN_ALL = 1.5, 1.1
+"""The most that is held, as factors of what was measured.
+
+Files that need one program compile it twice if they run in two processes, and the order in which
+files end decides about that. `rollout` had 520 to 650 in several runs of the tier and has 900 when
+it runs without the other folders. All folders together had 11,010 and 11,130.
 """
 
 # Where processes that tests start store what they compile, one place for all of them.
@@ -109,10 +119,18 @@ def _spent(reporter):
 
 
 def _above(config, counts):
-    """The folders that compile more than is held, if the whole first tier was run."""
+    """Lines about folders that compile more than is held, if the whole first tier was run."""
     whole = config.args_source == config.ArgsSource.TESTPATHS and not config.option.keyword
-    first = config.option.markexpr == "not slow and not thorough"
-    return [name for name, most in HELD.items() if whole and first and counts[name] > most]
+    if not whole or config.option.markexpr != "not slow and not thorough":
+        return []
+    held = {name: MORE_IN_A_FOLDER * number for name, number in MEASURED.items()}
+    seen = {name: counts[name] for name in held} | {"all folders": sum(counts.values())}
+    held["all folders"] = MORE_IN_ALL * sum(MEASURED.values())
+    return [
+        f"{name}: {number} compilations, at most {held[name]:.0f} are held (tests/conftest.py)"
+        for name, number in seen.items()
+        if number > held[name]
+    ]
 
 
 def pytest_sessionfinish(session):
@@ -128,9 +146,8 @@ def pytest_terminal_summary(terminalreporter):
     terminalreporter.section("seconds and compilations by folder")
     for folder, spent in seconds.most_common():
         terminalreporter.line(f"{spent:8.1f} s {counts[folder]:7} {folder}")
-    for folder in _above(terminalreporter.config, counts):
-        line = f"{folder}: {counts[folder]} compilations, at most {HELD[folder]} are held"
-        terminalreporter.line(f"{line} (tests/conftest.py)", red=True)
+    for line in _above(terminalreporter.config, counts):
+        terminalreporter.line(line, red=True)
 
 
 @pytest.fixture(autouse=True)

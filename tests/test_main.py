@@ -154,5 +154,5 @@ def test_a_line_that_cannot_be_asked_ends_no_talk(monkeypatch, tmp_path):
 
 
 def test_a_prompt_and_a_task_are_one_too_many(monkeypatch):
-    with pytest.raises(ValueError, match="prompt must be empty with a task, got '1'"):
+    with pytest.raises(ValueError, match="--prompt must be empty with --task, got '1'"):
         shown(monkeypatch, "--task", "brackets", "--prompt", "1")

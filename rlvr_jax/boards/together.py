@@ -72,7 +72,7 @@ def train_together(
       RunsFailed: names the failed runs and the reasons; also for a process that died silently.
     """
     if jobs < 0:
-        raise ValueError(f"jobs must be at least 0, got {jobs}")
+        raise ValueError(f"--jobs must be at least 0, got {jobs}")
     jobs = jobs or default_jobs()
     running: dict[Connection, _Run] = {}
     summaries: dict[int, dict[str, Any]] = {}

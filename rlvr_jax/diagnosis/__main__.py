@@ -31,6 +31,7 @@ from rlvr_jax.analysis.diagnosis.page import as_json, write_page
 from rlvr_jax.analysis.diagnosis.pair import diagnose_answers
 from rlvr_jax.analysis.diagnosis.topics import Topic
 from rlvr_jax.analysis.run_directory import load_run
+from rlvr_jax.arguments import as_typed
 from rlvr_jax.diagnosis.held_out import evaluation_settings
 from rlvr_jax.diagnosis.policy_pair import compare_policies, policy_folder
 from rlvr_jax.diagnosis.stored_pair import load_answers
@@ -42,9 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """The command line."""
     options = _parser().parse_args(arguments)
     try:
-        topics, title, rows = _topics(options)
+        with as_typed("RUN", "load_run: path"):
+            topics, title, rows = _topics(options)
     except ValueError as error:
-        sys.exit(str(error))
+        sys.exit(f"error: {error}")
     if options.json:
         print(json.dumps(as_json(topics), indent=1, ensure_ascii=False))
         return

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )
             found = _write(options, start, policies, scores)
     except ValueError as error:
-        sys.exit(str(error))
+        sys.exit(f"error: {error}")
     if scores:
         told = ", ".join(f"{score:.3f}" for score in scores)
         print(f"scores {told} → target {options.target:.3f}")

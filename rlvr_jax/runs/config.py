@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import tyro
 
+from rlvr_jax.arguments import as_typed
 from rlvr_jax.parallel import mesh_sizes, row_shards
 from rlvr_jax.policy import ADAPTABLE, LoraConfig
 from rlvr_jax.rollout import Sampling, sampling_batches
@@ -51,7 +52,8 @@ class PolicySettings:
     def options(self) -> dict[str, Any]:
         """Returns the fields of a model's configuration that a run sets."""
         adapters = self.lora_rank, self.lora_alpha, self.lora_targets
-        lora = LoraConfig(*adapters) if self.lora_rank else None
+        with as_typed("--lora-", "LoraConfig: "):
+            lora = LoraConfig(*adapters) if self.lora_rank else None
         return dict(compute_dtype=self.compute_dtype, remat=self.remat, lora=lora)
 
 

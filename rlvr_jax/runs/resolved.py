@@ -8,6 +8,7 @@ import jax
 
 import rlvr_jax
 from rlvr_jax import methods, tasks
+from rlvr_jax.arguments import as_typed
 from rlvr_jax.experience import experience
 from rlvr_jax.methods.arguments import parse_hyperparameters
 from rlvr_jax.objectives import Objective, measured_against
@@ -93,7 +94,8 @@ def resolve(
     own = with_rules(with_task(config, task))
     hyperparameters = method_arguments(own, given, environment=task.environment is not None)
     if recipe is None:
-        recipe = methods.recipe(own.method, **hyperparameters)
+        with as_typed(f"--hyperparameters of {own.method}", own.method, "Recipe"):
+            recipe = methods.recipe(own.method, **hyperparameters)
     if recipe.teacher == "":
         raise ValueError(
             f"--hyperparameters: teacher of {own.method} must be a policy folder with the tokens"

@@ -204,7 +204,8 @@ class VllmServer:
                 f"an answer within {self._seconds:g} s (--engine-seconds)", "none"
             ) from None
         except LOST as error:
-            raise self._error("a vLLM server", f"no connection ({type(error).__name__})") from None
+            got = f"no connection ({type(error).__name__}); start it by {START}"
+            raise self._error("a vLLM server", got) from None
         if status == 404:
             raise self._error(
                 f"the path {path.partition('?')[0]}", f"status 404; start it by {START}"

@@ -150,9 +150,9 @@ def _talk(ask: Ask, console: Console, remembered: bool) -> None:
     Args:
       remembered: with the messages before it, for which a chat template is needed.
     """
-    note = "each line is asked by itself, as there is no chat template"
+    note = "each line is a separate prompt, as the tokenizer has no chat template"
     if remembered:
-        note = "each line is asked behind those before; an empty one begins anew"
+        note = "each line continues the conversation; an empty line starts a new one"
     console.print(f"{note}; Ctrl-D ends", style="dim", highlight=False)
     messages: list[dict[str, str]] = []
     while True:

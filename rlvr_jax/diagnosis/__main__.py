@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--against", metavar="FOLDER", help="another run, a policy folder or file")
     add("--answers", metavar="FOLDER", help="responses that --keep has stored")
     add("--out", default="diagnosis.html", help="the page to write")
-    add("--json", action="store_true", help="print the numbers, write no page")
+    add("--json", action="store_true", help="print the numbers and write no page")
     add("--no-weights", action="store_true", help="do not compare the weights")
     add(
         "--formats",
@@ -87,9 +87,14 @@ def _parser() -> argparse.ArgumentParser:
     add("--task-options", nargs="*", default=(), help="task options, as in experiments.train")
     add("--columns", nargs="*", default=(), help="columns of its files, as in experiments.train")
     add("--prompts", type=int, default=256, help="number of held-out prompts")
-    add("--samples", type=int, default=64, help="responses per prompt and draw")
+    add("--samples", type=int, default=64, help="responses per prompt and sampling")
     add("--temperature", type=float, default=1.0, help="temperature of the sampler")
-    add("--response-tokens", type=int, default=0, help="tokens of a response; 0: the task's")
+    add(
+        "--response-tokens",
+        type=int,
+        default=0,
+        help="largest number of tokens of a response; 0: that of the task",
+    )
     add("--seed", type=int, default=0, help="seed of the responses")
     add("--mesh", default="", help="devices, as in experiments.train")
     add("--unsafe-local", action="store_true", help="as in experiments.train")

@@ -60,7 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         " responses are graded as correct"
     )
     if not kept.any():
-        sys.exit("swaps: a pair must have correct own responses, got none: check the task")
+        sys.exit(
+            "swaps: both responses of a pair must be correct for their own prompts, got no such"
+            " pair; check the task"
+        )
     accepted = is_correct(outcome[kept])
     print(f"accepted swaps: {100 * false_accepts(accepted):.2f} % of {2 * kept.sum()}")
     found = consistency(reward[kept])

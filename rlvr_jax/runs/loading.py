@@ -75,6 +75,8 @@ def load_policy(
 
     Args:
       config: its response_tokens is the budget of a response, not 0 (`with_task`).
+      task: its train prompts are tokenized.
+      path: policy folder or .gguf file.
       sampling: settings of the sampler; as in `config` if None.
       optimizer, frozen, critic: needs of memory besides the weights; see
         `least_bytes`.

@@ -79,8 +79,10 @@ def resolve(
     """Resolves the settings of a run with its task and its method.
 
     Args:
+      config: settings, as they were given.
       task: a loaded task; None: that of the settings, which `load` loads.
       recipe: replaces the recipe of the method; the settings still compose its experience.
+      load: (name, options, columns) -> task.
     Raises:
       ValueError: invalid settings or hyperparameters, before anything is loaded; an invalid task or
         recipe, or settings that do not fit them.

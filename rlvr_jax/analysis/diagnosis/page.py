@@ -51,6 +51,9 @@ def write_page(
     """Writes the page, and makes its folder if needed.
 
     Args:
+      path: HTML file to write.
+      topics: sections of the page, in order.
+      title: heading of the page.
       policies: names of the two policies, for the legend.
       rows: responses of both policies that are shown token by token, in the form that a run stores.
         Empty: none. If both policies scored the tokens, rows also have `prob_delta` and

@@ -62,7 +62,9 @@ def forecast(
     """Fits the first points and predicts the last one.
 
     Args:
-      steps: [N], ascending. entropy: H, [N] nats. score: R, [N].
+      steps: [N], ascending.
+      entropy: H, [N] nats.
+      score: R, [N].
       fraction: points up to this fraction of the last step are fitted.
     """
     steps, entropy, score = columns("forecast", "N", steps=steps, entropy=entropy, score=score)

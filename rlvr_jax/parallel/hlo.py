@@ -188,7 +188,8 @@ def largest(report: str, text: str, most: int = 5) -> dict[str, int]:
     """The largest arrays of a program, with their operations, and their bytes.
 
     Args:
-      report: libtpu's report of the memory of a program; of its kinds of memory the first.
+      report: libtpu's report of the memory of a program. Only the first kind of memory in it is
+        read.
     """
     found: dict[str, int] = {}
     first = report.partition("Memory Space:")[2].partition("Memory Space:")[0]

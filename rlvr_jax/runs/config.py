@@ -182,7 +182,8 @@ class EngineSettings:
     """Sync of only the adapters of --lora-rank, to a server with the base weights (--enable-lora).
     Off: the adapters are merged into all weights, which are synced."""
     probe_every: NonNegativeInt = 1
-    """Syncs of weights from one probe of the engine to the next; 0: the first sync only."""
+    """Number of weight syncs from one probe of the engine to the next; 0: one probe, at the first
+    sync."""
     largest_gap: NonNegative = 0.0
     """Largest gap of log-probs between engine and trainer, in nats. A run above it stops. 0: four
     times the gap of the first sync; 0.001 (bfloat16: 0.1) if that is smaller."""

@@ -12,6 +12,7 @@ import functools
 import json
 import multiprocessing
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
@@ -188,8 +189,9 @@ class _Run:
             self.process.join()
             code = self.process.exitcode
             if code is not None and code < 0:
+                memory = " (memory may have run out)" if -code == signal.SIGKILL else ""
                 raise _Killed(
-                    f"the process was ended by signal {-code}; continue with --resume"
+                    f"the process was ended by signal {-code}{memory}; continue with --resume"
                 ) from None
             raise RuntimeError(
                 f"the process ended with exit code {code}; continue with --resume"

@@ -113,7 +113,8 @@ def resolve(
 def _compared_objective(config: TrainConfig) -> Objective:
     """The loss that the run's loss is compared with, that of the preset of its task and method."""
     name = config.update.compared_with
-    given = parse_hyperparameters(name, preset(config.data.task, name).hyperparameters)
+    with as_typed("--compared-with", "method: name", "method"):
+        given = parse_hyperparameters(name, preset(config.data.task, name).hyperparameters)
     return methods.recipe(name, **method_arguments(config, given, name)).objective
 
 

@@ -11,8 +11,6 @@ from rlvr_jax.objectives import UpdatePlan
 from rlvr_jax.runs.presets import preset
 
 _TASK = "brackets"
-# Methods with curves that are kept: page and picture.
-_CURVES = ("grpo", "clip_cov", "kl_cov", "dapo", "gspo", "forking_tokens")
 _EVIDENCE = {
     "exact": "It agrees with the authors' or a maintained code.",
     "reconstruction": "It was made only from the paper, without a comparison with other code.",
@@ -79,7 +77,6 @@ def method_page(name: str, curve: Sequence[str] = ()) -> str:
             lines += ["", "With one update per batch:", "", *(f"- {told}" for told in idle)]
         lines += ["", "## Needs", "", needs(name) or "only log-probs", ""]
     lines += ["## Command", "", *_commands(name), ""]
-    curve = [*curve, *(_curve() if name in _CURVES else ())]
     lines += ["## Its curve", "", *curve, ""] * bool(curve)
     lines += ["## What its authors report", "", about.reports, ""] * bool(about.reports)
     lines += ["## Traps", "", about.traps, ""] * bool(about.traps)
@@ -124,13 +121,4 @@ def _commands(name: str) -> list[str]:
         "",
         f"The second command plots its curve and GRPO's with intervals. If {_TASK} lacks a required"
         " input, both commands report it by name.",
-    ]
-
-
-def _curve() -> list[str]:
-    return [
-        "Task brackets, 5 seeds, intervals over prompts and seeds"
-        " ([details](../results/brackets/README.md)):",
-        "",
-        "![Held-out pass@32](../results/brackets/held_out_pass_at_32.png)",
     ]

@@ -76,7 +76,7 @@ def main(arguments: Sequence[str]) -> None:
     config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     unknown = [size for size in config.size if size not in STEPS]
     if unknown:
-        raise ValueError(f"size must be among {', '.join(STEPS)}, got {unknown[0]!r}")
+        raise ValueError(f"--size must be among {', '.join(STEPS)}, got {unknown[0]!r}")
     console = Console()
     sizes = config.size or _all_sizes(console)
     pairs = [(size, dtype) for size in sizes for dtype in config.compute_dtype or ("",)]
@@ -96,8 +96,7 @@ def main(arguments: Sequence[str]) -> None:
                 rows.append(pool.submit(measure).result())
             except BrokenProcessPool:
                 raise ValueError(
-                    f"size {measure.args[0]}: its process was killed, as by a system that is out of"
-                    " memory"
+                    f"--size {measure.args[0]}: the process was killed, probably as memory ran out"
                 ) from None
     profiles = [row.pop("profile", ()) for row in rows]
     console.print(f"{rows[0]['device']}, jax {jax.__version__}")

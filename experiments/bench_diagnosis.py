@@ -66,7 +66,7 @@ def main(arguments: Sequence[str]) -> None:
     config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     problems = round(2 * config.tokens / (3 * config.samples * config.length))
     if problems < 2:
-        raise ValueError(f"tokens must be enough for two problems, got {config.tokens}")
+        raise ValueError(f"--tokens must be enough for two problems, got {config.tokens}")
     scorer = policy.load(config.scorer) if config.scorer else None
     vocabulary = scorer[0].config.vocab_size if scorer else VOCABULARY
     with tempfile.TemporaryDirectory() as folder:

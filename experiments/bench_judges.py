@@ -76,7 +76,7 @@ def _measure(config: Config, address: str) -> float:
     for judge in judges:
         found = judge.query(texts, 0)
         if found.metrics["judge_no_verdict"]:
-            raise ValueError(f"bench_judges: all rows must have a verdict, got {found.metrics}")
+            raise ValueError(f"bench_judges: all rows must be graded, got {found.metrics}")
     return time.perf_counter() - started
 
 

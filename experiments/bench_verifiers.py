@@ -167,7 +167,7 @@ def main(arguments: Sequence[str]) -> None:
     """Measures and prints the table."""
     config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     if config.rows < 1:
-        raise ValueError(f"rows must be at least 1, got {config.rows}")
+        raise ValueError(f"--rows must be at least 1, got {config.rows}")
     if config.types:
         print(f"{'type':14} {'correct':>9} {'incorrect':>9}  µs per grade; stage of the correct")
         for name, (right, wrong, stage) in speed().items():

@@ -63,10 +63,10 @@ def main(arguments: Sequence[str]) -> None:
     """Runs the missing runs, then writes the page."""
     config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     if config.seeds < 1:
-        raise ValueError(f"seeds must be at least 1, got {config.seeds}")
+        raise ValueError(f"--seeds must be at least 1, got {config.seeds}")
     if not config.methods or len(set(config.methods)) < len(config.methods):
         named = " ".join(config.methods) or "none"
-        raise ValueError(f"methods must be named once each, got {named}")
+        raise ValueError(f"--methods must be named once each, got {named}")
     # All are read before any is begun.
     seeds = range(config.first_seed, config.first_seed + config.seeds)
     settings = {

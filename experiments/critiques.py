@@ -67,7 +67,7 @@ def main(arguments: Sequence[str]) -> None:
     """Samples, criticizes, writes; prints the content of the file."""
     config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     if config.candidates < 1:
-        raise ValueError(f"candidates must be at least 1, got {config.candidates}")
+        raise ValueError(f"--candidates must be at least 1, got {config.candidates}")
     start = preset(config.task, "grpo")
     settings = start.replace(
         model=str(config.model),
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str]) -> None:
     beyond = [number for number in config.problems if not 0 <= number < len(task.train)]
     if beyond or not config.problems:
         raise ValueError(
-            f"problems must be positions among the {len(task.train)} train prompts of"
+            f"--problems must be positions among the {len(task.train)} train prompts of"
             f" {config.task!r}, got {beyond or 'none'}"
         )
     settings = with_task(settings, task)

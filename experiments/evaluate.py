@@ -42,6 +42,7 @@ from rlvr_jax.methods.judges.rl_v import QUESTION
 from rlvr_jax.methods.judges.v1_pairwise import by_ratings
 from rlvr_jax.rollout import named_key
 from rlvr_jax.runs import TrainConfig, described, guarded
+from rlvr_jax.runs.config import flag
 from rlvr_jax.runs.judging import check_asked, scoring_judge
 from rlvr_jax.runs.loading import load_policy
 from rlvr_jax.runs.resolved import with_task
@@ -189,12 +190,12 @@ def _check_choice(config: Config) -> None:
     """
     for name in config.choose:
         if name not in RULES:
-            raise ValueError(f"choose must be among {', '.join(RULES)}, got {name!r}")
+            raise ValueError(f"--choose must be among {', '.join(RULES)}, got {name!r}")
     if config.scorer not in SCORERS:
-        raise ValueError(f"scorer must be among {', '.join(SCORERS)}, got {config.scorer!r}")
+        raise ValueError(f"--scorer must be among {', '.join(SCORERS)}, got {config.scorer!r}")
     for option, scorer in (("judge", "judge"), ("reward_model", "implicit_prm")):
         if config.choose and config.scorer == scorer and not getattr(config, option):
-            raise ValueError(f"{option} must be given for scorer {scorer}, got ''")
+            raise ValueError(f"{flag(option)} must be given for --scorer {scorer}, got ''")
 
 
 def _scorer(config: Config, settings: TrainConfig, asked: HeldOut) -> Score:
@@ -202,8 +203,8 @@ def _scorer(config: Config, settings: TrainConfig, asked: HeldOut) -> Score:
     loaded, sampler = asked.loaded, asked.sampler
     if not loaded.sampler.task.answers and {*config.choose} - {"best_of_n"}:
         raise ValueError(
-            f"choose must be best_of_n for task {config.task!r}, whose grades name no answers, got"
-            f" {' '.join(config.choose)}"
+            f"--choose must be best_of_n for task {config.task!r}, whose grades name no answers,"
+            f" got {' '.join(config.choose)}"
         )
     actor = asked.actor()
     if config.scorer == "judge":

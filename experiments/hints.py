@@ -60,7 +60,7 @@ def main(arguments: Sequence[str]) -> None:
     config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     for name, least in (("prompts", 0), ("tries", 1), ("tokens", 1)):
         if getattr(config, name) < least:
-            raise ValueError(f"{name} must be at least {least}, got {getattr(config, name)}")
+            raise ValueError(f"--{name} must be at least {least}, got {getattr(config, name)}")
     settings = preset(config.task, "grpo").replace(
         model=str(config.model),
         task_options=config.task_options,

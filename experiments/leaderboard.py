@@ -135,7 +135,7 @@ def main(arguments: Sequence[str]) -> None:
     """Runs the command line."""
     config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     if config.board not in BOARDS:
-        raise ValueError(f"board must be one of {', '.join(BOARDS)}, got {config.board!r}")
+        raise ValueError(f"--board must be one of {', '.join(BOARDS)}, got {config.board!r}")
     console = Console()
     if config.page:
         write_pages(config.out)

@@ -75,7 +75,7 @@ def mean_embeddings(task: Task, model: str, most: int) -> np.ndarray:
 
 def main(config: Config) -> None:
     """Fits the autoencoder, prints what it explains, and writes it."""
-    task = tasks.load(config.task)
+    task = tasks.load_as_written(config.task)
     means = mean_embeddings(task, config.model or task.base_model, config.texts)
     keys = jax.random.split(named_key(config.seed, "palette", 0))
     scale = float(np.sqrt(np.mean(means**2)))

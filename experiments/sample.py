@@ -19,6 +19,7 @@ from rich.style import Style
 from rich.text import Text
 
 from rlvr_jax import policy, tasks
+from rlvr_jax.arguments import as_typed
 from rlvr_jax.experience.prompts import (
     continued,
     encode_prompts,
@@ -78,11 +79,11 @@ def main(arguments: Sequence[str]) -> None:
     """Samples, and prints responses in colours."""
     config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     if config.prompt and config.task:
-        raise ValueError(f"prompt must be empty with a task, got {config.prompt!r}")
+        raise ValueError(f"--prompt must be empty with --task, got {config.prompt!r}")
     console = Console()
     ask, templated = _asker(config, console)
     if config.task:
-        task = tasks.load(config.task)
+        task = tasks.load_as_written(config.task)
         for prompt in task.test[: config.prompts]:
             _, answers = ask(prompt)
             whole = [continued(prompt, answer) for answer in answers]
@@ -109,7 +110,8 @@ def _asker(config: Config, console: Console) -> tuple[Ask, bool]:
     check_config(settings)
     tokenizer = load_tokenizer(settings.data, str(config.model))
     sampling = Sampling(config.temperature, config.top_k, config.top_p)
-    model, params = policy.load(config.model, dtype=config.dtype)
+    with as_typed("--model", "load: path"):
+        model, params = policy.load(config.model, dtype=config.dtype)
     stops = stop_tokens(tokenizer, model.stop_tokens, config.stop)
     first = ({"role": "system", "content": config.system_prompt},) if config.system_prompt else ()
 
@@ -148,9 +150,9 @@ def _talk(ask: Ask, console: Console, remembered: bool) -> None:
     Args:
       remembered: with the messages before it, for which a chat template is needed.
     """
-    note = "each line is asked by itself, as there is no chat template"
+    note = "each line is a separate prompt, as the tokenizer has no chat template"
     if remembered:
-        note = "each line is asked behind those before; an empty one begins anew"
+        note = "each line continues the conversation; an empty line starts a new one"
     console.print(f"{note}; Ctrl-D ends", style="dim", highlight=False)
     messages: list[dict[str, str]] = []
     while True:

@@ -76,7 +76,7 @@ def main() -> None:
     times = 1, steps_down * steps_across, block_rows // selection_tpu.ROWS
     depths = [bundles_by_depth(code) for code in codes]
     if len(depths[0]) > 1:
-        parser.error(f"XLA's fusion has a loop of its own at {args.rows} x {args.tokens} tokens")
+        parser.error(f"a fusion must have no loop, got one at {args.rows} x {args.tokens} tokens")
     kernel = sum(n * math.prod(times[: i + 1]) for i, n in enumerate(depths[1]))
     row = {
         "chip": args.chip,

@@ -18,6 +18,7 @@ from typing import Annotated
 import tyro
 
 from rlvr_jax import policy
+from rlvr_jax.arguments import as_typed
 from rlvr_jax.parallel.lock import locked
 from rlvr_jax.policy import SHIPPED, shipped_weights
 from rlvr_jax.runs import described, guarded
@@ -117,8 +118,9 @@ def load_models(config: Config) -> dict[str, Base]:
         if name in bases or not name:
             raise ValueError(f"--model must have a new name, got {name!r} in {given!r}; use NAME=")
         folder = shipped_weights() if path == SHIPPED else Path(path).expanduser()
-        tokenizer = policy.tokenizer(folder)
-        model, params = policy.load(folder)
+        with as_typed("--model", "tokenizer: path", "load: path"):
+            tokenizer = policy.tokenizer(folder)
+            model, params = policy.load(folder)
         shape = replace(model.config, compute_dtype=config.compute_dtype)
         bases[name] = Base(name, replace(model, config=shape), params, tokenizer)
         tokenizer.save_pretrained(config.run_dir / "tokenizers" / name.replace("/", "--"))

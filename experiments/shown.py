@@ -29,6 +29,7 @@ from rlvr_jax.boards import check_together, train_together
 from rlvr_jax.experiments.boards.definitions import BOARDS
 from rlvr_jax.experiments.boards.shown_page import pair_of, write_page
 from rlvr_jax.runs import RunsFailed, TrainConfig, described, guarded, parse_config
+from rlvr_jax.runs.config import flag
 from rlvr_jax.types import Method
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -65,11 +66,11 @@ def main(arguments: Sequence[str]) -> None:
     config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     for name in ("seeds", "most_steps"):
         if (value := getattr(config, name)) < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
+            raise ValueError(f"{flag(name)} must be at least 1, got {value}")
     names = config.methods or compared()
     if alone := [name for name in names if not has_pair(methods.method(name))]:
         raise ValueError(
-            "methods must have a shown setting with a run without the mechanism, got"
+            "--methods must have a shown setting with a run without the mechanism, got"
             f" {', '.join(alone)}"
         )
     if config.page:

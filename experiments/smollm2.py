@@ -27,7 +27,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--questions", default="easy")
     own, others = parser.parse_known_args(arguments)
     if own.questions not in TASKS:
-        raise ValueError(f"questions must be one of {', '.join(TASKS)}, got {own.questions!r}")
+        raise ValueError(f"--questions must be one of {', '.join(TASKS)}, got {own.questions!r}")
     task, method = TASKS[own.questions]
     start = ["--run-dir", f"runs/smollm2_{own.questions}"]
     if "--resume" not in others:  # which takes the settings of the run

@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> None:
     config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     for name in ("prompts", "samples", "updates"):
         if getattr(config, name) < 1:
-            raise ValueError(f"{name} must be at least 1, got {getattr(config, name)}")
+            raise ValueError(f"--{name} must be at least 1, got {getattr(config, name)}")
     settings = preset(config.task, "grpo").replace(
         seed=config.seed,
         prompts_per_step=config.prompts,
@@ -58,9 +58,9 @@ def main(arguments: Sequence[str]) -> None:
         epochs=config.updates,
         warmup_updates=0,
     )
-    task = tasks.load(config.task)
+    task = tasks.load_as_written(config.task)
     if not task.base_model:
-        raise ValueError(f"task must have a base model, got {config.task!r}")
+        raise ValueError(f"--task must have a base model, got {config.task!r}")
     config.out.parent.mkdir(parents=True, exist_ok=True)
     run = make_run(resolve(settings, task))
     state = run.initial_state()

@@ -152,7 +152,7 @@ def main(arguments: Sequence[str]) -> None:
     """Runs both arms and prints their results."""
     config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     if not config.arms or set(config.arms) - set(ARMS):
-        raise ValueError(f"arms must be among {', '.join(ARMS)}, got {' '.join(config.arms)!r}")
+        raise ValueError(f"--arms must be among {', '.join(ARMS)}, got {' '.join(config.arms)!r}")
     check_directory(config.run_dir, config.resume)
     console = Console()
     model = config.model or str(shipped_weights())

@@ -19,6 +19,7 @@ import tyro
 from rlvr_jax.experience.evaluation import answered, evaluation_sampler
 from rlvr_jax.keys import plain_key
 from rlvr_jax.runs import check_config, described, guarded, preset
+from rlvr_jax.runs.config import flag
 from rlvr_jax.runs.loading import load_policy
 from rlvr_jax.runs.resolved import with_task
 from rlvr_jax.runs.task import load_task
@@ -64,7 +65,7 @@ def main(arguments: Sequence[str]) -> None:
     config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     for name, least in (("prompts", 0), ("samples", 1), ("per_prompt", 1)):
         if getattr(config, name) < least:
-            raise ValueError(f"{name} must be at least {least}, got {getattr(config, name)}")
+            raise ValueError(f"{flag(name)} must be at least {least}, got {getattr(config, name)}")
     start = preset(config.task, "grpo")
     settings = start.replace(
         model=str(config.model),

@@ -183,11 +183,11 @@ def written(steps: Sequence[Mapping[str, float]], samples: int) -> dict[str, flo
         if step.get("experience/sources")
     )
     return {
-        "right answers taken, a step": total("sources") / len(steps),
-        "problems that can be read, a step": problems / len(steps),
-        "of those asked for": problems / asked if asked else np.nan,
+        "correct responses as sources, per step": total("sources") / len(steps),
+        "readable problems, per step": problems / len(steps),
+        "readable fraction of the requested problems": problems / asked if asked else np.nan,
         "their solve rate": solved / problems if problems else np.nan,
-        "of those asked for, within the band": earned / asked if asked else np.nan,
+        "fraction of the requested problems within the band": earned / asked if asked else np.nan,
     }
 
 

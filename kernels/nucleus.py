@@ -58,9 +58,11 @@ def entropy(
     Args:
       include_crossing: whether the tokens at the threshold belong to it.
       group: rows to search at a time, a divisor of n; None is all.
-      exp, shift: e^d and d. Removed entries of the vocabulary have 0 and any finite number.
+      exp, shift: e^d and d, where d is a logit minus the largest one. Removed entries of the
+        vocabulary have 0 and any finite number.
       s0: Σ e^d over the whole vocabulary.
-      total: sums [n, V] over the vocabulary to [n], over all devices that hold a part of it.
+      total: function that sums [n, V] to [n], over all devices that have a part of the
+        vocabulary.
     """
     search = partial(threshold_of, total=total)
     if group is None or group >= s0.shape[0]:

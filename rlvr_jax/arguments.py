@@ -7,17 +7,39 @@ A type carries its range (`rlvr_jax.ranges`), its choices and its description. T
 import JAX: parts, recipes, settings of tasks and of judges are checked by the same function.
 """
 
+import contextlib
 import difflib
 import functools
 import inspect
 import sys
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from rlvr_jax.ranges import Range, is_whole
+
+
+@contextlib.contextmanager
+def as_typed(option: str, *names: str) -> Iterator[None]:
+    """Errors that begin with a Python name begin with the option that the user typed.
+
+        with as_typed("--task", "load: name", "load"):
+            tasks.load(name)
+
+    Args:
+      option: beginning of the new message.
+      names: beginnings that are replaced; the first one that fits.
+    """
+    try:
+        yield
+    except ValueError as error:
+        message = str(error)
+        for name in filter(message.startswith, names):
+            error.args = (option + message.removeprefix(name),)
+            break
+        raise
 
 
 def check_arguments(function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:

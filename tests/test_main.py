@@ -135,7 +135,9 @@ def test_prompts_of_a_task_are_graded(monkeypatch):
 def test_a_talk_ends_with_its_input(monkeypatch):
     # Without a template there is no way to say what was said before.
     plain, _ = shown(monkeypatch, "--tokens", "8", typed=["1 + 1 = 2", "", "2 + 2 = 4", "3"])
-    assert plain.startswith("each line is asked by itself, as there is no chat template; Ctrl-D")
+    assert plain.startswith(
+        "each line is a separate prompt, as the tokenizer has no chat template; Ctrl-D"
+    )
     assert len(re.findall(r"nats\]$", plain, re.MULTILINE)) == 3
 
 
@@ -148,11 +150,11 @@ def test_a_line_that_cannot_be_asked_ends_no_talk(monkeypatch, tmp_path):
     special = tokenizer.all_special_tokens[0]
     lines = ["1 + 1 = 2", special, "2 + 2 = 4", "1 + 3 = 4"]
     plain, _ = shown(monkeypatch, "--tokens", "4", typed=lines, model=tmp_path)
-    assert plain.startswith("each line is asked behind those before")
+    assert plain.startswith("each line continues the conversation")
     assert "error: prompts must have no special token" in plain
     assert len(re.findall(r"nats\]$", plain, re.MULTILINE)) == 3
 
 
 def test_a_prompt_and_a_task_are_one_too_many(monkeypatch):
-    with pytest.raises(ValueError, match="prompt must be empty with a task, got '1'"):
+    with pytest.raises(ValueError, match="--prompt must be empty with --task, got '1'"):
         shown(monkeypatch, "--task", "brackets", "--prompt", "1")

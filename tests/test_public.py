@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import json
+import pkgutil
 import re
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +22,8 @@ OF_OBJECTIVES = sorted(
 OF_OBJECTIVES = [name for name in OF_OBJECTIVES if "__" not in name]
 # The kernels are a folder that a link leads to, and its files are what is imported.
 SUBPACKAGES = [subpackage for subpackage in rlvr_jax._SUBPACKAGES if subpackage != "kernels"]
+# The arguments of a paper are in its equation, and the card of its method describes them.
+BELOW_METHODS = [subpackage for subpackage in SUBPACKAGES if subpackage != "methods"]
 
 
 @pytest.mark.parametrize("subpackage", [*SUBPACKAGES, *OF_OBJECTIVES])
@@ -113,8 +116,30 @@ def undescribed(function, arguments):
     return [name for name in arguments if name not in known]
 
 
+def public_functions(subpackage, least):
+    """Functions with at least so many arguments of all modules of a subpackage, by their name."""
+    package = importlib.import_module(f"rlvr_jax.{subpackage}")
+    for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        module = importlib.import_module(info.name)
+        for name, found in vars(module).items():
+            function = inspect.unwrap(found) if callable(found) else found
+            if inspect.isfunction(function) and function.__module__ == info.name and name[0] != "_":
+                arguments = list(inspect.signature(function).parameters)
+                if len(arguments) >= least:
+                    yield f"{info.name}.{name}", function, arguments
+
+
+def without_description(found):
+    missing = {name: undescribed(function, arguments) for name, function, arguments in found}
+    return {name: names for name, names in missing.items() if names}
+
+
 def test_exported_functions_describe_all_their_arguments():
     found = list(exported_functions(4))
-    missing = {name: undescribed(function, arguments) for name, function, arguments in found}
     assert len(found) > 80
-    assert {name: names for name, names in missing.items() if names} == {}
+    assert without_description(found) == {}
+
+
+@pytest.mark.parametrize("subpackage", BELOW_METHODS)
+def test_public_functions_describe_all_their_arguments(subpackage):
+    assert without_description(public_functions(subpackage, 4)) == {}

@@ -8,17 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from experiments.quickstart import ROWS
-from rlvr_jax.analysis.evidence.ranking import Standing, standings
+from experiments.quickstart import METHODS, ROWS
+from rlvr_jax.analysis.evidence.ranking import Standing, prediction_interval, standings
 from rlvr_jax.analysis.evidence.rows import read_rows
 from rlvr_jax.analysis.run_directory import read_json_lines
 from rlvr_jax.analysis.seed_statistics import mean_interval
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
-PAGE = (RESULTS / "README.md").read_text()
+OVERVIEW = RESULTS / "README.md"
+BRACKETS = RESULTS / "brackets" / "README.md"
+TUTORIAL = RESULTS.parent / "tutorials" / "quickstart.md"
+ONE_RUN = RESULTS / "brackets" / "pair" / "summary.json"
 TABLE = re.compile(r"^\| method \| board \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", re.MULTILINE)
 PLAIN = {"pass@1": "pass@1", "pass@8": "pass@8", "pass@32": "pass@32", "entropy": "entropy"}
 PLAIN |= {"hard pass@1": "hard/pass@1"}
+RARE = "hard/info/right_form"
 
 
 @functools.cache
@@ -49,6 +53,10 @@ def cell(name: str, board: str, method: str) -> str:
         return str(len(own))
     if name in PLAIN:
         return str(mean_interval([row["end"][PLAIN[name]] for row in own]))
+    if name == "rare form":
+        mean = mean_interval([row["end"][RARE] for row in own]).mean
+        risen = sum(row["end"][RARE] > row["start"][RARE] for row in own)
+        return f"{mean:.2f}, {risen} of {len(own)}"
     if name == "tokens per response":
         return str(mean_interval([tokens_per_response(row) for row in own]))
     if name == "million sampled tokens":
@@ -63,10 +71,10 @@ def cell(name: str, board: str, method: str) -> str:
     return found.difference.signed
 
 
-def lines() -> list[tuple[list[str], list[str]]]:
-    """Every row of the tables of methods with the head of its table."""
+def lines(page: Path) -> list[tuple[list[str], list[str]]]:
+    """Every row of the tables of methods of a page with the head of its table."""
     found = []
-    for table in TABLE.finditer(PAGE):
+    for table in TABLE.finditer(page.read_text()):
         head = [name.strip() for name in table[0].split("\n")[0].strip("| ").split("|")]
         for row in table[1].strip().split("\n"):
             method, board, *numbers = (one.strip() for one in row[1:-1].split("|"))
@@ -75,48 +83,55 @@ def lines() -> list[tuple[list[str], list[str]]]:
     return found
 
 
-LINES = lines()
+LINES = {page: lines(page) for page in (OVERVIEW, BRACKETS, TUTORIAL)}
 
 
 def test_the_overview_has_a_table_for_most_symptoms():
-    assert len(TABLE.findall(PAGE)) >= 6 and len(LINES) > 25
+    assert len(TABLE.findall(OVERVIEW.read_text())) >= 6 and len(LINES[OVERVIEW]) > 25
+    assert len(LINES[BRACKETS]) >= 6 and len(LINES[TUTORIAL]) == 2
 
 
-@pytest.mark.parametrize("board", sorted({cells[1] for _, cells in LINES}))
-def test_the_tables_have_the_numbers_of_the_runs(board):
-    for head, cells in LINES:
+@pytest.mark.parametrize(
+    ("page", "board"),
+    sorted({(page, cells[1]) for page, found in LINES.items() for _, cells in found}),
+)
+def test_the_tables_have_the_numbers_of_the_runs(page, board):
+    for head, cells in LINES[page]:
         if cells[1] == board:
             wanted = [cell(name, board, cells[0]) for name in head[2:]]
             assert cells[2:] == wanted, cells[0]
 
 
-def test_the_pages_about_brackets_have_one_set_of_numbers():
-    page = (RESULTS / "brackets" / "README.md").read_text()
-    tutorial = (RESULTS.parent / "tutorials" / "quickstart.md").read_text()
-    comparison = (RESULTS / "brackets" / "comparison.md").read_text()
-    run = json.loads((RESULTS / "brackets" / "quickstart.json").read_text())
-    listed = {
-        name: (grpo, clip_cov)
-        for name, grpo, clip_cov in re.findall(
-            r"^\| \[([\w.]+)\]\(.*\| ([^|]+) \| ([^|]+) \|$",
-            page.partition("## Other runs of this task")[2],
-            re.MULTILINE,
-        )
+def test_the_page_about_brackets_names_each_file_with_numbers_of_the_task():
+    """Boards have the runs of several methods and seeds, the quickstart has one."""
+    with_numbers = {
+        path
+        for kind in ("*.json", "*.jsonl")
+        for path in RESULTS.rglob(kind)
+        if '"task": "brackets"' in path.read_text()
     }
-    methods = ("grpo", "clip_cov")
-    fourth = r"(?: [^|]+\|){2} ([^|(]+) \(5\) \|"
-    own = {m: re.search(rf"^\| {m} \|{fourth}", comparison, re.MULTILINE)[1] for m in methods}
-    assert listed["comparison.md"] == tuple(own.values())
-    assert listed["objectives"] == tuple(cell("pass@32", "objectives", m) for m in methods)
-    assert listed["quickstart.json"] == tuple(
-        f"{run[method]['held_out_pass_at_32_end']:.3f}" for method in methods
-    )
-    for method in methods:
-        assert re.search(rf"^\| `{method}` \|.*\| {re.escape(own[method])} \|", page, re.MULTILINE)
-    for name in ("comparison.md", "objectives"):
-        assert " | ".join(listed[name]) in tutorial
+    files = BRACKETS.read_text().partition("## Files")[2].partition("## ")[0]
+    named = {BRACKETS.parent / link for link in re.findall(r"\]\((\S+\.jsonl?)\)", files)}
+    curves = RESULTS / "leaderboard" / "curves.jsonl"
+    assert {path.resolve() for path in named} == with_numbers | {curves}
+
+
+def test_the_run_of_the_quickstart_is_in_the_range_of_the_board():
+    run = json.loads(ONE_RUN.read_text())
+    keys = ("entropy", *(f"pass@{k}" for k in (1, 8, 32)))
+    for method in METHODS:
+        own = [row for row in board_rows("objectives") if row["entry"] == method]
+        for key in keys:
+            low, high = prediction_interval([row["end"][key] for row in own])
+            name = key if key == "entropy" else f"held_out_{key.replace('@', '_at_')}"
+            assert low <= run[method][f"{name}_end"] <= high, (method, key)
+            assert run[method][f"{name}_start"] == pytest.approx(own[0]["start"][key], abs=1e-5)
+
+
+def test_the_screen_of_the_quickstart_is_of_the_committed_run():
+    run = json.loads(ONE_RUN.read_text())
     screen = (RESULTS.parent / "images" / "quickstart.svg").read_text().replace("&#160;", " ")
-    shown = [f"{run[method][f'{key}_end']:.3f}" for key in ROWS.values() for method in methods]
+    shown = [f"{run[method][f'{key}_end']:.3f}" for key in ROWS.values() for method in METHODS]
     assert all(number in screen for number in shown)
-    trained = [re.search(rf"{method} +seed 0.*?entropy +([\d.]+)", screen)[1] for method in methods]
-    assert f"({' and '.join(trained)})" in tutorial
+    trained = [re.search(rf"{method} +seed 0.*?entropy +([\d.]+)", screen)[1] for method in METHODS]
+    assert f"({' and '.join(trained)})" in TUTORIAL.read_text()

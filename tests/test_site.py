@@ -29,13 +29,14 @@ def test_every_method_has_a_page(name):
 
 
 def test_the_page_of_clip_cov_says_what_there_is_to_say():
-    page = method_page("clip_cov")
+    page = method_page("clip_cov", ["![A curve](clip_cov.svg)"])
     assert "[The Entropy Mechanism" in page and "It agrees with the authors'" in page
     (row,) = [line for line in page.splitlines() if line.startswith("| `fraction` |")]
     assert row.split(" | ")[1:3] == ["0.0002", "0.0075"]
     assert len(row.split(" | ")[3]) > 10
     assert "- `drop_high_covariance(fraction=0.0002, low=1, high=5)`" in page
-    assert "held_out_pass_at_32.png" in page and "never clips" not in page.split("## Needs")[1]
+    assert "## Its curve\n\n![A curve](clip_cov.svg)\n" in page
+    assert "never clips" not in page.split("## Needs")[1]
     assert "38.6 to 40.4" in page and "another method" in page
 
 

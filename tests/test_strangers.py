@@ -163,7 +163,7 @@ def test_a_score_that_lacks_what_the_objective_reads_is_refused():
         return TokenStats(logp=score(params, rows).logp)
 
     arguments = params, rollouts, own.init(Spec(4, ROWS, WIDTH)), jax.random.key(0)
-    with pytest.raises(ValueError, match="exact_gradient: score must give entropy, got none"):
+    with pytest.raises(ValueError, match="exact_gradient: score must return entropy, got none"):
         exact_gradient(blind, own, *arguments)
     with pytest.raises(ValueError, match="micro_batches must divide the 16 rows, got 3"):
         exact_gradient(score, own, *arguments, micro_batches=3)

@@ -29,6 +29,8 @@ _KINDS = {
     (-1, 0): "duller",
     (-1, -1): "unlearned",
 }
+_Dot = tuple[float, float]
+_DOT = 22  # area of the dot of a method, square points
 _LINEAR = 0.01  # nats, below which a picture's scale is not logarithmic
 _FEWEST_PAIRS = 2  # for a test
 _LEAST_P = 0.001  # that is written out
@@ -101,8 +103,8 @@ def write_picture(
     path: Path, runs: Mapping[str, Sequence[Mapping[str, Any]]], main: str = "pass@32"
 ) -> None:
     """Draws entropy at the last evaluation against held-out pass@k: a large dot per method, a small
-    dot per run. Outliers are labelled first; a label that would cover another one is omitted. With
-    many methods a second panel shows the middle of the cloud.
+    dot per run. Outliers are labelled first; a label that would cover a label or a dot is omitted.
+    With many methods a second panel shows the middle of the cloud and has its labels.
     """
     points = {
         entry: [(row["end"].get("entropy", math.nan), row["end"][main]) for row in own]
@@ -120,7 +122,7 @@ def write_picture(
     for axes in panels:
         for entry, own in points.items():
             axes.scatter(*zip(*own, strict=True), s=8, color="0.75", zorder=1)
-            axes.scatter(*middles[entry], s=22, color="C0", zorder=2)
+            axes.scatter(*middles[entry], s=_DOT, color="C0", zorder=2)
         axes.axhline(start, color="0.5", linewidth=0.8, linestyle="--")
         axes.set_xlabel("entropy of the held-out responses at the end, nats per token")
         axes.set_ylabel(f"held-out {main} at the end (dashed: at the start)")
@@ -131,8 +133,11 @@ def write_picture(
     if crowded:
         _look_at_the_middle(panels[1], list(middles.values()))
     figure.draw_without_rendering()
-    for axes in panels:
-        _name_dots(axes, middles, canvas)
+    named = _visible(panels[-1], middles)
+    _name_dots(panels[-1], named, named, canvas)
+    if crowded:
+        rest = {entry: dot for entry, dot in middles.items() if entry not in named}
+        _name_dots(panels[0], _visible(panels[0], middles), rest, canvas)
     figure.savefig(path, dpi=110)
 
 
@@ -147,25 +152,32 @@ def _look_at_the_middle(axes: Axes, dots: Sequence[tuple[float, float]]) -> None
     axes.set_xscale("linear")
 
 
-def _name_dots(
-    axes: Axes, dots: Mapping[str, tuple[float, float]], canvas: FigureCanvasAgg
-) -> None:
-    """Writes the names of the dots that can be seen, as far as they do not cover each other."""
-    places = {entry: axes.transData.transform(dot) for entry, dot in dots.items()}
+def _visible(axes: Axes, dots: Mapping[str, _Dot]) -> dict[str, _Dot]:
     window = axes.get_window_extent()
-    seen = {entry: place for entry, place in places.items() if window.contains(*place)}
+    return {entry: d for entry, d in dots.items() if window.contains(*axes.transData.transform(d))}
+
+
+def _name_dots(
+    axes: Axes, dots: Mapping[str, _Dot], named: Mapping[str, _Dot], canvas: FigureCanvasAgg
+) -> None:
+    """Writes names of dots, if they cover neither another dot nor another name."""
+    seen = {entry: axes.transData.transform(dot) for entry, dot in dots.items()}
     if not seen:
         return
-    middle = np.median(list(seen.values()), axis=0)
+    window, middle = axes.get_window_extent(), np.median(list(seen.values()), axis=0)
+    size = canvas.figure.dpi / 72 * _DOT**0.5 / 2
+    covered = {entry: Bbox([place - size, place + size]) for entry, place in seen.items()}
     taken: list[Bbox] = []
-    for entry in sorted(seen, key=lambda entry: -np.hypot(*(seen[entry] - middle))):
+    far_first = sorted(seen.keys() & named, key=lambda name: -np.hypot(*(seen[name] - middle)))
+    for entry in far_first:
         for offset, side in _BESIDE:
             text = axes.annotate(
                 entry, dots[entry], fontsize=6, xytext=offset, textcoords="offset points", ha=side
             )
             box = text.get_window_extent(canvas.get_renderer())
             inside = window.contains(box.x0, box.y0) and window.contains(box.x1, box.y1)
-            if inside and not any(box.overlaps(other) for other in taken):
+            others = [*taken, *(one for name, one in covered.items() if name != entry)]
+            if inside and not any(box.overlaps(other) for other in others):
                 taken.append(box)
                 break
             text.remove()

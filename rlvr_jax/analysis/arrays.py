@@ -11,6 +11,7 @@ def columns(function: str, axis: str, least: int = 0, **given: ArrayLike) -> lis
     Args:
       function, axis: names for the error message.
       least: smallest allowed length.
+      given: arguments by name.
     Raises:
       ValueError: the shapes differ, are not one axis, or are shorter than `least`.
     """

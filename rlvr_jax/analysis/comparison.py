@@ -23,6 +23,7 @@ from rlvr_jax.analysis.curves import held_out_ks, held_out_note
 from rlvr_jax.analysis.prompt_bootstrap import PromptInterval, bootstrap_mean, estimates
 from rlvr_jax.analysis.run_directory import Run, load_run
 from rlvr_jax.analysis.seed_statistics import LEVEL_ROUNDING, Interval, crossing, value_at
+from rlvr_jax.arguments import as_typed
 
 _STRATEGY = re.compile(r"held_out/(.+/)?info/.+")
 
@@ -131,9 +132,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--level", type=float, default=None, help="held-out pass@1 to compare at")
     options = parser.parse_args(arguments)
     try:
-        found = compare_runs(options.out, options.runs, options.baseline, options.level)
+        with as_typed("RUN", "load_run: path"):
+            found = compare_runs(options.out, options.runs, options.baseline, options.level)
     except ValueError as error:
-        sys.exit(str(error))
+        sys.exit(f"error: {error}")
     print("\n".join(found.sentences))
     print(Path(options.out) / "comparison.html")
 

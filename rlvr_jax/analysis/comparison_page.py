@@ -15,6 +15,7 @@ from rlvr_jax.analysis.curves import held_out_ks, thinned
 from rlvr_jax.analysis.page import markdown_table, rounded, table, whole_page
 from rlvr_jax.analysis.seed_statistics import Interval, mean_interval, value_at
 
+_STROKES = ("-", "--", ":")
 _COLOURS = ("#0556df", "#c76c02", "#009f82", "#8a1b95", "#c8aa04", "#6abbec", "#5d5c54", "#680742")
 _MOST_POINTS = 150
 _BLOCK = 10  # least number of training steps per point
@@ -151,18 +152,21 @@ def _mean_curve(curves: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _draw(chart: dict[str, Any], methods: Sequence[str], path: Path) -> None:
-    figure = Figure(figsize=(6.0, 3.8), layout="constrained")
+    """Writes a chart; methods with one colour differ by their strokes."""
+    figure = Figure(figsize=(7.5, 3.8), layout="constrained")
     axes = figure.add_subplot()
     for line in chart["series"]:
         if not line["points"]:
             continue
         x, y = np.array([p[:2] for p in line["points"]], float).T
-        colour = _COLOURS[line["run"] % len(_COLOURS)]
+        stroke, number = divmod(line["run"], len(_COLOURS))
+        colour = _COLOURS[number]
         if line["kind"] == "seed":
             axes.plot(x, y, color=colour, linewidth=0.8, alpha=0.35)
             continue
-        axes.plot(x, y, color=colour, linewidth=2.2, label=methods[line["run"]])
-        if band := line.get("band"):
+        style = {"color": colour, "linestyle": _STROKES[stroke % len(_STROKES)]}
+        axes.plot(x, y, **style, linewidth=2.2, label=methods[line["run"]])
+        if (band := line.get("band")) and len(methods) <= len(_COLOURS):
             at, low, high = np.array(band, float).T
             axes.fill_between(at, low, high, color=colour, alpha=0.15, linewidth=0)
     axes.set_title(f"{chart['title']} ({chart['note']})", loc="left", fontsize=9)
@@ -172,7 +176,7 @@ def _draw(chart: dict[str, Any], methods: Sequence[str], path: Path) -> None:
         axes.set_ylim(*chart["y"])
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", alpha=0.25)
-    axes.legend(frameon=False)
+    figure.legend(loc="outside right upper", frameon=False, fontsize=8)
     figure.savefig(path, dpi=130)
 
 
@@ -254,7 +258,9 @@ def _sections(comparison: Comparison) -> list[tuple[str, str, dict[str, tuple]]]
             heading = view.where[0].upper() + view.where[1:]
             means, seeds = _mean_table(comparison, view), _seed_table(comparison, view)
             found.append((heading, held_out, {"": means, "Every seed": seeds}))
-    found.append((_COSTS, _COSTS_NOTE, {"": _cost_table(comparison)}))
+    costs = _cost_table(comparison)
+    if any(cell != "–" for row in costs[1] for cell in row[2:]):  # runs of earlier versions
+        found.append((_COSTS, _COSTS_NOTE, {"": costs}))
     if comparison.prompts:
         found.append((_PROMPTS, _BOOTSTRAP, {"": _prompt_table(comparison)}))
     return found

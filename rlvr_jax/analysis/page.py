@@ -79,10 +79,10 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[s
     return [f"| {' | '.join(str(c).replace('|', '&#124;') for c in row)} |" for row in cells]
 
 
-def rounded(value: Any) -> Any:
-    """Rounds to 4 digits for the page; non-finite values become None (JSON has no NaN)."""
+def rounded(value: Any, digits: int = 4) -> Any:
+    """Rounds for the page; non-finite values become None (JSON has no NaN)."""
     if isinstance(value, (list, tuple, np.ndarray)):
-        return [rounded(v) for v in value]
+        return [rounded(v, digits) for v in value]
     if isinstance(value, (float, np.floating)):
-        return float(f"{value:.4g}") if np.isfinite(value) else None
+        return float(f"{value:.{digits}g}") if np.isfinite(value) else None
     return int(value) if isinstance(value, np.integer) else value

@@ -47,6 +47,8 @@ def bootstrap_mean(
     Args:
       values: [S, P], value of each seed and prompt.
       weights: [P], weights of the prompts, ≥ 0.
+      rounds: number of resamples.
+      seed: of the resamples.
     Raises:
       ValueError: there is no seed or prompt, shapes differ, values are not finite, weights are
         negative, infinite or all 0, or rounds is below 1.
@@ -60,7 +62,9 @@ def bootstrap_mean(
     if not np.isfinite(values).all():
         raise ValueError(f"bootstrap_mean: values must be finite, got {values}")
     if not (weights >= 0).all() or not 0 < weights.sum() < np.inf:
-        raise ValueError(f"bootstrap_mean: weights must be at least 0 with a sum, got {weights}")
+        raise ValueError(
+            f"bootstrap_mean: weights must be at least 0 with a positive sum, got {weights}"
+        )
     if not rounds >= 1:
         raise ValueError(f"bootstrap_mean: rounds must be at least 1, got {rounds}")
     seeds, prompts = values.shape

@@ -20,6 +20,7 @@ from rlvr_jax.analysis.curves import held_out_ks, held_out_note, sections
 from rlvr_jax.analysis.page import fill, replace_file, rounded, table, whole_page
 from rlvr_jax.analysis.run_directory import Run, flatten, load_run
 from rlvr_jax.analysis.samples import number_or, shown_samples, stored_samples
+from rlvr_jax.arguments import as_typed
 
 LARGEST_PAGE = 3_000_000  # bytes
 _SAMPLE_TOKENS = 30_000  # tokens on the page, over all runs and steps
@@ -91,9 +92,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--title", default=None, help="of the page; without it, the runs")
     options = parser.parse_args(arguments)
     try:
-        print(write_report(options.out, options.runs, options.title))
+        with as_typed("RUN", "load_run: path"):
+            print(write_report(options.out, options.runs, options.title))
     except ValueError as error:
-        sys.exit(str(error))
+        sys.exit(f"error: {error}")
 
 
 def _page(
@@ -155,9 +157,10 @@ def _cards(runs: Sequence[Run]) -> list[dict[str, Any]]:
     for title, metric, note in metrics:
         rows = []
         for number, run in enumerate(runs):
-            values = rounded(run.series(metric)[1])
+            # The page rounds to 3 places, so 4 digits would round twice (0.43353 to 0.433).
+            values = rounded(run.series(metric)[1], digits=7)
             first, last = (values[0], values[-1]) if values else (None, None)
-            change = None if first is None else rounded(last - first)
+            change = None if first is None else rounded(last - first, digits=7)
             rows.append({"run": number, "first": first, "last": last, "change": change})
         cards.append({"title": title, "note": note, "rows": rows})
     return cards

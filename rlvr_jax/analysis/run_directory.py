@@ -114,7 +114,7 @@ def load_run(path: str | Path) -> Run:
     """
     path = Path(path)
     if not (path / "config.json").is_file():
-        raise ValueError(f"load_run: path must be a directory with a config.json, got {path}")
+        raise ValueError(f"load_run: path must be a run directory with a config.json, got {path}")
     metrics = read_steps(path / "metrics.jsonl")
     if any(name.endswith("truncated_share") for row in metrics for name in row):
         raise ValueError(

@@ -46,7 +46,7 @@ def shown_samples(
     for number, step, rows in stored:
         groups, shown, total = _groups(rows, tokens // len(stored))
         if groups:
-            note = f"n = {shown} of {total} kept responses"
+            note = f"n = {shown} of {total} stored responses"
             samples.append({"run": number, "step": step, "groups": groups, "note": note})
     responses = [r for s in samples for group in s["groups"] for r in group["responses"]]
     # one run: its first and its last step; several runs: their last steps

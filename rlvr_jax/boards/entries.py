@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rlvr_jax import methods
+from rlvr_jax.arguments import as_typed
 from rlvr_jax.runs.command_line import parse_config
 from rlvr_jax.runs.config import SETTINGS, TrainConfig
 
@@ -28,7 +29,8 @@ def entry_config(
     function, _, others = given.partition(":")
     if function and "=" not in function:  # module:function
         method, given = f"{method}:{function}", others
-    own = inspect.signature(methods.method(method).recipe).parameters
+    with as_typed("--methods", "method"):
+        own = inspect.signature(methods.method(method).recipe).parameters
     options = {"method": method, **shared}
     hyperparameters = []
     # A value may contain commas: text without a name belongs to the value before it.
@@ -38,7 +40,7 @@ def entry_config(
             hyperparameters.append(pair)
         elif not equals or name in (*options, *lists):
             raise ValueError(
-                "methods must be name:setting=value,… of settings that this command does not set"
+                "--methods must be name:setting=value,… of settings that this command does not set"
                 f" itself, got {entry!r}"
             )
         elif name in SETTINGS:

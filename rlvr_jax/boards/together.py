@@ -12,6 +12,7 @@ import functools
 import json
 import multiprocessing
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
@@ -72,7 +73,7 @@ def train_together(
       RunsFailed: names the failed runs and the reasons; also for a process that died silently.
     """
     if jobs < 0:
-        raise ValueError(f"jobs must be at least 0, got {jobs}")
+        raise ValueError(f"--jobs must be at least 0, got {jobs}")
     jobs = jobs or default_jobs()
     running: dict[Connection, _Run] = {}
     summaries: dict[int, dict[str, Any]] = {}
@@ -188,8 +189,9 @@ class _Run:
             self.process.join()
             code = self.process.exitcode
             if code is not None and code < 0:
+                memory = " (memory may have run out)" if -code == signal.SIGKILL else ""
                 raise _Killed(
-                    f"the process was ended by signal {-code}; continue with --resume"
+                    f"the process was ended by signal {-code}{memory}; continue with --resume"
                 ) from None
             raise RuntimeError(
                 f"the process ended with exit code {code}; continue with --resume"

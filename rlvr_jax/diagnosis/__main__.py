@@ -31,6 +31,7 @@ from rlvr_jax.analysis.diagnosis.page import as_json, write_page
 from rlvr_jax.analysis.diagnosis.pair import diagnose_answers
 from rlvr_jax.analysis.diagnosis.topics import Topic
 from rlvr_jax.analysis.run_directory import load_run
+from rlvr_jax.arguments import as_typed
 from rlvr_jax.diagnosis.held_out import evaluation_settings
 from rlvr_jax.diagnosis.policy_pair import compare_policies, policy_folder
 from rlvr_jax.diagnosis.stored_pair import load_answers
@@ -42,9 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """The command line."""
     options = _parser().parse_args(arguments)
     try:
-        topics, title, rows = _topics(options)
+        with as_typed("RUN", "load_run: path"):
+            topics, title, rows = _topics(options)
     except ValueError as error:
-        sys.exit(str(error))
+        sys.exit(f"error: {error}")
     if options.json:
         print(json.dumps(as_json(topics), indent=1, ensure_ascii=False))
         return
@@ -70,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--against", metavar="FOLDER", help="another run, a policy folder or file")
     add("--answers", metavar="FOLDER", help="responses that --keep has stored")
     add("--out", default="diagnosis.html", help="the page to write")
-    add("--json", action="store_true", help="print the numbers, write no page")
+    add("--json", action="store_true", help="print the numbers and write no page")
     add("--no-weights", action="store_true", help="do not compare the weights")
     add(
         "--formats",
@@ -85,9 +87,14 @@ def _parser() -> argparse.ArgumentParser:
     add("--task-options", nargs="*", default=(), help="task options, as in experiments.train")
     add("--columns", nargs="*", default=(), help="columns of its files, as in experiments.train")
     add("--prompts", type=int, default=256, help="number of held-out prompts")
-    add("--samples", type=int, default=64, help="responses per prompt and draw")
+    add("--samples", type=int, default=64, help="responses per prompt and sampling")
     add("--temperature", type=float, default=1.0, help="temperature of the sampler")
-    add("--response-tokens", type=int, default=0, help="tokens of a response; 0: the task's")
+    add(
+        "--response-tokens",
+        type=int,
+        default=0,
+        help="largest number of tokens of a response; 0: that of the task",
+    )
     add("--seed", type=int, default=0, help="seed of the responses")
     add("--mesh", default="", help="devices, as in experiments.train")
     add("--unsafe-local", action="store_true", help="as in experiments.train")

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )
             found = _write(options, start, policies, scores)
     except ValueError as error:
-        sys.exit(str(error))
+        sys.exit(f"error: {error}")
     if scores:
         told = ", ".join(f"{score:.3f}" for score in scores)
         print(f"scores {told} → target {options.target:.3f}")
@@ -70,9 +70,15 @@ def _parser() -> argparse.ArgumentParser:
     add("--start", required=True, help="the initial policy of all of them")
     add("--out", type=Path, required=True, help="the policy folder to write")
     add("--target", type=float, help="score of the predicted policy")
-    add("--scores", type=float, nargs="*", default=(), help="one per policy (default: of the runs)")
+    add(
+        "--scores",
+        type=float,
+        nargs="*",
+        default=(),
+        help="scores of the policies, one each (default: those of the runs)",
+    )
     add("--largest", type=float, default=3.0, help="largest step, in sizes of the last update")
-    add("--rank", type=int, help="rank of the update that is kept, instead of a prediction")
+    add("--rank", type=int, help="rank of the written update, instead of a prediction")
     return parser
 
 

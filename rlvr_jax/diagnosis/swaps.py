@@ -23,6 +23,7 @@ from rlvr_jax.analysis.run_directory import load_run
 from rlvr_jax.analysis.samples import number_or
 from rlvr_jax.analysis.texts.diversity_metrics import bigrams, jaccard_distance
 from rlvr_jax.analysis.texts.reward_consistency import consistency, false_accepts
+from rlvr_jax.arguments import as_typed
 from rlvr_jax.tasks import Prompt, Response, Task
 from rlvr_jax.tasks.grading import grades_of
 from rlvr_jax.types import is_correct
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 f" answers, got {len(known)} prompts"
             )
     except ValueError as error:
-        sys.exit(str(error))
+        sys.exit(f"error: {error}")
     outcome, reward, graded = _graded(task, pairs)
     kept = graded.all(axis=(1, 2)) & is_correct(outcome[:, [0, 1], [0, 1]]).all(axis=1)
     print(
@@ -59,7 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         " responses are graded as correct"
     )
     if not kept.any():
-        sys.exit("swaps: a pair must have correct own responses, got none: check the task")
+        sys.exit(
+            "swaps: both responses of a pair must be correct for their own prompts, got no such"
+            " pair; check the task"
+        )
     accepted = is_correct(outcome[kept])
     print(f"accepted swaps: {100 * false_accepts(accepted):.2f} % of {2 * kept.sum()}")
     found = consistency(reward[kept])
@@ -109,7 +113,8 @@ def _of_task(options: argparse.Namespace) -> tuple[Task, list[_Known]]:
 
 def _of_run(path: str) -> tuple[Task, list[_Known]]:
     """The first correct response that a run has stored for each of its prompts."""
-    run = load_run(path)
+    with as_typed("RUN", "load_run: path"):
+        run = load_run(path)
     name = str(run.setting("task", ""))
     given = (tuple(run.setting(each, ())) for each in ("task_options", "columns"))
     task = tasks.load_as_written(name, *given)

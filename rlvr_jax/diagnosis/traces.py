@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         tokenizer = policy.tokenizer(options.policy)
         trace = _trace(rollouts, options)
     except (ValueError, OSError) as error:
-        sys.exit(str(error))
+        sys.exit(f"error: {error}")
     rows = _rows(rollouts, texts, trace, tokenizer)
     fields = [{name: row[name] for name in _OWN if name in row} for row in rows]
     written = write_traces(options.out, trace, rollouts.mask, fields, options.held_out)

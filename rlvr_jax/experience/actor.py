@@ -242,8 +242,8 @@ class RunActor(Actor):
         other = np.flatnonzero((tokens[:, : len(opening)] != opening).any(axis=1))
         if len(other):
             raise ValueError(
-                f"views must begin as all prompts do, got {requests[other[0]].view.label}; a part"
-                " that shows such a view must name one in its views"
+                f"view {requests[other[0]].view.label}: it must begin with the tokens that all"
+                " prompts have in common, got others; list this view in `views` of its part"
             )
         return tokens, length
 

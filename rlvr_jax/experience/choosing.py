@@ -176,6 +176,7 @@ def by_judge(asked: Judge, actor: Actor, key: jax.Array, sampling: Mapping[str, 
 
     Args:
       asked: the judge; without a `call` it is the policy of `actor`.
+      actor: the policy and its tokenizer.
       key, sampling: random key and sampler settings of its replies.
     """
 

@@ -217,7 +217,7 @@ def routes_of(
         read = int(length) + len(one.tokens) - 1
         if one.routes is None or one.routes.shape != (read, *whole.shape[2:]):
             raise EngineError(
-                f"the engine must give the experts of {read} tokens, {whole.shape[2]} layers and"
+                f"the engine must return the experts of {read} tokens, {whole.shape[2]} layers and"
                 f" {whole.shape[3]} experts for --router-replay, got"
                 f" {'none' if one.routes is None else list(one.routes.shape)}; start a vLLM server"
                 " with --enable-return-routed-experts"
@@ -225,7 +225,7 @@ def routes_of(
         least, most = int(one.routes.min()), int(one.routes.max())
         if not 0 <= least <= most < config.num_experts:
             raise EngineError(
-                f"the engine must give experts in 0 … {config.num_experts - 1}, got {least} …"
+                f"the engine must return experts in 0 … {config.num_experts - 1}, got {least} …"
                 f" {most}"
             )
         row[:length] = 1 + one.routes[:length]

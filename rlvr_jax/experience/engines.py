@@ -207,7 +207,7 @@ class EngineLink:
 
     def _fault(self, gap: Gap, bound: str, why: str) -> EngineError:
         return EngineError(
-            f"the engine must give the trainer's log-probs to {bound}, got a gap of"
+            f"the engine must return the trainer's log-probs to {bound}, got a gap of"
             f" {gap.largest:.2g} (mean {gap.mean:.2g}) after sync {self._syncs}: {why}"
         )
 

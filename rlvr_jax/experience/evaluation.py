@@ -86,7 +86,7 @@ def _fractions(kinds: Sequence[str], mixture: Mapping[str, float], place: str) -
     total = sum(weights.values())
     if not total > 0:
         raise ValueError(
-            f"{place}: mixture must give a positive fraction to a kind of the test prompts"
+            f"{place}: mixture must have a positive fraction for a kind of the test prompts"
             f" ({', '.join(counts)}), got {dict(mixture)}"
         )
     return {kind: weight / total for kind, weight in weights.items()}
@@ -242,7 +242,16 @@ def answered(
     key: jax.Array,
     first_sample: int | np.ndarray = 0,
 ) -> Batch:
-    """Graded responses to the prompts at `indices` [num_prompts] of a table; see `Sampler.draw`."""
+    """Graded responses to the prompts at `indices` [num_prompts] of a table; see `Sampler.draw`.
+
+    Args:
+      sampler: settings and compiled function of the sampler.
+      params: weights of the policy.
+      table: prompts as tokens.
+      indices: rows of the table.
+      key: of the evaluation; each response derives its own.
+      first_sample: number of the first response of each prompt, for its key.
+    """
     tokens, length = table.tokens[indices], table.length[indices]
     rollouts = sampler.draw(params, tokens, length, indices, key, first_sample=first_sample)
     requests = [
@@ -258,8 +267,12 @@ def answered_by(
     """Graded responses by a draw that belongs to the policy; the last row of each response.
 
     Args:
+      draw: of the experience of the run.
       state: state of the draw; it does not change.
       actor: an actor with the unchanged prompts of `table`.
+      table: the prompts.
+      setting: context of the run.
+      step: number of the step.
     """
     samples = actor.sampler.samples
 

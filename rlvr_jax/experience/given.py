@@ -13,7 +13,14 @@ from rlvr_jax.types.fields import where_tokens
 def with_given(
     tokens: np.ndarray, length: np.ndarray, given: Sequence[Sequence[int]], most: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Prompts followed by the given first tokens of their responses, at most `most` of them."""
+    """Prompts followed by the given first tokens of their responses, at most `most` of them.
+
+    Args:
+      tokens: int [P, L], right-padded prompts.
+      length: int [P], lengths of the prompts.
+      given: first tokens of each response.
+      most: largest number of given tokens of a response.
+    """
     whole = np.pad(tokens, ((0, 0), (0, most)))
     for row, ids in enumerate(given):
         whole[row, length[row] : length[row] + len(ids)] = ids
@@ -35,6 +42,8 @@ def rows_of_responses(
     Args:
       prompt_tokens, prompt_length, group, temperature: fields of the rows.
       responses: tokens of each row.
+      response_tokens: budget of a response (T).
+      weight_version: number that the rows record.
     """
     count = len(responses)
     length = np.array(list(map(len, responses)), np.int32)

@@ -92,6 +92,7 @@ def encode_prompts(
 
     Args:
       tokenizer: a tokenizer of transformers.
+      prompts: prompts of one split.
       budget: longest allowed prompt (tokens); 0: the length of the longest prompt.
       where: name of the split, for errors.
       shown: text of each prompt; None: the prompt's `text`.
@@ -164,8 +165,8 @@ def _encoded(
     for text, before in zip(texts, messages, strict=True):
         if before and not (len(before) == 1 and before[0].get(AFTER)):
             raise ValueError(
-                "prompts with messages before the user's must have a tokenizer with a chat"
-                f" template, got {dict(before[0])!r} before {text[:80]!r} and a tokenizer without"
+                "--system-prompt, --few-shot and messages of the data must have a tokenizer with a"
+                f" chat template, got one without for {dict(before[0])!r} before {text[:80]!r}"
             )
     bare = _tokenized(tokenizer, texts)
     rows = []
@@ -351,6 +352,8 @@ def check_readable(table: PromptTable, shown: Sequence[str], where: str, remedy:
 
     Args:
       table: the tokens of the texts `shown`.
+      shown: text of each prompt.
+      where: name of the split, for errors.
       remedy: the last sentence of the message; "": another policy, or other prompts.
     Raises:
       ValueError: names the words, the first prompt with one, and the number of such prompts.

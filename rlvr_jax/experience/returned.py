@@ -56,7 +56,14 @@ def check_batch(label: str, batch: Any, graded: bool = True) -> None:
 
 
 def keep_state(states: dict[str, Any], name: str, label: str, new: Any) -> None:
-    """Stores the new state of a part that has a state."""
+    """Stores the new state of a part that has a state.
+
+    Args:
+      states: states by name; changed.
+      name: name of the part in the chain.
+      label: the part as it is printed, for errors.
+      new: the returned state.
+    """
     state = like(label, states.get(name, ()), new)
     if name in states:
         states[name] = state

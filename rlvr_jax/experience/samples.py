@@ -17,7 +17,9 @@ def sample_rows(
     """Responses of a step with their tokens: the first response of each of the first groups.
 
     Args:
+      batch: of the step, before padding.
       records: records of the learner, [B, T] each.
+      step: number of the step.
       count: largest number of groups.
     """
     rows = np.array([rows[0] for rows in batch.groups][:count], int)
@@ -63,7 +65,14 @@ def _known_records(batch: Batch, records: Mapping[str, np.ndarray]) -> dict[str,
 
 def sample_row(batch: Batch, row: int, response: Response, tokenizer: Any) -> dict[str, Any]:
     """Stored values of a response besides its tokens' numbers, as JSON; with the turn and origin of
-    each token where they are known."""
+    each token where they are known.
+
+    Args:
+      batch: that has the row.
+      row: number of the row.
+      response: text and stop of the response.
+      tokenizer: a tokenizer of transformers.
+    """
     grade = batch.grades[row]
     length = int(batch.rollouts.length[row])
     written = {

@@ -152,7 +152,14 @@ def showing(text: str) -> View:
 
 
 def check_openings(tokenizer: Any, seen: Sequence[ShownPrompt], budget: int, where: str) -> None:
-    """Raises if a response would begin with all tokens of its budget in a view."""
+    """Raises if a response would begin with all tokens of its budget in a view.
+
+    Args:
+      tokenizer: a tokenizer of transformers.
+      seen: each prompt as the view shows it.
+      budget: tokens of a response.
+      where: split and view, for errors.
+    """
     known: dict[tuple[str, float], int] = {}
     for one in seen:
         if (one.opening, one.fraction) not in known:

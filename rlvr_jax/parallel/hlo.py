@@ -168,6 +168,7 @@ def wide_arrays(text: str, vocabulary: set[int], tokens: int, widths: set[int]) 
     """Shapes of arrays over tokens and vocabulary, of which there must be none.
 
     Args:
+      text: optimized HLO of a compiled function.
       vocabulary: entries of the vocabulary, and of a device's part of it.
       tokens: of one response. An array with at least so many numbers per entry is one over tokens.
         The logits of a step of the sampler have as many numbers per entry as there are rows.
@@ -187,7 +188,8 @@ def largest(report: str, text: str, most: int = 5) -> dict[str, int]:
     """The largest arrays of a program, with their operations, and their bytes.
 
     Args:
-      report: libtpu's report of the memory of a program; of its kinds of memory the first.
+      report: libtpu's report of the memory of a program. Only the first kind of memory in it is
+        read.
     """
     found: dict[str, int] = {}
     first = report.partition("Memory Space:")[2].partition("Memory Space:")[0]

@@ -63,6 +63,9 @@ def measured(
     """Compiles a function and returns its memory, communication and estimated time.
 
     Args:
+      lowered: the function, before it is compiled.
+      target: chip to compile for.
+      counted: work and bytes by formulas, for the roofline bound.
       fractions: of loops that may end early, as for `hlo.read`.
     """
     started = time.perf_counter()

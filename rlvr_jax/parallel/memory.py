@@ -18,6 +18,9 @@ def cache_bytes(config: ModelConfig, rows: float, slots: int, parts: int, *, pad
     """Bytes of keys and values of all layers, for the sequences of a device.
 
     Args:
+      config: shape of the model.
+      rows: sequences on the device.
+      slots: tokens of one sequence.
       parts: devices that the heads are split over, where possible.
       padded: in the padded layout of a TPU's memory.
     """
@@ -33,8 +36,11 @@ def update_buffers(
     """Memory of an update on a device besides its state: name and bytes, the largest first.
 
     Args:
+      config: shape of the model.
       rows: of a micro-batch on the device.
       tokens: of a row.
+      parts: devices that a layer is split over.
+      devices: devices that the weights are split over.
     """
     stream = rows * tokens * config.width
     vocabulary = config.vocab_size * config.width / parts
@@ -70,8 +76,10 @@ def sample_buffers(
     """Memory of sampling on a device besides weights and state: name and bytes, largest first.
 
     Args:
+      config: shape of the model.
       rows, prompts: of a sampling batch on the device.
       prompt, response: tokens of one.
+      parts: devices that a layer is split over.
     """
     wide = 4 * config.mlp_width / parts + 8 * config.width
     buffers = {

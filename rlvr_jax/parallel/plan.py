@@ -13,7 +13,10 @@ def train_mesh(config: ModelConfig, topology: Topology, rows: int, tokens: int, 
     devices than rows.
 
     Args:
+      config: shape of the model.
+      topology: the slice.
       rows: of an update.
+      tokens: of one row.
       held: bytes that are stored for each parameter all the time.
     """
     devices = topology.num_devices
@@ -44,6 +47,8 @@ def sample_mesh(config: ModelConfig, topology: Topology, prompts: int, held: int
     3000 tokens (1.5B, v5e-256) take 163 s over data=256, 9 s over data=128,tensor=2.
 
     Args:
+      config: shape of the model.
+      topology: the slice.
       prompts: of a batch.
       held: bytes that training stores for each parameter all the time.
     """

@@ -47,7 +47,7 @@ def start() -> None:
         for name, value in given.items():
             if not value or (name != _ADDRESS and not value.isdecimal()):
                 wanted = "host:port" if name == _ADDRESS else "a number"
-                raise ValueError(f"{name} must be {wanted} beside the other two, got {value!r}")
+                raise ValueError(f"{name} must be {wanted} if the other two are set, got {value!r}")
         jax.distributed.initialize(given[_ADDRESS], int(given[_COUNT]), int(given[_INDEX]))
     elif _in_slurm_step() or _on_cloud_tpu():
         jax.distributed.initialize()

@@ -89,7 +89,8 @@ def _program(name: str, program: dict[str, Any], hbm: int) -> Iterator[str]:
         wide = ", ".join(program["wide_arrays"]) or "none"
         yield f"  arrays over tokens and vocabulary: {wide}"
     yield (
-        f"  {program['flops']:.3g} FLOPs and {_size(program['hand_bytes'])} by hand on each device"
+        f"  {program['flops']:.3g} FLOPs and {_size(program['hand_bytes'])} on each device,"
+        " counted by formulas"
     )
     if "roofline_seconds" in program:
         times = [f"roofline {program['roofline_seconds']:.4g} s ({program['roofline_limit']})"]

@@ -106,7 +106,14 @@ class _Pass:
 def sample_work(
     config: ModelConfig, *, rows: float, prompts: float, prompt: int, response: int, parts: int
 ) -> Work:
-    """Sampling `response` tokens of each of `rows` rows after the prompts."""
+    """Sampling `response` tokens of each of `rows` rows after the prompts.
+
+    Args:
+      config: shape of the model.
+      rows, prompts: of a sampling batch on the device.
+      prompt, response: tokens of one.
+      parts: devices that a layer is split over.
+    """
     step = _Pass(config, rows, 1, mean_slots_read(response, response), 1, parts)
     logits = Work(0, 4 * WIDE * rows * config.vocab_size / parts)
     token = step.layers() + step.attention() + step.vocabulary() + logits
@@ -131,6 +138,11 @@ def score_work(
     """One forward pass over the rollouts of an update.
 
     Args:
+      config: shape of the model.
+      rows: of an update on the device.
+      micro_batches: number of micro-batches of the rows.
+      prompt, response: tokens of one.
+      parts: devices that a layer is split over.
       flash: attention is its kernel's (`policy.flash`).
     """
     chunk = rows / micro_batches
@@ -155,8 +167,13 @@ def update_work(
     """Forward and backward passes over the rollouts of an update, and the optimizer.
 
     Args:
-      forward_first: all rows are scored before the first backward pass.
+      config: shape of the model.
+      rows: of an update on the device.
+      micro_batches: number of micro-batches of the rows.
+      prompt, response: tokens of one.
+      parts: devices that a layer is split over.
       devices: over which the state is split.
+      forward_first: all rows are scored before the first backward pass.
       vocabulary: tokens meet the unembedding; those of a critic do not.
       flash: attention is its kernel's (`policy.flash`).
     """

@@ -245,6 +245,9 @@ def abstract_run(
 
     Args:
       config: checked already, with a mesh, prompt_tokens and response_tokens.
+      shape: of the policy.
+      recipe: of the method, with the experience of the run.
+      devices: of a topology, or present ones.
       opening: number of tokens at the beginning of all prompts.
     Raises:
       ValueError: a mesh that does not match the devices or the model. Sequences longer than the

@@ -121,12 +121,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.table is not None:
             return 0 if fill_table(options.table, partial(print, flush=True)) else 1
         if options.topology is None:
-            raise ValueError("give a topology, like v5e-256, or --table")
+            raise ValueError(
+                "either TOPOLOGY, such as v5e-256, or --table must be given, got neither"
+            )
         topology = describe(options.topology)
         if options.experiment is not None:
             config, shape, model, opening = _experiment(options.experiment)
         elif options.model is None:
-            raise ValueError("give --model, or --experiment with the options of experiments.train")
+            raise ValueError(
+                "either --model, or --experiment with options of a run, must be given, got neither"
+            )
         else:
             model, shape, opening = options.model, _shape_of(options.model), 0
             given = {_NAMES.get(name, name): value for name, value in vars(options).items()}

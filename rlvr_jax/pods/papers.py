@@ -171,7 +171,10 @@ def run_paper(paper: Paper, arguments: Sequence[str]) -> int:
         start = settings(paper)
         start = start.replace(task=own.data or start.data.task)
     else:
-        raise ValueError("give --data, --compile or --laptop; --help shows the paper's settings")
+        raise ValueError(
+            "one of --data, --compile and --laptop must be given, got none; --help shows the"
+            " settings of the paper"
+        )
     print(paper)
     start = start.replace(run_dir=Path("runs") / paper.name)
     config = parse_config(others, start=start)

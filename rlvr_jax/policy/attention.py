@@ -65,6 +65,7 @@ def attend(
       own: place of each query: it sees the keys at places up to it, or up to it in its window.
       slots: place of each key.
       sliding: this layer has the sliding window; read only if some layers have one.
+      config: shape of the model.
     """
     attended = _block if heads.query.shape[1] <= 2 * QUERIES else _in_blocks
     grouped = heads._replace(query=grouped_heads(heads.query, heads.key.shape[1]))
@@ -98,6 +99,8 @@ def attend_in_order(
       heads: queries [B, S, N, H], keys and values [B, T, K, H].
       positions: of all T tokens, rising along the sequence; those at `NOWHERE` are padding, which
         no other token sees. The results at padding have no meaning.
+      sliding: this layer has the sliding window.
+      config: shape of the model.
       mesh: that rows and heads are split over.
     """
     length = heads.query.shape[1]
@@ -124,6 +127,11 @@ def attend_in_groups(
 
     Args:
       heads: queries [B, S, N, H], keys and values [B, S, K, H].
+      positions: of all tokens.
+      groups: sizes of the parts of a sequence.
+      sliding: this layer has the sliding window.
+      config: shape of the model.
+      mesh: that rows and heads are split over.
     """
     query, key, value = heads
     batch, per_prompt = query.shape[0], groups.responses

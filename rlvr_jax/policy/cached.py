@@ -96,8 +96,11 @@ def written(
     written to the slot of the next token, which overwrites it.
 
     Args:
+      cache: of one layer.
       key, value: of the model's heads; of each that the cache has several times, every copy is
         written.
+      positions: of the tokens.
+      mesh: that rows and heads are split over.
 
     Raises:
       ValueError: several tokens at a time for a shared cache.
@@ -170,8 +173,11 @@ def attend_to_cache(
     It has no gradient.
 
     Args:
+      query: of S new tokens.
+      cache: of one layer, with the keys of the new tokens.
       positions: of the queries; the result of one past the end of the cache means nothing.
       sliding: this layer has the sliding window; read only if some layers have one.
+      config: shape of the model.
     """
     first = jnp.zeros_like(positions)
     if config.sliding_window is not None:

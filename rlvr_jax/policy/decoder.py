@@ -217,7 +217,8 @@ class Decoder(nn.Module):
     """Embedding, layers, last norm; returns hidden states, never logits.
 
     Fields:
-      groups: a sequence is a prompt and responses to it; without a cache only.
+      groups: sizes of the parts of a sequence with one prompt and several responses. It is None
+        with one response, and with a cache.
     """
 
     config: ModelConfig

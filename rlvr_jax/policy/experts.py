@@ -48,6 +48,12 @@ def mixture(
     has a gradient.
 
     Args:
+      x: n tokens.
+      experts: matrices and router of a layer.
+      activation: act.
+      experts_per_token: k.
+      normalized: True: the weights of the k experts sum to 1.
+      mesh: that tokens and experts are split over.
       routes: experts to use, by the number 1 + e; 0: those that the router chooses.
     Returns:
       The sum, and the routes that were used; None if none are given.

@@ -79,6 +79,9 @@ def flash_attention(
     Args:
       query: bfloat16 or float32, like key and value. The N heads share the K key/value heads in
         equal groups.
+      key, value: of all T tokens.
+      visible: False for padding.
+      scalar: number whose root divides the scores.
       mesh: rows are split over data and fsdp, heads over tensor, if they divide. None: one device.
     """
     batch, length, heads, size = query.shape

@@ -151,8 +151,7 @@ def open_gguf(path: str | Path) -> tuple[Any, Any]:
         gguf.GGUFReader  # noqa: B018  a folder of that name can be imported too
     except (ModuleNotFoundError, AttributeError):
         raise ValueError(
-            f"load: {path} is read by the package gguf, found none; it comes with"
-            " `pip install gguf`"
+            f"load: {path} needs the package gguf, which is not installed: run `pip install gguf`"
         ) from None
     if not Path(path).is_file():
         raise ValueError(f"load: path must be a GGUF file, found no file {str(path)!r}")

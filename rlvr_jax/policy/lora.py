@@ -123,7 +123,14 @@ def merge(model: Model, params: Params) -> Params:
 def merged_leaf(
     model: Model, params: Params, entry: ParameterEntry, index: tuple[int, ...] = ()
 ) -> Array:
-    """Returns one parameter of the result of `merge`, or its entry at `index`, without the rest."""
+    """Returns one parameter of the result of `merge`, or its entry at `index`, without the rest.
+
+    Args:
+      model: the policy.
+      params: base weights and adapters.
+      entry: name and place of the parameter.
+      index: place in the stacked axes, such as the layer.
+    """
     leaf = parameter_at(params, entry.path)
     name = entry.path[-1]
     pair = [params["layers"].get(f"{name}_lora_{side}") for side in "ab"]
@@ -200,12 +207,12 @@ def load(path: str | Path, model: Model, shardings: Any = None) -> tuple[Model, 
     for key, seen in written.items():
         if seen and key not in _ONLY and key not in _HARMLESS:
             raise ValueError(
-                f"lora.load: {key} must be empty, as what it does is not built, got {seen!r}"
+                f"lora.load: {key} must be empty, as it is not supported, got {seen!r}"
             )
     begun = written.get("init_lora_weights", True)
     if begun not in _BEGINNINGS:
         raise ValueError(
-            "lora.load: init_lora_weights must leave the base as it is"
+            "lora.load: init_lora_weights must not change the base"
             f" ({', '.join(map(repr, _BEGINNINGS))}), got {begun!r}; PEFT's"
             " path_initial_model_for_weight_conversion saves such an adapter for the plain base"
         )

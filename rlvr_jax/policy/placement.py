@@ -25,9 +25,12 @@ def place(
     Every name and shape is checked before anything is read. Each device reads its own part.
 
     Args:
+      table: name, shape and place of each parameter.
       shapes: the pytree's arrays, or anything with their shapes, in its structure.
+      tensors: stored tensors by name.
       shardings: in the same structure; one device if None.
       passed_over: names of tensors that are not used.
+      dtype: of the parameters.
     Raises:
       ValueError: a tensor is missing, has another shape, or has no place in the table.
     """

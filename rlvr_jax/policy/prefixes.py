@@ -40,10 +40,12 @@ def new_prefix_vae(
     """Random weights; decoded vectors have entries of about `scale`.
 
     Args:
+      key: of the random weights.
       width: D of the model's embeddings.
       latent: Z.
       prefix: P.
       hidden: H.
+      scale: size of the decoded entries.
     """
     keys = jax.random.split(key, 4)
     sizes = (width, latent), (width, latent), (latent, hidden)
@@ -85,7 +87,14 @@ def vae_loss(
     key: jax.Array,
     kl_coefficient: float = 1e-3,
 ) -> Float[Array, ""]:
-    """The mean over the texts of reconstruction and KL, with one z of each from its encoder."""
+    """The mean over the texts of reconstruction and KL, with one z of each from its encoder.
+
+    Args:
+      vae: weights of encoder and decoder.
+      mean_embedding: mean embedding of each of N texts.
+      key: of the random z.
+      kl_coefficient: weight of the KL term.
+    """
     mean, log_variance = encode_latent(vae, mean_embedding)
     noise = jax.random.normal(key, mean.shape, mean.dtype)
     prefix = decode_prefix(vae, mean + jnp.exp(log_variance / 2) * noise)
@@ -104,6 +113,13 @@ def fit_prefix_vae(
 ) -> tuple[PrefixVAE, float]:
     """Fits the autoencoder to texts by Adam, over all texts in each step.
 
+    Args:
+      vae: weights of encoder and decoder.
+      mean_embedding: mean embedding of each of N texts.
+      key: of the random z.
+      steps: number of updates.
+      learning_rate: of Adam.
+      kl_coefficient: weight of the KL term.
     Returns:
       The weights, and the loss of the last step.
     """

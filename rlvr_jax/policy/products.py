@@ -81,6 +81,8 @@ def ragged_dot(
     """`jax.lax.ragged_dot` in the precision of its operands.
 
     Args:
+      rows: sorted by group.
+      matrices: one per group.
       sizes: numbers of rows, N together. Rows of groups without a matrix, g - G of them at the end,
         become anything.
       tpu: it runs on one. In bfloat16 gradients are then of MegaBlocks' kernels. Of matrices libtpu
@@ -107,6 +109,12 @@ def gradient_of_rows(
     """Of rows of group i, slope matrices[i]ᵀ: the gradient of the rows of `ragged_dot`, on a TPU.
     Rows of groups without a matrix become anything.
 
+    Args:
+      slope: gradient of the result.
+      matrices: one per group.
+      sizes: numbers of rows of the groups.
+      interpret: True: runs without a TPU, for tests.
+
     Source: MegaBlocks, https://arxiv.org/abs/2211.15841; the kernel is JAX's.
     """
     options = dict(tiling=_tiling(slope.shape[0], *matrices.shape[:0:-1]), interpret=interpret)
@@ -124,6 +132,13 @@ def gradient_of_matrices(
 ) -> Float[Array, "G D E"]:
     """Of each of the first `number` groups of rows, rowsᵀ slope: the gradient of the matrices of
     `ragged_dot`, on a TPU.
+
+    Args:
+      rows: sorted by group.
+      slope: gradient of the result.
+      sizes: numbers of rows of the groups.
+      number: G, groups with a matrix.
+      interpret: True: runs without a TPU, for tests.
 
     Source: MegaBlocks, https://arxiv.org/abs/2211.15841; the kernel is JAX's.
     """

@@ -99,7 +99,13 @@ def score_hidden(
     """Statistics [B, T] of the predictions of hidden states, at the rollouts' temperatures.
 
     Args:
+      model: the policy.
+      hidden: states before the unembedding, one per target.
+      unembedding: matrix of the vocabulary.
+      rollouts: targets and temperatures.
+      needs: names of statistics.
       heat: factor on the temperatures.
+      options: of the statistics, as for `score`.
     """
     rows, budget = rollouts.tokens.shape
     stats = token_stats(
@@ -126,6 +132,13 @@ def logits_of_ids(
     """Logits of some tokens at every place, at its temperature, in float32 at least.
 
     Embeddings of k tokens are gathered for `_GATHERED` places at a time.
+
+    Args:
+      model: the policy.
+      hidden: states before the unembedding.
+      unembedding: matrix of the vocabulary.
+      rollouts: temperatures.
+      ids: k tokens at each place.
     """
     wide = jnp.promote_types(hidden.dtype, jnp.float32)
     number, count = ids.shape[0] * ids.shape[1], ids.shape[2]

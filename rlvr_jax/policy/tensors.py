@@ -108,7 +108,10 @@ def write_tensors(
     held in memory.
 
     Args:
+      folder: an existing folder.
       shapes: shape and dtype of every tensor, in the order of `tensors`.
+      tensors: name and array of each tensor.
+      max_shard_bytes: largest size of a file.
     """
     for stale in [folder / INDEX, *folder.glob("model*.safetensors")]:
         stale.unlink(missing_ok=True)

@@ -86,7 +86,7 @@ def templated(tokenizer: Any, chat_template: bool = True, **arguments: Any) -> A
         if name not in text:
             raise ValueError(
                 f"chat_template_kwargs must be read by the tokenizer's chat template, got {name},"
-                f" {'which it does not name' if text else 'and there is no template'}"
+                f" {'which it does not read' if text else 'and a tokenizer without a template'}"
             )
     if arguments:
         tokenizer.apply_chat_template = partial(tokenizer.apply_chat_template, **arguments)

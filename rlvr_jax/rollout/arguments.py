@@ -19,6 +19,10 @@ def token_table(
     """Prompts, or tokens that rows are given, as an array.
 
     Args:
+      caller: name of the function, for errors.
+      name: name of the argument, for errors.
+      tokens: right-padded table of ids [P, L].
+      vocabulary: number of known ids (V).
       length: how many of each row are meant; None: all, also the padding.
       of: what each is for, a word.
     Raises:
@@ -61,6 +65,11 @@ def whole_numbers(
     """A number of each prompt, or of each row, as int32.
 
     Args:
+      caller: name of the function, for errors.
+      name: name of the argument, for errors.
+      values: the numbers.
+      number: how many there must be.
+      least, most: bounds of each number, included.
       of: what each is for, a word.
     """
     array = np.asarray(values) if _on_host(values) else jnp.asarray(values)

@@ -193,10 +193,13 @@ def look_ahead(
     fed.
 
     Args:
+      how: settings of the sampler and constants of its processor.
       pool: its caches and the processor's carry are of C rows.
       context: of these rows, with their last token. Its temperature is None where that of
         `sampling` holds; the rest is filled in here.
       given: the last tokens, or embeddings in their place.
+      fed: position of the last token of each row.
+      running: rows that receive a further token.
     Returns:
       Next tokens, the caches with the given tokens, and the carry, changed for running rows.
     """
@@ -257,6 +260,10 @@ def draw(
     """Draws the next token of some rows.
 
     Args:
+      how: settings of the sampler and constants of its processor.
+      pool: the rows; those of `places` change.
+      ahead: next tokens of `look_ahead`, over the vocabulary.
+      uniform: two random numbers in [0, 1) for each row.
       real: False where nothing is sampled.
       places: of these rows; None: all, in order. Without it no array is indexed by rows, which a
         mesh would gather.

@@ -27,6 +27,11 @@ def chosen(
     One float32 sum and one float32 uniform over a large vocabulary would move a few tenths of a
     percent of the mass between rare tokens.
 
+    Args:
+      tiles: logits of n tiles with t tokens each.
+      mass: sum of exp(logit) of each tile.
+      uniform: two random numbers in [0, 1) for each sample: for the token and for the tile.
+      slot: row of each sample; None: all rows, in order.
     Returns:
       (tokens, log-probs).
     """

@@ -278,7 +278,7 @@ def check_unshared(pool: Pool, name: str) -> tuple[LayerCache, ...]:
     own = tuple(cache for cache in pool.caches if not isinstance(cache, SharedCache))
     if len(own) < len(pool.caches):
         raise ValueError(
-            f"{name}: caches must be the rows' own, got some shared by a prompt's rows"
+            f"{name}: each row must have its own cache, got rows that share the cache of a prompt"
         )
     return own
 

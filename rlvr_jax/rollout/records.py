@@ -22,6 +22,13 @@ def with_records(
 
     Tokens that were sampled before there was a record have the temperature of `sampling` in it.
 
+    Args:
+      model: the policy.
+      pool: rows of a pool, running or finished.
+      sampling: settings of the sampler.
+      processor: logits processor, whose state is added; None: none.
+      temperature: of each row, or of all; None: that of `sampling`.
+      record_top: number of most probable tokens to record, per place; 0: none.
     Raises:
       ValueError: record_top is not in the vocabulary, or differs from the one before.
     """

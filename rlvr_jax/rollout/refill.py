@@ -51,11 +51,12 @@ def decode_in_turn(
     prompt. If the processor has a state from token to token, it processes these tokens again.
 
     Args:
+      how: its constants have a leading axis N or are scalars; a prompt's rows have the same.
       pool: N running rows without caches, N / P of them side by side answer each prompt. Those of a
         prompt have one temperature.
       prompts: caches of the P prompts.
       at_once: below N.
-      how: its constants have a leading axis N or are scalars; a prompt's rows have the same.
+      steps: largest number of tokens of a row.
       stop_state: as for `decode`.
     Returns:
       The pool, without caches or the processor's carry.

@@ -204,7 +204,24 @@ def draw_groups(
     record_top: int,
     record_routes: bool,
 ) -> Rollouts:
-    """The compiled part of `sample`, whose arguments are checked."""
+    """The compiled part of `sample`, whose arguments are checked.
+
+    Args:
+      model: the policy.
+      params: its weights.
+      prompts: right-padded prompts, with their temperatures.
+      key: of the call; each row derives its own.
+      samples: responses of each prompt (N).
+      response_tokens: largest number of tokens of a response (T).
+      sampling: settings of the sampler.
+      stop_tokens: ids that end a response.
+      opening: number of tokens at the beginning of all prompts.
+      at_once: rows that are computed at a time; None: all.
+      weight_version: number that the rollouts record.
+      constants: values of the processor that change from step to step.
+      record_top: number of most probable tokens to record, per place.
+      record_routes: True: the experts of each token are recorded.
+    """
     count = prompts.tokens.shape[0]
     mesh = model.mesh
     alone = mesh is not None and mesh.shape["data"] == mesh.size and count % mesh.size == 0

@@ -92,9 +92,11 @@ def mixture(
     """The mixture of each row's next place.
 
     Args:
+      how: settings of the soft tokens.
       logits: that are sampled.
       thinking: of `thinks`.
       key, position: of the rows; apart from the numbers that draw tokens.
+      stop_tokens: ids that end a response; a mixture that one of them leads is replaced by it.
     """
     ids, p = nucleus_candidates(logits, how.candidates, how.top_p)
 
@@ -130,6 +132,14 @@ def mixture_input(
     ids: Int[Array, "R k"],
     weight: Float[Array, "R k"],
 ) -> Float[Array, "R 1 D"]:
-    """Input of rows: the mixture of their last place, or the embedding of its token."""
+    """Input of rows: the mixture of their last place, or the embedding of its token.
+
+    Args:
+      embedding: input embeddings of the vocabulary.
+      token: last token of each row.
+      soft: rows whose last place is a mixture.
+      ids: tokens of the mixture.
+      weight: their weights, which sum to 1.
+    """
     mixed = products.einsum("rk,rkd->rd", weight.astype(embedding.dtype), embedding[ids])
     return jnp.where(soft[:, None], mixed, embedding[token])[:, None]

@@ -11,6 +11,7 @@ from typing import Any
 import tyro
 
 from rlvr_jax import methods
+from rlvr_jax.arguments import as_typed
 from rlvr_jax.console import described
 from rlvr_jax.runs.config import DataSettings, TrainConfig
 from rlvr_jax.runs.config_checks import check_setting
@@ -89,7 +90,8 @@ def _start(given: argparse.Namespace, start: TrainConfig | None) -> TrainConfig:
     values = read_settings(given.config) if given.config else {}
     task = given.task or values.get("task", DataSettings.task)
     method = given.method or values.get("method", TrainConfig.method)
-    methods.method(method)
+    with as_typed("--method", "method: name", "method"):
+        methods.method(method)
     if method != values.get("method", method):
         # The hyperparameters of the file are those of its method.
         values = {n: v for n, v in values.items() if n not in ("hyperparameters", "preset")}

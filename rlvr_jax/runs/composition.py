@@ -34,6 +34,7 @@ def compose(
 
     Args:
       config: its response_tokens is the budget of a response, not 0.
+      task: the loaded task.
       recipe, hyperparameters: of the method.
     Raises:
       ValueError: stages that cannot be made; prompts without the fields that the experience needs;
@@ -176,7 +177,15 @@ def writers_of(record: str) -> list[str]:
 def setting_of(
     config: TrainConfig, task: Task, chain: Experience, vocabulary: int, width: int
 ) -> RunInfo:
-    """Returns the context of a run for the parts of its experience."""
+    """Returns the context of a run for the parts of its experience.
+
+    Args:
+      config: resolved settings.
+      task: the loaded task.
+      chain: the experience of the run.
+      vocabulary: number of entries of the vocabulary (V).
+      width: of the hidden states (D).
+    """
     return RunInfo(
         task,
         config.sampling.prompts_per_step,

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import tyro
 
+from rlvr_jax.arguments import as_typed
 from rlvr_jax.parallel import mesh_sizes, row_shards
 from rlvr_jax.policy import ADAPTABLE, LoraConfig
 from rlvr_jax.rollout import Sampling, sampling_batches
@@ -51,7 +52,8 @@ class PolicySettings:
     def options(self) -> dict[str, Any]:
         """Returns the fields of a model's configuration that a run sets."""
         adapters = self.lora_rank, self.lora_alpha, self.lora_targets
-        lora = LoraConfig(*adapters) if self.lora_rank else None
+        with as_typed("--lora-", "LoraConfig: "):
+            lora = LoraConfig(*adapters) if self.lora_rank else None
         return dict(compute_dtype=self.compute_dtype, remat=self.remat, lora=lora)
 
 
@@ -180,7 +182,8 @@ class EngineSettings:
     """Sync of only the adapters of --lora-rank, to a server with the base weights (--enable-lora).
     Off: the adapters are merged into all weights, which are synced."""
     probe_every: NonNegativeInt = 1
-    """Syncs of weights from one probe of the engine to the next; 0: the first sync only."""
+    """Number of weight syncs from one probe of the engine to the next; 0: one probe, at the first
+    sync."""
     largest_gap: NonNegative = 0.0
     """Largest gap of log-probs between engine and trainer, in nats. A run above it stops. 0: four
     times the gap of the first sync; 0.001 (bfloat16: 0.1) if that is smaller."""

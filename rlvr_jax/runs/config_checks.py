@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from rlvr_jax.arguments import checked
+from rlvr_jax.arguments import as_typed, checked
 from rlvr_jax.console import check_trackers
 from rlvr_jax.parallel import row_shards
 from rlvr_jax.runs.config import TrainConfig, flag, setting_of
@@ -59,8 +59,9 @@ def check_setting(name: str, value: Any) -> Any:
     Raises:
       ValueError: an unknown setting, or a value of another type or out of range.
     """
-    hint = setting_of(name).type
-    return Path(value) if hint is Path else checked(flag(name), "value", value, hint)
+    hint, option = setting_of(name).type, flag(name)
+    with as_typed(option, f"{option}: value"):
+        return Path(value) if hint is Path else checked(option, "value", value, hint)
 
 
 def _check_meshes(config: TrainConfig, rows: int) -> None:
@@ -72,10 +73,8 @@ def _check_meshes(config: TrainConfig, rows: int) -> None:
     sampled = config.sampling.prompts_per_step * config.sampling.samples_per_prompt
     split = {"mesh": rows // max(1, config.update.micro_batches), "sample_mesh": sampled}
     for name, count in split.items():
-        try:
+        with as_typed(flag(name), "mesh"):
             parts = row_shards(getattr(config.devices, name))
-        except ValueError as error:
-            raise ValueError(f"{flag(name)}: {error}") from None
         if count % parts:
             what = "a step" if count == sampled else "a micro-batch"
             raise ValueError(

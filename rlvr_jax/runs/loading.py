@@ -9,6 +9,7 @@ import optax
 from jax.sharding import Mesh
 
 from rlvr_jax import policy
+from rlvr_jax.arguments import as_typed
 from rlvr_jax.experience import View
 from rlvr_jax.experience.prompts import (
     PromptTable,
@@ -74,6 +75,8 @@ def load_policy(
 
     Args:
       config: its response_tokens is the budget of a response, not 0 (`with_task`).
+      task: its train prompts are tokenized.
+      path: policy folder or .gguf file.
       sampling: settings of the sampler; as in `config` if None.
       optimizer, frozen, critic: needs of memory besides the weights; see
         `least_bytes`.
@@ -84,7 +87,8 @@ def load_policy(
         budget or with a token without embedding; a view that fills the response budget; sequences
         longer than the positions of the model.
     """
-    mesh, sample_mesh = make_meshes(config.devices.mesh, config.devices.sample_mesh)
+    with as_typed("--mesh", "mesh"):
+        mesh, sample_mesh = make_meshes(config.devices.mesh, config.devices.sample_mesh)
     samples = samples or config.sampling.samples_per_prompt
     sampling_batch, at_once, options = (
         config.sampling_batch(samples),
@@ -149,7 +153,8 @@ def load_policy(
         check_memory(path, least, mesh.local_devices)
         return parameter_shardings(shape, mesh)
 
-    model, params = policy.load(path, shardings)
+    with as_typed("--model", "load: path"):
+        model, params = policy.load(path, shardings)
     model = replace(model, config=replace(model.config, **options), mesh=mesh)
     sampler = Sampler(
         replace(model, mesh=sample_mesh),
@@ -211,15 +216,18 @@ def other_teacher(recipe: Recipe, start: LoadedPolicy) -> Params | None:
     teacher = recipe.teacher
     if teacher is None or teacher == "start" or recipe.teacher_decay is not None:
         return None
-    model, params = policy.load(teacher, partial(parameter_shardings, mesh=start.model.mesh))
+    with as_typed("--hyperparameters: teacher", "load: path"):
+        model, params = policy.load(teacher, partial(parameter_shardings, mesh=start.model.mesh))
     own = start.model.config
     # Its weights run in the compiled function of the policy, which has the policy's constants.
     for name in (field.name for field in fields(own) if field.name not in policy.SET_BY_RUNS):
         if getattr(model.config, name) != getattr(own, name):
             raise ValueError(
-                f"Recipe: teacher {teacher} must have the policy's {name} {getattr(own, name)}, got"
-                f" {getattr(model.config, name)}"
+                f"--hyperparameters: teacher {teacher} must have the policy's {name}"
+                f" {getattr(own, name)}, got {getattr(model.config, name)}"
             )
     if policy.tokenizer(teacher).get_vocab() != start.tokenizer.get_vocab():
-        raise ValueError(f"Recipe: teacher {teacher} must have the policy's tokens, got others")
+        raise ValueError(
+            f"--hyperparameters: teacher {teacher} must have the policy's tokens, got others"
+        )
     return params

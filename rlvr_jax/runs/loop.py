@@ -105,6 +105,10 @@ def train_steps(
     """Takes the steps first_step … steps - 1 of a run. Logs count them from 1.
 
     Args:
+      run: the compiled run.
+      state: before the first step; its arrays are not usable afterwards.
+      first_step: number of steps that the run has taken.
+      outputs: receivers of metrics, samples and checkpoints.
       asked: signals that request a stop, checked before each step (`stop_requests`).
     Raises:
       Stopped: by SIGINT or SIGTERM; the state is saved.
@@ -215,7 +219,7 @@ def _saved_before(checkpoints: Checkpoints, step: int, state: RunState) -> Itera
                 if last is None
                 else f"the last checkpoint is of step {last}"
             )
-            _fail(error, step, f"the state is used up; {where}")
+            _fail(error, step, f"the state in memory is lost; {where}")
         state_note = "the state before is saved"
         try:
             checkpoints.save(step, state)

@@ -8,6 +8,7 @@ import jax
 
 import rlvr_jax
 from rlvr_jax import methods, tasks
+from rlvr_jax.arguments import as_typed
 from rlvr_jax.experience import experience
 from rlvr_jax.methods.arguments import parse_hyperparameters
 from rlvr_jax.objectives import Objective, measured_against
@@ -78,8 +79,10 @@ def resolve(
     """Resolves the settings of a run with its task and its method.
 
     Args:
+      config: settings, as they were given.
       task: a loaded task; None: that of the settings, which `load` loads.
       recipe: replaces the recipe of the method; the settings still compose its experience.
+      load: (name, options, columns) -> task.
     Raises:
       ValueError: invalid settings or hyperparameters, before anything is loaded; an invalid task or
         recipe, or settings that do not fit them.
@@ -93,7 +96,8 @@ def resolve(
     own = with_rules(with_task(config, task))
     hyperparameters = method_arguments(own, given, environment=task.environment is not None)
     if recipe is None:
-        recipe = methods.recipe(own.method, **hyperparameters)
+        with as_typed(f"--hyperparameters of {own.method}", own.method, "Recipe"):
+            recipe = methods.recipe(own.method, **hyperparameters)
     if recipe.teacher == "":
         raise ValueError(
             f"--hyperparameters: teacher of {own.method} must be a policy folder with the tokens"
@@ -109,7 +113,8 @@ def resolve(
 def _compared_objective(config: TrainConfig) -> Objective:
     """The loss that the run's loss is compared with, that of the preset of its task and method."""
     name = config.update.compared_with
-    given = parse_hyperparameters(name, preset(config.data.task, name).hyperparameters)
+    with as_typed("--compared-with", "method: name", "method"):
+        given = parse_hyperparameters(name, preset(config.data.task, name).hyperparameters)
     return methods.recipe(name, **method_arguments(config, given, name)).objective
 
 

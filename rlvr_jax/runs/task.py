@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_jax import policy, sandbox, tasks
+from rlvr_jax.arguments import as_typed
 from rlvr_jax.experience.prompts import prompt_lengths
 from rlvr_jax.runs.config import DataSettings, PolicySettings, TrainConfig
 from rlvr_jax.tasks import Prompt, Task
@@ -68,8 +69,10 @@ def load_tokenizer(data: DataSettings, path: str) -> Any:
     Raises:
       ValueError: as `policy.tokenizer` and `policy.templated`.
     """
-    loaded = policy.tokenizer(path)
-    return policy.templated(loaded, data.chat_template, **data.template_arguments())
+    with as_typed("--model", "tokenizer: path"):
+        loaded = policy.tokenizer(path)
+    with as_typed("--chat-template-kwargs", "chat_template_kwargs"):
+        return policy.templated(loaded, data.chat_template, **data.template_arguments())
 
 
 def _messages(data: DataSettings) -> tuple[Mapping[str, str], ...]:

@@ -65,6 +65,7 @@ def first(plan: Plan, gate: int, report: int, handles: list[int]) -> NoReturn:
     """The first process. Does not return.
 
     Args:
+      plan: layers, limits and folders of the program.
       gate: a pipe that has a byte when the user of the namespace is set.
       report: a pipe for the result.
       handles: the task, standard input, output and error.

@@ -16,23 +16,23 @@ from rlvr_jax.sandbox.task import sealed
 
 # In the order in which they are put on, with descriptions.
 LAYERS = {
-    "uid": "a user of its own",
+    "uid": "a separate user",
     "user": "user namespace",
-    "pid": "processes: it sees and signals its own",
+    "pid": "processes: a program sees and signals only its own",
     "net": "network without a way out",
     "ipc": "shared memory and message queues",
     "uts": "host name",
     "cgroup": "names of control groups",
-    "root": "a root of its own, read-only, with a sized work folder",
+    "root": "a separate read-only root, with a work folder of limited size",
     "rlimits": "limits of one process",
-    "capabilities": "none are left",
+    "capabilities": "all are dropped",
     "no_new_privs": "no program gives rights",
     "landlock": "files, TCP, signals",
     "seccomp": "filter of system calls",
-    "handles": "none of the server's are left",
+    "handles": "open files of the server are closed",
     "memory": "control group for the memory of all processes",
     "watch": "memory, processes and CPU time of all processes, and disk, counted",
-    "tree": "what it leaves behind is ended",
+    "tree": "processes that remain are ended",
 }
 NAMESPACES = {
     "user": 0x10000000,

@@ -21,7 +21,15 @@ def written(
     command: Sequence[str] = (),
 ) -> tuple[bytes, bytes]:
     """The bytes of a program's task, and of its standard input. Raises ValueError if a value is not
-    text, or a file is not below the folder."""
+    text, or a file is not below the folder.
+
+    Args:
+      stdin: standard input of the program.
+      files: texts by path below the work folder.
+      source: Python program; None: `command` is run.
+      argv: arguments of the program.
+      command: program and arguments, if `source` is None.
+    """
     task = {"files": {}, "argv": _words("argv", argv), "command": _words("command", command)}
     if source is None and not task["command"]:
         raise ValueError(f"sandbox: command must name a program, got {command!r}")

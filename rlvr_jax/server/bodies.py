@@ -38,7 +38,7 @@ def read_spec(body: Mapping[str, Any], model_id: str) -> Spec:
     attention, mlp = (bool(config.get(name, True)) for name in ("train_attn", "train_mlp"))
     if rank and not (attention or mlp):
         raise Refused(
-            "lora_config: train_attn or train_mlp must be set, as other adapters are not here"
+            "lora_config: train_attn or train_mlp must be set, as other adapters are not supported"
         )
     return Spec(base, rank, attention, mlp, usual if type(seed) is not int else seed & 0x7FFFFFFF)
 

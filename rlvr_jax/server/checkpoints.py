@@ -71,6 +71,9 @@ def store(file: Path, learner: Learner, optimizer: bool, request: str) -> None:
     """Writes the weights of a model, and its optimizer if that is wanted.
 
     Args:
+      file: of `stored_file`; an earlier file is replaced.
+      learner: the model.
+      optimizer: True: the state of the optimizer is also written.
       request: identity of the request; the same one may come again after a restart.
     """
     about = {"spec": asdict(learner.spec), "request": request}

@@ -38,6 +38,8 @@ def check_datum(
 
     Args:
       place: its number in the request, for the error.
+      datum: tokens of the input, and arrays by name.
+      config: shape of the model.
       needed, optional: names of arrays with one number per token, besides target_tokens.
       scalars: names of optional arrays with one number.
     Raises:

@@ -51,7 +51,15 @@ def target_statistics(model: Model, params: Params, batch: Batch) -> TokenStats:
 
 @partial(jax.jit, static_argnames=("model", "adapted"))
 def statistics(model, base, trained, batch, *, adapted):
-    """Log-probs and entropies of the targets, [B, T]."""
+    """Log-probs and entropies of the targets, [B, T].
+
+    Args:
+      model: the policy.
+      base: weights under the adapters; empty without adapters.
+      trained: adapters if `adapted`, else all weights.
+      batch: datums, padded to one length.
+      adapted: whether `trained` are adapters.
+    """
     stats = target_statistics(model, whole_params(base, trained, adapted), batch)
     return stats.logp, stats.entropy
 
@@ -65,13 +73,33 @@ def _loss(model, base, trained, batch, numbers, *, loss, adapted):
 
 @partial(jax.jit, static_argnames=("model", "loss", "adapted"))
 def loss_of(model, base, trained, batch, numbers, *, loss, adapted):
-    """A loss of the protocol, summed over tokens, with log-probs and entropies [B, T]."""
+    """A loss of the protocol, summed over tokens, with log-probs and entropies [B, T].
+
+    Args:
+      model: the policy.
+      base: weights under the adapters; empty without adapters.
+      trained: adapters if `adapted`, else all weights.
+      batch: datums, padded to one length.
+      numbers: values of `loss_fn_config` by name.
+      loss: a name of `LOSSES`.
+      adapted: whether `trained` are adapters.
+    """
     return _loss(model, base, trained, batch, numbers, loss=loss, adapted=adapted)
 
 
 @partial(jax.jit, static_argnames=("model", "loss", "adapted"))
 def gradient_of(model, base, trained, batch, numbers, *, loss, adapted):
-    """The loss of `loss_of`, log-probs and entropies, and the gradient of the trained weights."""
+    """The loss of `loss_of`, log-probs and entropies, and the gradient of the trained weights.
+
+    Args:
+      model: the policy.
+      base: weights under the adapters; empty without adapters.
+      trained: adapters if `adapted`, else all weights.
+      batch: datums, padded to one length.
+      numbers: values of `loss_fn_config` by name.
+      loss: a name of `LOSSES`.
+      adapted: whether `trained` are adapters.
+    """
     own = partial(_loss, model, base, batch=batch, numbers=numbers, loss=loss, adapted=adapted)
     (total, stats), gradient = jax.value_and_grad(own, has_aux=True)(trained)
     return total, stats, gradient
@@ -85,7 +113,14 @@ def added(one, other):
 
 @jax.jit
 def adamw(trained, gradient, moments, numbers):
-    """AdamW as in torch.optim, after `clip_grad_norm_` if a norm above 0 is given."""
+    """AdamW as in torch.optim, after `clip_grad_norm_` if a norm above 0 is given.
+
+    Args:
+      trained: adapters, or all weights.
+      gradient: summed over the requests of the step.
+      moments: state of `optax.scale_by_adam`.
+      numbers: fields of `AdamParams` by name.
+    """
     norm, most = optax.tree.norm(gradient), numbers["grad_clip_norm"]
     factor = jnp.where(most > 0, jnp.minimum(1.0, most / (norm + 1e-6)), 1.0)
     gradient = jax.tree.map(lambda g: factor * g, gradient)

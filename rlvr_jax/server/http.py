@@ -129,7 +129,11 @@ class _Handler(BaseHTTPRequestHandler):
                 if all(part in ("*", word) for part, word in pairs):
                     given = [word for part, word in pairs if part == "*"]
                     return action(self.server.service, owner, body, *given)
-        raise Refused(f"{self.command} {path[:120]} is not here; see docs/how_to/tinker.md", 404)
+        raise Refused(
+            f"the path must be one of this server (docs/how_to/tinker.md), got {self.command}"
+            f" {path[:120]}",
+            404,
+        )
 
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding"):

@@ -197,8 +197,15 @@ def published_gradient(
     """Loss and gradient of an objective over all rows.
 
     Args:
+      model: the policy.
+      objective: a static argument.
       trained: adapters if `adapted`, else all weights.
+      rollouts: all rows of the step.
+      state: of the objective, by the name of a part.
+      key: of the random choices of the parts.
       base: weights before training, the reference of a KL.
+      micro_batches: number of micro-batches of the rows.
+      adapted: whether `trained` are adapters.
     """
     if "reference_logp" in objective.reads:
         rollouts = rollouts.replace(reference_logp=policy.score(model, base, rollouts).logp)

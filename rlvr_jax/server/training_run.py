@@ -257,7 +257,7 @@ class TrainingRun:
         body, learner = json.loads(record.body), self._model()
         if body.get("kind", "snapshot") != "snapshot":
             raise Refused(
-                f"kind must be snapshot, got {body['kind']!r}; other samplers are not here"
+                f"kind must be snapshot, the only kind that is supported, got {body['kind']!r}"
             )
         if body.get("path") is None:
             session = self.model_id.partition(":")[0]

@@ -82,6 +82,7 @@ def verifier_of(
     """`verifier` of the functions `check` and `extract` of a module.
 
     Args:
+      module: name of a module with `check`, and `extract` if it has one.
       options, reading: further arguments of `check` and of `extract`.
       limits: further arguments of `verifier`.
     """

@@ -115,6 +115,7 @@ def splits(
 
     Args:
       name: name of the task, for errors and for the seed.
+      draw: (random, class) -> prompt.
       classes: for example levels; prompt i is of class i modulo their number.
       size, test_size: number of prompts of the two splits.
       seed: seed of all prompts.

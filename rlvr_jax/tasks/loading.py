@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from rlvr_jax.arguments import as_typed
 from rlvr_jax.own import own
 from rlvr_jax.tasks.base import Task
 from rlvr_jax.tasks.options import known_options, pairs_of, parts_of, read_option
@@ -100,6 +101,7 @@ def load(name: str, **options: Any) -> Task:
     return _load(name, options)
 
 
+@as_typed("--task", "load: name", "load: task", "load")
 def load_as_written(name: str, options: Sequence[str] = (), columns: Sequence[str] = ()) -> Task:
     """Makes the task of a name with options in the form of a command line.
 
@@ -230,15 +232,15 @@ def _needs(name: str) -> Iterator[None]:
 
 
 def _unknown(name: str, reason: str = "no built-in task has this name") -> str:
-    known = [*names(), *_PREFIXES.values()]
     prefixes = {example.partition(":")[0]: example for example in _PREFIXES.values()}
     close = difflib.get_close_matches(name, names(), n=3, cutoff=0.5)
     head = name.partition(":")[0]
     close += [prefixes[p] for p in difflib.get_close_matches(head, prefixes, n=1, cutoff=0.7)]
-    hint = f"; closest: {', '.join(close)}" if close else ""
+    # A list of some seventy names does not help.
+    hint = f"closest: {', '.join(close)}; " if close else ""
     return (
-        f"load: name must be one of {', '.join(known)} or a custom module:name, got {name!r}"
-        f" ({reason}){hint}"
+        f"load: name must be a task ({hint}all: python -m rlvr_jax.tasks), files such as"
+        f" jsonl:FILE, or a custom module:name, got {name!r} ({reason})"
     )
 
 

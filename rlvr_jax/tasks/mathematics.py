@@ -57,9 +57,11 @@ def mathematics(
     question is used once, and a warning counts the repetitions.
 
     Args:
+      name: of the task.
       train, test: (place, prompt), whose answer is a text or a list of alternatives. A prompt
         without gold gets the answer in the requested form as its gold. Questions of `test` are left
         out of `train`. Without `test`, a fraction `held_out` of `train` is the test split.
+      notes: lines that the card of the task shows.
       **grading: options of `MathVerifier`, such as choice and relative_tolerance. `answer_line` is
         on if a question requests its answer on a line or after ####. The time of a batch is that of
         all its comparisons (at most wall_seconds each), divided among half of the machine's cores.

@@ -79,6 +79,9 @@ def read_option(task: str, name: str, text: str, parameter: inspect.Parameter | 
     """The value of an option that is written as a text.
 
     Args:
+      task: name of the task, for errors.
+      name: of the option.
+      text: its value.
       parameter: the argument; None: of unknown kind; the text is read as JSON if possible.
     Raises:
       ValueError: the text is not such a value, or the argument cannot be written as a text.

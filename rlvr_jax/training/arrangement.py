@@ -68,8 +68,11 @@ def arrange(
     """Distributes the rows of a batch over updates.
 
     Args:
+      plan: number of updates, and rows of each.
       rollouts: rows of a group are adjacent.
       several: the objective uses several rewards, so rows differ if any of them differs.
+      mesh: that the rows are split over; None: one device.
+      shuffle: seed of the run, and step.
       most: largest number of rows of a batch, as a multiple of the rows of the plan.
     """
     if _is_regular(plan, rollouts):

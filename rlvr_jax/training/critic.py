@@ -37,6 +37,7 @@ def critic_values(
     Args:
       model: the model of the trunk: the policy, without adapters if the critic has its network.
       params: weights of head and trunk.
+      rollouts: tokens that the critic reads.
       shared, opening: as for `policy.score`.
     """
     hidden = hidden_states(model, params["trunk"], without_routes(rollouts), shared, opening)
@@ -64,8 +65,11 @@ def fit_critic(
 
     Args:
       model: the policy.
-      policy: its weights, where the critic reads its hidden states.
+      critic: network and loss of the critic.
+      optimizer: of the weights of the critic.
+      state: weights and state of the optimizer.
       rollouts: with `values`, the estimates when the batch was sampled, and inputs of the returns.
+      policy: its weights, where the critic reads its hidden states.
       micro_batches: micro-batches of the critic; they change only memory and time.
       shared, opening: as for `policy.score`.
     Returns:
@@ -145,6 +149,9 @@ def initial_critic(
     """The critic before the first update.
 
     Args:
+      model: the policy.
+      critic: network and loss of the critic.
+      optimizer: of the weights of the critic.
       start: all weights of the policy; they are copied if the critic has a separate trunk.
     """
     shapes = critic_shapes(model, critic, optimizer)
@@ -170,6 +177,12 @@ def jitted_critic(
 ) -> tuple[Any, Any]:
     """Returns two compiled functions for global arrays; those of a `Scorer` return its values.
 
+    Args:
+      model: the policy.
+      critic: network and loss of the critic.
+      optimizer: of the weights of the critic.
+      plan: rows and micro-batches of an update.
+      opening: number of tokens at the beginning of all prompts.
     Returns:
       values: (`critic_params`, rollouts of one update) -> {name: [B, T] or [B, K]}.
       fit: (state, these rollouts, weights of the policy or None) -> (state, metrics). The state

@@ -127,7 +127,7 @@ def exact_gradient(
         )
     missing = sorted(name for name in statistics_needed(objective) if given.get(name) is None)
     if missing:
-        raise ValueError(f"exact_gradient: score must give {', '.join(missing)}, got none")
+        raise ValueError(f"exact_gradient: score must return {', '.join(missing)}, got none")
 
     grad_of_loss = jax.value_and_grad(objective.loss, has_aux=True, allow_int=True)
 
@@ -199,8 +199,11 @@ def with_old_statistics(
     """Returns the rollouts with the statistics of the weights that sampled them.
 
     Args:
+      objective: its reads of old statistics are recorded.
+      rollouts: all rows of an update.
       stats: statistics of the current weights. They are the old ones if `fresh`, or if nothing was
         recorded. Rows of the record `stored` keep their recorded values.
+      fresh: True for the first update after sampling.
     """
     known = {}
     for field, name in old_statistics(objective).items():

@@ -203,6 +203,8 @@ def describe_layout(
     Args:
       mesh, sample_mesh: as for `make_meshes`.
       params: all weights of the policy.
+      state: of training, on the mesh.
+      reshard: moves weights to the mesh of the sampler.
       prompts: of one sampling batch.
     """
     text = f"mesh {mesh}: on each device {_mebibytes(params)} of weights and"

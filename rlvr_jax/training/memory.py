@@ -78,13 +78,13 @@ def describe_memory(parts: dict[str, int]) -> str:
     Examples:
       >>> from rlvr_jax.training.memory import describe_memory
       >>> describe_memory({"weights": 2**30, "gradient": 2**20})
-      'memory of a device: weights 1 GiB, gradient 1 MiB; activations and logits come on top'
+      'memory of a device: weights 1 GiB, gradient 1 MiB; activations and logits need more'
 
     Args:
       parts: bytes on a device, by name.
     """
     listed = ", ".join(f"{name} {size_text(size)}" for name, size in parts.items())
-    return f"memory of a device: {listed}; activations and logits come on top"
+    return f"memory of a device: {listed}; activations and logits need more"
 
 
 def lacks_memory(error: BaseException) -> bool:

@@ -91,8 +91,12 @@ def make_programs(
     """The jitted functions; updates take their state over.
 
     Args:
+      models: policy, and the second policy of the recipe.
       base: frozen weights under adapters. An argument of the program: weights that it closed over
         would be constants in its code.
+      recipe: its objective is compiled.
+      optimizers: of policy and critic.
+      plan: rows and micro-batches of an update.
       opening: tokens that all prompts begin with.
     """
     model, sampler, evaluator = models
@@ -172,6 +176,12 @@ def jitted(
 ) -> tuple[Any, Any, Any]:
     """Returns the functions of `Programs`, for global arrays, or shapes of them to be lowered.
 
+    Args:
+      model: the policy.
+      objective: a static argument.
+      optimizer: of the trained weights.
+      plan: rows and micro-batches of an update.
+      opening: number of tokens at the beginning of all prompts.
     Returns:
       score (params, rollouts); decide_once (rollouts, method state, key), or None; and step
       (state, base weights under adapters, rollouts, key, fresh, the second policy's weights).

@@ -62,7 +62,9 @@ def seen_by(
 
     Args:
       model: of the trunk.
+      scorer: declares the inputs.
       trunk: weights of the scorer's own network, or of the policy.
+      rollouts: rows that the scorer reads.
       shared, opening: as for `policy.score`.
     """
     rollouts = without_routes(rollouts)
@@ -92,8 +94,11 @@ def fit_scorer(
 
     Args:
       model: of the trunk.
-      policy: its weights, where the scorer sees its states.
+      scorer: network and losses.
+      optimizer: of the weights of the scorer.
+      state: weights and state of the optimizer.
       rollouts: with the records that the scorer reads.
+      policy: its weights, where the scorer sees its states.
       micro_batches: micro-batches of the rows; they change only memory and time.
       shared, opening: as for `policy.score`.
     Returns:

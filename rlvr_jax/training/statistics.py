@@ -46,6 +46,9 @@ def statistics(
     """Returns statistics [B, T] of the policy, differentiable in `params`; 0 off `scored`.
 
     Args:
+      model: the policy.
+      params: its weights.
+      rollouts: tokens that are scored.
       needs: of `STATISTICS`; "teacher_topk_logp" with "topk_ids", "candidate_logp" of rows that
         have candidates.
       options, shared, opening: as for `policy.score`.

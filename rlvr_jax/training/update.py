@@ -81,6 +81,9 @@ def check_needs(
     """Refuses an objective that reads a value which the run neither measures nor records.
 
     Args:
+      recipe: its objective declares the reads.
+      method: name of the method, for errors.
+      updates_per_step: number of updates of a batch.
       given: records of rollouts that the run's experience fills.
       writers: (record) -> parts that could fill it.
     Raises:
@@ -279,7 +282,15 @@ def step_where(
     optimizer_state: Any,
     params: Any,
 ) -> tuple[Any, Any]:
-    """Returns parameters and optimizer state after a step, or the same ones if it is not usable."""
+    """Returns parameters and optimizer state after a step, or the same ones if it is not usable.
+
+    Args:
+      usable: False leaves everything unchanged.
+      optimizer: of the parameters.
+      grads: gradient, in the structure of `params`.
+      optimizer_state: before the step.
+      params: before the step.
+    """
     # optax mixes dtypes, which a caller who is strict about promotion would be refused.
     with jax.numpy_dtype_promotion("standard"):
         changes, stepped = optimizer.update(grads, optimizer_state, params)

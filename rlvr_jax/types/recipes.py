@@ -1,6 +1,5 @@
 """A published method: its recipe and its card."""
 
-import math
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -38,24 +37,23 @@ class Recipe:
     critic: Any = None
     teacher: str | None = None
 
-    @property
-    def teacher_decay(self) -> float | None:
-        """The decay of the teacher "average:0.99"; None for other teachers.
-
-        Raises:
-          ValueError: a decay that is not in [0, 1).
-        """
-        if self.teacher is None or not self.teacher.startswith("average:"):
-            return None
+    def __post_init__(self) -> None:
+        """Raises ValueError if the decay of a teacher is not in [0, 1)."""
         try:
-            decay = float(self.teacher.removeprefix("average:"))
+            valid = self.teacher_decay is None or 0 <= self.teacher_decay < 1
         except ValueError:
-            decay = math.nan
-        if not 0 <= decay < 1:
+            valid = False
+        if not valid:
             raise ValueError(
                 f"Recipe: teacher must be average:<decay in [0, 1)>, got {self.teacher!r}"
             )
-        return decay
+
+    @property
+    def teacher_decay(self) -> float | None:
+        """The decay of the teacher "average:0.99"; None for other teachers."""
+        if self.teacher is None or not self.teacher.startswith("average:"):
+            return None
+        return float(self.teacher.removeprefix("average:"))
 
 
 @dataclass(frozen=True)

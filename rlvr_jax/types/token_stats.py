@@ -131,7 +131,9 @@ def derive(stats: "TokenStats", needs: Collection[str], mask: Bool[Array, "B T"]
 
     def computed(entry: Statistic) -> Array:
         if entry.compute is None:
-            raise ValueError(f"statistics: {entry.name} was not measured")
+            raise ValueError(
+                f"statistics: {entry.name} must be measured, got none; name it in `reads` of a part"
+            )
         array = entry.compute(*map(value, entry.of))
         if not fits(jnp.shape(array), entry.axes, sizes):
             raise ValueError(

@@ -98,7 +98,7 @@ def _fraction(outcome: float) -> float:
     if not -_ROUNDING <= outcome <= 1 + _ROUNDING:
         raise ValueError(
             f"Grade: outcome must be in [0, 1], got {outcome}. For a reward of another range use"
-            f" Grade(outcome, reward={outcome}), for several rewards use numbers of info that"
-            " Task.rewards names"
+            f" Grade(outcome, reward={outcome}), for several rewards store each in info,"
+            " under a name of Task.rewards"
         )
     return min(max(outcome, 0.0), 1.0)

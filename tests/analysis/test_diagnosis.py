@@ -448,7 +448,7 @@ def test_the_command_prints_json_or_writes_a_page(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["nowhere"], "must be a directory with a config.json"),
+        (["nowhere"], "must be a run directory with a config.json"),
         (["run", "--against", "nowhere"], "against must be a run directory or a policy folder"),
         (["run", "--formats", "code"], "--formats must be NAME=REGEX, got 'code'"),
         (["run", "--formats", "code=("], "--formats must have a regular expression"),

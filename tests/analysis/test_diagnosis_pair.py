@@ -269,7 +269,7 @@ def test_policies_without_a_token_say_so():
         ({"branching": np.zeros((2, 2))}, r"branching must have shape \(320, 5\)"),
         ({"answer": ["1"]}, "answer must have 320 entries, got 1"),
         ({"problem": np.arange(320) // 7}, "equally often, got 5 to 7 rows"),
-        ({"weights": np.ones(2)}, "weights must be of"),
+        ({"weights": np.ones(2)}, "weights must have shape"),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(changes, sentence):

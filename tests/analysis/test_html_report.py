@@ -440,7 +440,7 @@ def test_labels_tell_runs_apart(tmp_path):
 def test_the_command_line_writes_and_explains_itself(tmp_path, runs, capsys):
     main([str(runs[0]), "--out", str(tmp_path / "r.html"), "--title", "A title"])
     assert capsys.readouterr().out.strip() == str(tmp_path / "r.html")
-    with pytest.raises(SystemExit, match="load_run: path must be a directory"):
+    with pytest.raises(SystemExit, match=r"^error: RUN must be a run directory"):
         main([str(tmp_path / "nowhere")])
 
 

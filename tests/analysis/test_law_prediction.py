@@ -89,5 +89,5 @@ def test_the_command_prints_runs_without_control_first(tmp_path, capsys):
     assert f"{abs(plain.score_error):.3f}" in lines[4] and lines[4].endswith("over 1 runs")
     assert lines[5].startswith("with entropy control") and lines[7].endswith("other")
     assert lines[-1] == "1 of 3 fits are undefined"
-    with pytest.raises(SystemExit, match="must be a directory with a config"):
+    with pytest.raises(SystemExit, match="must be a run directory with a config"):
         main([str(tmp_path)])

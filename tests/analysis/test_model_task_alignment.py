@@ -60,7 +60,7 @@ def test_the_lines_of_the_boards_have_cells_of_every_kind(capsys):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["nowhere"], "must be a directory with a config.json"),
+        (["nowhere"], "must be a run directory with a config.json"),
         (["run"], r"must have two evaluations with pass@1 and pass@8 .*--evaluate-every"),
         (["empty.jsonl"], "must have lines with start and end and pass@8, got none"),
         (["good", "--methods", "dapo"], "--methods must be of grpo, got 'dapo'"),

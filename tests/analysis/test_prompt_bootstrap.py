@@ -41,7 +41,7 @@ def test_prompts_count_by_their_weights():
     [
         (np.zeros((0, 3)), np.ones(3), "values must be"),
         (np.zeros((2, 3)), np.ones(2), "values must be"),
-        (np.zeros((2, 3)), np.zeros(3), "weights must be at least 0 with a sum"),
+        (np.zeros((2, 3)), np.zeros(3), "weights must be at least 0 with a positive sum"),
         (np.zeros((2, 3)), np.array([1, -1, 1]), "weights must be at least 0"),
     ],
 )

@@ -84,7 +84,7 @@ def test_a_setting_is_the_value_that_ran(tmp_path):
 
 
 def test_broken_files_are_refused_with_file_and_line(tmp_path):
-    with pytest.raises(ValueError, match="load_run: path must be a directory"):
+    with pytest.raises(ValueError, match="load_run: path must be a run directory"):
         load_run(tmp_path)
     _write(tmp_path, '{"step": 0}\noops\n{"step": 1}\n')
     with pytest.raises(ValueError, match=r"metrics.jsonl, line 2 must be JSON, got b'oops'"):

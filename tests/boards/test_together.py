@@ -169,7 +169,8 @@ def test_a_run_that_fails_ends_alone(tmp_path):
     assert found == {
         "first": "step 3: loss is nan",
         "second": "the process ended with exit code 7; continue with --resume",
-        "killed": "the process was ended by signal 9; continue with --resume",
+        "killed": "the process was ended by signal 9 (memory may have run out); continue with"
+        " --resume",
         "full": "[Errno 28] No space left on device",
     }
     assert str(failed.value).splitlines()[0] == f"{runs[0].run_dir}: step 3: loss is nan"

@@ -282,3 +282,58 @@ def test_the_influence_of_problems_is_that_of_the_gradients_of_the_last_layer():
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4 * np.abs(expected).max())
     with pytest.raises(ValueError, match=r"two problems .* raise --samples or --prompts"):
         influence(model, params, jax.tree.map(lambda values: values[:2], own))
+
+
+RULES = {"two attempts": ";", "left bracket": r"^\(", "right bracket": r"^\d"}
+OF_UPDATE = {
+    "entropy of q on the candidates": "set_entropy",
+    "effective fraction of the candidates": "reinforced_fraction",
+    "pairs with a positive log-margin": "pairs_won",
+    "log-ratio of a correct response": "log_ratio_of_correct",
+}
+
+
+def assert_row(page: str, name: str, *numbers: float) -> None:
+    """The row of a page has these numbers, rounded to the digits of the page."""
+    text = (DOCS / page).read_text().replace("−", "-")
+    (cells,) = re.findall(rf"^\| {re.escape(name)}.*? \| (.*) \|$", text, re.MULTILINE)
+    written = re.findall(r"[-+]?\d+\.\d+", cells)
+    assert len(written) == len(numbers), name
+    for shown, number in zip(written, numbers, strict=True):
+        places = len(shown.partition(".")[2])
+        assert abs(float(shown) - number) <= 0.51 * 10**-places, (name, shown, number)
+
+
+def interval(found):
+    return found["value"], found["low"], found["high"]
+
+
+def test_the_pages_have_the_numbers_of_the_stored_responses():
+    both = []
+    for method in ("grpo", "clip_cov"):
+        topics = diagnose_answers(*load_answers(PAIR / method / "rollouts"), rules=RULES)
+        both.append({topic.title: topic.numbers for topic in topics})
+    published = "published_analyses.md"
+    for name in ("self-BLEU", "Vendi score", "Jaccard distance"):
+        found = [each["Responses"][name.replace(" ", "_")] for each in both]
+        changes = [number for each in found for number in interval(each["difference"])]
+        by_chance = interval(found[0]["floor"])
+        assert_row(published, name, found[0]["first"], *changes, *by_chance)
+    formats = both[0]["Formats"]
+    for place, name in enumerate(("two attempts", "left bracket")):
+        fractions = [100 * formats[f"fraction_{when}"][place] for when in ("before", "after")]
+        rates = [formats[f"pass_rate_{when}"][place] for when in ("before", "after")]
+        assert_row(published, name, *fractions, *rates)
+    for name, key in OF_UPDATE.items():
+        found = [each["Differential information"][key] for each in both]
+        assert_row(published, name, *(number for each in found for number in interval(each)))
+    same = [each["Same tokens"] for each in both]
+    example = "analysis.md"
+    found = [each["branching"]["last"] for each in same]
+    assert_row(example, "tokens that have 95 % of the mass, on the responses of the base", *found)
+    found = [number for each in same for number in interval(each["hardly_changed"])]
+    assert_row(example, "tokens of the base whose probability changed by less than 0.01", *found)
+    found = [each["entropy_change_by_outcome"] for each in same]
+    parts = ("incorrect", "correct", "fractions")
+    changes = [each[part] for each in found for part in parts]
+    assert_row(example, "change of entropy, each policy on its own responses", *changes)

@@ -67,7 +67,7 @@ def test_correct_responses_of_a_run_are_swapped(tmp_path, capsys):
     [
         ([], "either RUN or --task must be given"),
         (["--task", "expressions"], "must have known answers .* name a run directory"),
-        (["nowhere"], "must be a directory with a config.json"),
+        (["nowhere"], "must be a run directory with a config.json"),
         (["run"], r"must have correct responses in samples/ .*--samples-stored"),
     ],
 )

@@ -17,8 +17,11 @@ NAMES = ("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID")
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        (("", "2", "0"), "JAX_COORDINATOR_ADDRESS must be host:port beside the other two, got ''"),
-        (("localhost:1", "", "0"), "JAX_NUM_PROCESSES must be a number beside the other two"),
+        (
+            ("", "2", "0"),
+            "JAX_COORDINATOR_ADDRESS must be host:port if the other two are set, got ''",
+        ),
+        (("localhost:1", "", "0"), "JAX_NUM_PROCESSES must be a number if the other two are set"),
         (("localhost:1", "2", "first"), "JAX_PROCESS_ID must be a number .*, got 'first'"),
     ],
 )

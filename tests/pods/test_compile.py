@@ -279,7 +279,7 @@ def test_an_experiment_that_does_not_fit_ends_in_exit_code_1_and_names_the_large
         (["v5e", "--model", "qwen2.5-7b"], "with a size, like v5e-256"),
         (["cpu:8", "--model", "qwen9"], "model must be one of qwen2.5-0.5b"),
         (["v5e-8", "--model", "qwen2.5-7b", "--mesh", "fsdp=16"], "8 devices of v5e-8"),
-        (["cpu:8"], "give --model, or --experiment"),
+        (["cpu:8"], "either --model, or --experiment"),
         (["cpu:64", "--model", "qwen2.5-7b"], "at most the 8 devices"),
         (
             ["cpu:8", "--model", "qwen2.5-7b", "--mesh", "fsdp=3"],

@@ -97,7 +97,7 @@ def test_without_libtpu_the_way_to_install_it_is_said(monkeypatch, tmp_path, cap
     assert command.main(["--table", str(tmp_path)]) == 2
     assert "--table needs the compiler of libtpu: pip install libtpu" in capsys.readouterr().err
     assert command.main([]) == 2
-    assert "give a topology, like v5e-256, or --table" in capsys.readouterr().err
+    assert "either TOPOLOGY, such as v5e-256, or --table must be given" in capsys.readouterr().err
 
 
 def test_every_row_is_a_model_and_a_slice_once():

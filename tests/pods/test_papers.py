@@ -158,5 +158,5 @@ def test_help_tells_what_the_data_is_and_where_the_numbers_stand(name, capsys):
 
 
 def test_nothing_to_do_is_said():
-    with pytest.raises(ValueError, match="give --data, --compile or --laptop"):
+    with pytest.raises(ValueError, match="one of --data, --compile and --laptop must be given"):
         runs.run_paper(paper_of("gspo_8b"), [])

@@ -203,7 +203,7 @@ def edit(folder, **changes):
             ({"init_lora_weights": name}, f"init_lora_weights must leave the base .* got '{name}'")
             for name in ("pissa", "pissa_niter_4", "olora", "corda", "loftq", "lora_ga")
         ),
-        ({"use_qalora": True}, "use_qalora must be empty, as .* is not built, got True"),
+        ({"use_qalora": True}, "use_qalora must be empty, as it is not supported, got True"),
         ({"layer_replication": [[0, 2]]}, r"layer_replication must be empty, .* got \[\[0, 2\]\]"),
         ({"of_tomorrow": {"a": 1}}, "of_tomorrow must be empty, .* got {'a': 1}"),
         ({"bias": "all"}, "bias must be 'none', got 'all'"),

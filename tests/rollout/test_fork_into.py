@@ -124,6 +124,8 @@ def test_a_row_may_be_forked_and_written_over_at_once():
 def test_rows_that_share_the_caches_of_prompts_are_not_forked():
     pool = started()
     shared = MODEL.shared_caches(pool.caches, pool.prompt_length, STEPS)
-    refused = "fork_into: caches must be the rows' own, got some shared by a prompt's rows"
+    refused = (
+        "fork_into: each row must have its own cache, got rows that share the cache of a prompt"
+    )
     with pytest.raises(ValueError, match=refused):
         fork_into(replace(pool, caches=shared), SOURCE, CUT, INTO, keys(3))

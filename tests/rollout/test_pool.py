@@ -127,7 +127,7 @@ def test_rows_that_share_the_caches_of_prompts_are_not_moved():
     pool = started()
     shared = MODEL.shared_caches(pool.caches, pool.prompt_length, STEPS)
     pool = replace(pool, caches=shared)
-    refused = "{}: caches must be the rows' own, got some shared by a prompt's rows"
+    refused = "{}: each row must have its own cache, got rows that share the cache of a prompt"
     with pytest.raises(ValueError, match=refused.format("fork")):
         copy(pool, np.arange(ROWS), PROMPT_LENGTH, keys())
     with pytest.raises(ValueError, match=refused.format("compact")):

@@ -91,11 +91,11 @@ def test_adapters_of_an_engine_need_adapters(tmp_path):
 @pytest.mark.parametrize(
     ("fault", "wanted"),
     [
-        ("gone", r"must give a vLLM server, got no connection"),
-        ("late", r"must give an answer within 1 s \(--engine-seconds\), got none"),
-        ("page", r"must give a JSON object, got <html>Bad gateway"),
-        ("fewer tokens", r"must give 1 to 6 tokens, each with a log-prob, got \d tokens and \d"),
-        ("no log-probs", r"must give token ids with log-probs, got \{"),
+        ("gone", r"must return a reply, got no connection"),
+        ("late", r"must return a reply within 1 s \(--engine-seconds\), got none"),
+        ("page", r"must return a JSON object, got <html>Bad gateway"),
+        ("fewer tokens", r"must return 1 to 6 tokens, each with a log-prob, got \d tokens and \d"),
+        ("no log-probs", r"must return token ids with log-probs, got \{"),
         ("/inference/v1/generate", r"got status 404; start it by VLLM_SERVER_DEV_MODE=1 python"),
     ],
 )
@@ -110,7 +110,7 @@ def test_weights_of_another_model_are_refused_and_the_server_goes_on(faulty, ser
     client, make = faulty
     make("another model")
     server.seen.clear()
-    with pytest.raises(EngineError, match=r"an answer to /collective_rpc, got status 500: .*size"):
+    with pytest.raises(EngineError, match=r"a reply to /collective_rpc, got status 500: .*size"):
         client.load(BASE)
     assert server.seen[-1] == ("POST", "/resume")
 
@@ -119,7 +119,7 @@ def test_a_run_needs_a_server(tmp_path):
     settings = training_runs.settings(str(BASE), tmp_path / "run")
     with pytest.raises(ValueError, match=r"--engine-address must be like http://.*, got 'there'"):
         training_runs.quietly(settings.replace(engine="vllm", engine_address="there"))
-    with pytest.raises(ValueError, match="must give a vLLM server, got no connection"):
+    with pytest.raises(ValueError, match="must return a reply, got no connection"):
         training_runs.quietly(settings.replace(engine="vllm", engine_address="http://127.0.0.1:1"))
 
 

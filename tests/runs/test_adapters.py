@@ -116,16 +116,16 @@ def test_what_computes_in_bfloat16_is_trained_in_float32(model):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"lora_rank": -1}, "--lora-rank: value must be at least 0, got -1"),
+        ({"lora_rank": -1}, "--lora-rank must be at least 0, got -1"),
         ({"lora_rank": 1, "lora_alpha": 0.0}, "alpha must be positive, got 0.0"),
         ({"lora_rank": 1, "lora_targets": ("q_proj",)}, "targets must be some of query, key, .*"),
         (
             {"compute_dtype": "float16"},
-            "--compute-dtype: value must be one of 'float32', 'bfloat16', 'auto', got 'float16'",
+            "--compute-dtype must be one of 'float32', 'bfloat16', 'auto', got 'float16'",
         ),
         (
             {"remat": "all"},
-            "--remat: value must be one of 'none', 'layers', 'attention', got 'all'",
+            "--remat must be one of 'none', 'layers', 'attention', got 'all'",
         ),
     ],
 )

@@ -211,10 +211,10 @@ def test_curves_are_printed_for_every_rule(model, more, capsys, tmp_path):
     [
         (["--choose", "best"], "choose must be among majority, .* got 'best'"),
         (["--scorer", "verifier"], "scorer must be among logp, .* got 'verifier'"),
-        (["--choose", "weighted", "--scorer", "judge"], "judge must be given"),
+        (["--choose", "weighted", "--scorer", "judge"], "--judge must be given"),
         ([*JUDGED, "--judge-prompt", "pairs"], "judge-prompt must be a request .* got 'pairs'"),
         ([*JUDGED, "--judge-prompt", "again"], "judge-prompt must be a request .* got 'again'"),
-        (["--choose", "weighted", "--scorer", "implicit_prm"], "reward_model must be given"),
+        (["--choose", "weighted", "--scorer", "implicit_prm"], "--reward-model must be given"),
     ],
 )
 def test_what_cannot_choose_is_refused(model, more, said):

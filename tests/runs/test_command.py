@@ -65,7 +65,7 @@ def line(model, tmp_path):
 
 
 WRONG = {
-    "unknown method": (dict(method="clip_kov"), "(closest: clip_cov"),
+    "unknown method": (dict(method="clip_kov"), "--method must be a method (closest: clip_cov"),
     "unknown hyperparameter": (
         dict(method="dapo", hyperparameters=("clip_hi=0.3",)),
         "got 'clip_hi'; closest: clip_high",
@@ -98,7 +98,7 @@ WRONG = {
         dict(task="training_runs:without_prompts"),
         "Task 'sums': train must have prompts, got none",
     ),
-    "unknown task": (dict(task="brakets"), "closest: brackets"),
+    "unknown task": (dict(task="brakets"), "--task must be a task (closest: brackets"),
     "unknown module": (dict(task="no_such_module:sums"), "no module 'no_such_module'"),
     "unknown name in a module": (
         dict(task="training_runs:sumz"),
@@ -111,7 +111,7 @@ WRONG = {
     ),
     "no such model": (
         dict(model="nowhere"),
-        "path must be a folder with a tokenizer.json, or a .gguf file, got 'nowhere'",
+        "--model must be a folder with a tokenizer.json, or a .gguf file, got 'nowhere'",
     ),
     "nothing to resume": (dict(resume=True), "--resume: --run-dir must contain a run, got"),
     "reward that is no number": (
@@ -152,9 +152,9 @@ def test_options_that_do_not_exist_or_fit_are_named(
 @pytest.mark.parametrize(
     ("program", "options", "sentence"),
     [
-        (store_rollouts, "--out x.npz --updates 0", "^updates must be at least 1, got 0"),
-        (compare, "--methods --seeds 1", "^methods must be named once each, got none"),
-        (compare, "--methods grpo grpo", "^methods must be named once each, got grpo grpo"),
+        (store_rollouts, "--out x.npz --updates 0", "^--updates must be at least 1, got 0"),
+        (compare, "--methods --seeds 1", "^--methods must be named once each, got none"),
+        (compare, "--methods grpo grpo", "^--methods must be named once each, got grpo grpo"),
         # A preset's micro-batch would have fewer rollouts than there are devices.
         (
             evaluate,

@@ -54,7 +54,9 @@ def test_a_small_test_set_is_taken_whole():
 
 def test_a_mixture_without_any_kind_of_the_test_set_is_refused():
     task = task_of(["easy"], {"easy": 0.0, "hard": 1.0})
-    with pytest.raises(ValueError, match=r"mixture must give a positive fraction.*\(easy\)"):
+    with pytest.raises(
+        ValueError, match=r"mixture must have a positive fraction for a kind.*\(easy\)"
+    ):
         held_out_indices(task, 4)
 
 

@@ -199,7 +199,7 @@ def test_a_run_goes_on_on_another_mesh(model, tmp_path):
         ({"mesh": "tensor=8"}, "tensor must divide vocab = 14 of the model, got size 8"),
         ({"sample_mesh": "data=8"}, "sample-mesh must come with --mesh, got only 'data=8'"),
         ({"mesh": "data=8", "sample_mesh": "data=2"}, "multiply to the 8 devices, got 'data=2'"),
-        ({"mesh": "rows=8"}, "mesh: mesh must be axis=size pairs of data, fsdp, tensor"),
+        ({"mesh": "rows=8"}, "--mesh must be axis=size pairs of data, fsdp, tensor"),
     ],
 )
 def test_a_mesh_that_does_not_fit_is_said_before_anything_is_made(

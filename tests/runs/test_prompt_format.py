@@ -236,7 +236,7 @@ def test_what_a_template_is_given_reaches_it_or_is_refused(shown):
     assert shown(template, thinking=False) == shown(template) == "1 + 2 ="
     with pytest.raises(ValueError, match="read by the tokenizer's chat template, got thoughts, wh"):
         shown(template, thoughts=True)
-    with pytest.raises(ValueError, match="got thinking, and there is no template"):
+    with pytest.raises(ValueError, match="got thinking, and a tokenizer without"):
         shown(None, thinking=True)
     assert shown("+ {{ messages[0].content }}", chat_template=False) == "1 + 2 ="
 
@@ -292,7 +292,7 @@ def test_arguments_of_the_template_are_read_as_json(model):
         parse_config([*line[:3], "a"]).data.template_arguments()
     with pytest.raises(ValueError, match="must be left out with --no-chat-template, got a=1"):
         check_config(parse_config([*line[:3], "a=1", "--no-chat-template"]))
-    with pytest.raises(ValueError, match="got a, and there is no template"):
+    with pytest.raises(ValueError, match="got a, and a tokenizer without"):
         load_tokenizer(parse_config([*line[:3], "a=1"]).data, str(model))
 
 

@@ -444,7 +444,9 @@ def test_a_failure_behind_the_updates_saves_no_state(model, tmp_path, uninterrup
         return observe(*asked)
 
     monkeypatch.setattr(Experience, "observe", failing)
-    with pytest.raises(ValueError, match=r"no such thing; the state is used up; .* of step 2$"):
+    with pytest.raises(
+        ValueError, match=r"no such thing; the state in memory is lost; .* of step 2$"
+    ):
         training_runs.quietly(settings_of(model, tmp_path / "run"))
     assert latest_step(tmp_path / "run/checkpoints") == 2
     training_runs.quietly(settings_of(model, tmp_path / "run", resume=True))

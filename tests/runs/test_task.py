@@ -124,6 +124,6 @@ def test_a_reward_that_raises_ends_the_run_or_is_no_verdict(model, tmp_path):
     outcomes = [grade.outcome for grade in grades_of(task, task.train[:3], responses)]
     assert outcomes[1] is None and None not in (outcomes[0], outcomes[2])
     with pytest.raises(
-        ValueError, match="--failed-grades: value must be one of 'raise', 'no_verdict', got 'skip'"
+        ValueError, match="--failed-grades must be one of 'raise', 'no_verdict', got 'skip'"
     ):
         check_config(config.replace(failed_grades="skip"))

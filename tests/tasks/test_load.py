@@ -189,7 +189,7 @@ def test_options_of_a_command_line_are_read_by_annotations_and_defaults(options,
         ("jsonl:x", [], ["promt=a"], "columns must be among .*, got 'promt'; closest: prompt"),
         ("jsonl:x,held_out=2", [], [], r"must be outside the name, --task-options held_out=2"),
         ("tfds:x", [], ["prompt=a"], "options of task 'tfds:x' must be among .*, got columns"),
-        ("nothing_there", ["a=1"], [], "name must be one of"),
+        ("nothing_there", ["a=1"], [], "^--task must be a task .*, got 'nothing_there'"),
     ),
 )
 def test_what_is_wrong_with_options_of_a_command_line_is_said(name, options, columns, message):

@@ -203,7 +203,7 @@ def test_the_command_writes_seeds_and_their_hardest_rewrites(tmp_path, capsys):
         "count": 9,
         "of": "a",
     }
-    assert "1 of 2 seeds stored, 1 rewrites" in capsys.readouterr().out
+    assert "1 of 2 seeds and 1 rewrites stored in" in capsys.readouterr().out
 
 
 # rStar-Coder

@@ -180,7 +180,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )
         ]
     except ValueError as error:
-        sys.exit(str(error))
+        sys.exit(f"error: {error}")
     known = list(dict.fromkeys(each.method for each in found))
     for name in options.methods or ():
         if name not in known:

@@ -112,7 +112,7 @@ def noise_floor(correct: ArrayLike, n: ArrayLike, k: int) -> Support:
     if 2 * k > np.min(n):
         raise ValueError(
             f"noise_floor: k must be at most half of the {np.min(n)} samples, got {k}:"
-            f" {2 * k} samples per problem are wanted"
+            f" {2 * k} samples per problem are needed"
         )
     once, twice = pass_at_k(n, correct, k), pass_at_k(n, correct, 2 * k)
     alone = float(np.sum(twice - once))

@@ -88,7 +88,7 @@ class Answers:
             )
         weights = np.ones(len(names)) if self.weights is None else np.asarray(self.weights, float)
         if weights.shape != names.shape:
-            raise ValueError(f"Answers: weights must be of {names.shape}, got {weights.shape}")
+            raise ValueError(f"Answers: weights must have shape {names.shape}, got {weights.shape}")
         object.__setattr__(self, "weights", weights)
 
     @classmethod

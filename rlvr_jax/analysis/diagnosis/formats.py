@@ -81,7 +81,15 @@ def formats_of_run(run: Run, rules: Mapping[str, str]) -> Topic:
 def formats_of_answers(
     before: Answers, after: Answers, again: Answers | None, names: tuple[str, str], rules: Mapping
 ) -> Topic:
-    """Formats of two policies, from the texts of their tokens."""
+    """Formats of two policies, from the texts of their tokens.
+
+    Args:
+      before: responses of the first policy.
+      after: responses of the second policy.
+      again: a second sampling of the first policy; None: it is missing.
+      names: names of both policies.
+      rules: regular expressions by name.
+    """
     given = [each for each in (before, after, again) if each is not None]
     if any(each.words is None for each in given):
         return Topic("Formats", missing=["Formats need the text of every token id (words)."])
@@ -98,6 +106,8 @@ def formats(
     """Compares the formats of two policies.
 
     Args:
+      before: texts of the first policy.
+      after: texts of the second policy.
       rules: regular expressions by name; the first match counts.
       again: a second sampling of the first policy, for the difference by chance.
     """

@@ -26,6 +26,7 @@ def diagnose_run(
     """The diagnosis of a run, topic by topic.
 
     Args:
+      run: run directory.
       against: another run directory, or a policy folder; None: the initial policy of the run.
       weights: whether weights are compared, if both folders exist. A model of 135 million
         parameters takes minutes.

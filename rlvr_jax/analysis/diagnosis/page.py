@@ -51,6 +51,9 @@ def write_page(
     """Writes the page, and makes its folder if needed.
 
     Args:
+      path: HTML file to write.
+      topics: sections of the page, in order.
+      title: heading of the page.
       policies: names of the two policies, for the legend.
       rows: responses of both policies that are shown token by token, in the form that a run stores.
         Empty: none. If both policies scored the tokens, rows also have `prob_delta` and
@@ -88,8 +91,11 @@ def write_page(
 
 
 def _cards(topics: Sequence[Topic], missing: int) -> list[Card]:
-    """The five cards: those of the topics, and the number of missing conclusions."""
+    """The five cards: those of the topics, and the number of missing conclusions. A page whose
+    topics have no card, as that of token traces, has none."""
     found = {place: card for topic in topics for place, card in topic.cards.items()}
+    if not found:
+        return []
     absent = {place: Card(name, "–", "not measured") for place, name in _PLACES.items()}
     open_ = Card("Not decided", str(missing), "conclusions without data, listed at the end")
     return [*(absent | found).values(), open_]

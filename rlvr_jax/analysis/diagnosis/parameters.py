@@ -29,8 +29,8 @@ def parameters(before: Path, after: Path) -> Topic:
     moved = [change for change in matrices if change.stable_rank is not None]
     if repeated is not None:
         topic.missing.append(
-            f"lm_head.weight, which {repeated} alone stores, repeats its embedding and is not"
-            " compared apart."
+            f"lm_head.weight, which only {repeated} stores, repeats its embedding and is not"
+            " compared separately."
         )
     topic.numbers["tensors"] = [change._asdict() for change in changes]
     dtypes = ", ".join(sorted({change.dtype for change in changes}))

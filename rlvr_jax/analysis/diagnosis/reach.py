@@ -77,6 +77,7 @@ def reach(
 
     Args:
       first, last: lines of `held_out.jsonl`.
+      names: names of both policies.
       again: a second sampling of the first policy, of equal size; None: it is missing.
     """
     n = int(last["n"])

@@ -44,7 +44,10 @@ def side_by_side(
     """Differences of two sets of responses to the same problems.
 
     Args:
+      before: responses of the first policy.
+      after: responses of the second policy.
       again: a second, independent sampling of the first policy; None: no noise floor.
+      names: names of both policies.
     """
     topic = Topic("Responses")
     gaps, rows = {}, []

@@ -30,7 +30,9 @@ def token_changes(topic: Topic, before: Answers, after: Answers, names: tuple[st
     """Adds the changes of tokens to a topic; it requires log-probs and entropies of both policies.
 
     Args:
+      topic: receives sentences and numbers.
       before, after: answers with at least one token.
+      names: names of both policies.
     """
     _moved(topic, before, names)
     _by_outcome(topic, before, after, names)

@@ -74,6 +74,10 @@ def curve(
     """A chart of lines.
 
     Args:
+      title: of the chart.
+      unit: of the vertical axis.
+      note: line below the title.
+      x: name of the horizontal axis.
       lines: points [[x, y], …] by label.
       policies: the policy of each line, which sets its colour. None: all lines have the colour of
         the last policy and differ by their strokes (at most three).

@@ -76,7 +76,9 @@ def change_by_percentile(
     the last bin also its upper edge. An empty bin (equal edges) has 0.
 
     Args:
-      base_entropy, entropy: [B, T] nats, of the same tokens. mask: bool [B, T]. bins: K.
+      base_entropy, entropy: [B, T] nats, of the same tokens.
+      mask: bool [B, T].
+      bins: K.
     """
     base = _tokens("change_by_percentile", base_entropy, mask)
     change = _tokens("change_by_percentile", entropy, mask) - base

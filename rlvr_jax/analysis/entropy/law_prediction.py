@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 from rlvr_jax.analysis.arrays import columns
 from rlvr_jax.analysis.entropy.entropy_law import EntropyLaw, fit_entropy_law
 from rlvr_jax.analysis.run_directory import Run, load_run
+from rlvr_jax.arguments import as_typed
 
 FIRST_FRACTION = 0.2
 ENTROPY, SCORE = "held_out/entropy", "held_out/pass@1"
@@ -61,7 +62,9 @@ def forecast(
     """Fits the first points and predicts the last one.
 
     Args:
-      steps: [N], ascending. entropy: H, [N] nats. score: R, [N].
+      steps: [N], ascending.
+      entropy: H, [N] nats.
+      score: R, [N].
       fraction: points up to this fraction of the last step are fitted.
     """
     steps, entropy, score = columns("forecast", "N", steps=steps, entropy=entropy, score=score)
@@ -98,9 +101,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("runs", nargs="+", metavar="RUN", help="a run directory")
     paths = parser.parse_args(arguments).runs
     try:
-        runs = [load_run(path) for path in paths]
+        with as_typed("RUN", "load_run: path"):
+            runs = [load_run(path) for path in paths]
     except ValueError as error:
-        sys.exit(str(error))
+        sys.exit(f"error: {error}")
     found = {str(run.path): (controls_entropy(run), forecast_run(run)) for run in runs}
     for kind, controlled in (
         ("without entropy control", False),

@@ -139,7 +139,8 @@ def write_traces(
 
     Args:
       path: file to write, for example `traces/step_000010.jsonl`; its folder is made.
-      trace: the columns. mask: bool [B, T]; tokens off the mask are left out.
+      trace: the columns.
+      mask: bool [B, T]; tokens off the mask are left out.
       rows: further values of each rollout in order, for example tokens, rewards by name, ids,
         answers.
       held_out: whether the rollouts answer test items.

@@ -21,6 +21,7 @@ def run_row(path: Path, board: str, entry: str, commit: str) -> dict[str, Any]:
     """The line of a finished run.
 
     Args:
+      path: run directory.
       board, entry: board of the run, and name of its entry.
       commit: commit of the code that ran.
     Returns:
@@ -60,7 +61,10 @@ def failed_row(
 
     Args:
       path: run directory, if the run has one.
+      board, entry: board of the run, and name of its entry.
       settings: settings of the run, with method and seed.
+      why: message of the failure.
+      commit: commit of the code that ran.
     """
     try:
         begun = json.loads((path / "config.json").read_text())

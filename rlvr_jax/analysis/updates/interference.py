@@ -54,7 +54,9 @@ def row_gradients(
 
     Args:
       hidden: [B, T, D], the input of the last layer.
-      logits: [B, T, V]. tokens: int [B, T]. mask: bool [B, T].
+      logits: [B, T, V].
+      tokens: int [B, T].
+      mask: bool [B, T].
     """
     error = -np.exp(log_softmax(logits))
     rows, width = np.indices(np.shape(tokens))
@@ -78,7 +80,9 @@ def interference(
 
     Args:
       gradients: [B, …], gradient of each row's mean token log-prob.
-      advantage: [B]. correct: bool [B]. group: int [B], number of the row's problem, 0 … G - 1.
+      advantage: [B].
+      correct: bool [B].
+      group: int [B], number of the row's problem, 0 … G - 1.
       rate: η.
     """
     a, correct, group = np.asarray(advantage, float), np.asarray(correct, bool), np.asarray(group)
@@ -105,7 +109,10 @@ def right_answer_logp(
     """Mean token log-prob of the correct rollouts of each problem, [G] nats; 0 without any.
 
     Args:
-      logp: [B, T] nats. mask: bool [B, T]. correct: bool [B]. group: int [B], 0 … G - 1.
+      logp: [B, T] nats.
+      mask: bool [B, T].
+      correct: bool [B].
+      group: int [B], 0 … G - 1.
     """
     group, correct = np.asarray(group), np.asarray(correct, bool)
     return binned_mean(row_mean(logp, mask)[correct], group[correct], group.max() + 1)

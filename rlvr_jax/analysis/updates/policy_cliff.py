@@ -48,7 +48,10 @@ def cliff_curve(
     """Distances between the optima of Q + δ d and of Q, [τ, δ].
 
     Args:
-      values: Q, [A]. direction: d, [A]. deltas: [δ]. temperatures: [τ].
+      values: Q, [A].
+      direction: d, [A].
+      deltas: [δ].
+      temperatures: [τ].
     """
     values, direction = np.asarray(values, float), np.asarray(direction, float)
     return np.array(

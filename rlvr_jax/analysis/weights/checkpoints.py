@@ -208,7 +208,13 @@ def compare_pair(pair: TensorPair, rank: int = 16, density: float = 0.2) -> Tens
 def compare_folders(
     before: str | Path, after: str | Path, rank: int = 16, density: float = 0.2
 ) -> list[TensorChange]:
-    """`compare_pair` of every tensor of two policy folders."""
+    """`compare_pair` of every tensor of two policy folders.
+
+    Args:
+      before, after: policy folders with the same tensors.
+      rank: of the compared top subspaces.
+      density: fraction of entries that count as principal weights.
+    """
     return [compare_pair(pair, rank, density) for pair in tensor_pairs(before, after)]
 
 

@@ -71,6 +71,8 @@ def visited(
     An ungraded group (NaN) is counted, but the pass rates do not change.
 
     Args:
+      history: of the prompts, before these groups.
+      step: number of the step, stored for each prompt.
       rates: number of the prompt and pass rate, for each group.
       decay: weight of the previous mean.
     """

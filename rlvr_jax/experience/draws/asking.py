@@ -257,6 +257,8 @@ def environment_of(draw: str, given: Any, task: Any, alone: bool = False) -> Any
 
     Args:
       draw: name of the draw, for errors.
+      given: environment of the arguments, or None.
+      task: the loaded task.
       alone: refuse a game of several players.
     Raises:
       ValueError: there is no environment, or it is a refused game.
@@ -281,6 +283,9 @@ def as_message(tokenizer: Any, role: str, text: str, end: str) -> str:
     on a separate line. Special tokens in the text are written as words.
 
     Args:
+      tokenizer: a tokenizer of transformers.
+      role: role of the message, such as "user" or "tool".
+      text: content of the message.
       end: text that ended the policy's message, or ""; it is not written again.
     """
     if not getattr(tokenizer, "chat_template", None):

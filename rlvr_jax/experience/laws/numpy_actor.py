@@ -284,7 +284,16 @@ def setting(
     seed: int = 0,
     steps: int = 10,
 ) -> RunInfo:
-    """The run context that parts of a chain get in a run of `NumpyActor`."""
+    """The run context that parts of a chain get in a run of `NumpyActor`.
+
+    Args:
+      chain: the experience.
+      task: None: that of `NumpyActor`.
+      prompts: prompts of a step.
+      samples: responses of each prompt.
+      seed: of the run.
+      steps: of the run.
+    """
     sampled = chain.initial_samples(samples)
     task = chain.graded(task or numbered_task())
     return RunInfo(task, prompts, samples, sampled, 8, seed, steps, chain.rounds, WORDS, WORDS)
@@ -299,6 +308,14 @@ def walk(
     own: RunInfo | None = None,
 ) -> list[Walked]:
     """Runs steps of a chain without updates; returns batch, metrics and next state of each.
+
+    Args:
+      chain: the experience.
+      actor: None: a new `NumpyActor`.
+      steps: number of steps.
+      first: number of the first step.
+      state: of the parts, by name; None: the initial state.
+      own: context of the run; None: that of `setting`.
 
     Examples:
       >>> from rlvr_jax.experience import experience

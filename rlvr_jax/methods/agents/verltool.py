@@ -42,8 +42,8 @@ def mask_void() -> Stage:
     def init(setting):
         if not setting.task.answers:
             raise ValueError(
-                f"mask_void: reads answers, which task {setting.task.name!r} does not give"
-                " (Task.answers)"
+                f"mask_void: task must have answers (Task.answers), got"
+                f" {setting.task.name!r} without them"
             )
         return ()
 

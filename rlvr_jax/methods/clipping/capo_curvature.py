@@ -87,7 +87,16 @@ def predicted_step(
     hidden: Float[Array, "B T D"],
     learning_rate: float,
 ) -> tuple[Float[Array, "B T"], Float[Array, "B T"]]:
-    """m_H and m_F of each token; a sampled token outside the k most probable leaves v = -π."""
+    """m_H and m_F of each token; a sampled token outside the k most probable leaves v = -π.
+
+    Args:
+      advantage: of each token.
+      topk_logp: log-probs of the k most probable tokens.
+      topk_ids: their ids.
+      tokens: sampled tokens.
+      hidden: input of the last layer.
+      learning_rate: of the step.
+    """
     p = jax.lax.stop_gradient(jax.nn.softmax(topk_logp, axis=-1))
     v = (topk_ids == tokens[..., None]).astype(p.dtype) - p
     v_squared = jnp.sum(v**2, axis=-1)

@@ -117,7 +117,12 @@ def macro_advantages(
     plus `macro_mean` of the values is the return to which the critic is fitted.
 
     Args:
+      rewards: of each token.
+      values: estimates of the critic at each token.
       macro: ids, as of `ngram_macros`.
+      discount: γ, from one macro to the next.
+      trace_decay: λ.
+      weights: weights of the tokens in the mean of a macro.
       most: no row has more macros. None: T. The cost is proportional to it.
     """
     macros = _table(macro, most)

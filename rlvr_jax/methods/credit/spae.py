@@ -204,6 +204,9 @@ def step_potential(
 
     Args:
       confidence, accuracy: in [0, 1].
+      steps: steps of the batch.
+      rollouts: the batch.
+      epsilon: ε.
     """
     potential = 1.5 * accuracy * confidence + 0.5 * accuracy - confidence
     potential = jnp.where(steps.exists, potential, 0)

@@ -143,7 +143,7 @@ def shift_to_weaknesses(
         task = setting.task
         if written and task.read_problem is None and not task.answers:
             raise ValueError(
-                "shift_to_weaknesses: task must read problems (Task.read_problem) or give answers"
+                "shift_to_weaknesses: task must read problems (Task.read_problem) or have answers"
                 f" (Task.answers) to label written problems, got {task.name!r}; written=0 writes"
                 " none"
             )

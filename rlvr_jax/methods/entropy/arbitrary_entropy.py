@@ -190,8 +190,13 @@ def choose_controllers(
     the entropy is too high. First means by `rollout_id`.
 
     Args:
+      advantage: A of each row.
+      resampled: rows that were sampled again.
+      rollout_id: number of each row that does not depend on the batch.
       where: rows that are not counted are neither replaced nor controllers.
       too_high: whether the entropy is above its target.
+      threshold: smallest advantage of a controller, excluded.
+      max_samples: largest k.
     Returns:
       The controllers, and all rows of the update: the controllers and the own rows but the first k.
     """

@@ -164,8 +164,14 @@ def conditional_advantages(
     always has. With μ = ½ and an even group that is R minus the mean of the group.
 
     Args:
+      reward: R of each row.
+      group: number of the prompt of each row.
       high: whether a rollout is in the high half of its group.
       where: the rows that are compared.
+      inter_fraction: μ, in [0, 1].
+      tilt: α.
+      bonus: β.
+      favors_high: True: the high half is the favored one.
     """
     mean_low = group_mean(reward, group, where & ~high)
     mean_high = group_mean(reward, group, where & high)

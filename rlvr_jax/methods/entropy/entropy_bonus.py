@@ -140,7 +140,7 @@ def entropy_bonus(
     control = (coefficient_step, coefficient_min, coefficient_max)
     if target is None and control != (0.005, 0.0, 1.0):
         raise ValueError(
-            "entropy_bonus: target must be given for coefficient_step, coefficient_min and"
+            "entropy_bonus: target must be a number with coefficient_step, coefficient_min and"
             f" coefficient_max to act, got None and {control}"
         )
     if target is None:

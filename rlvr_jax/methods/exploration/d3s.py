@@ -114,6 +114,10 @@ def down_sampling_rows(
     Both numbers are rounded, halves to even, and at least 2.
 
     Args:
+      advantage: of each row.
+      group: number of the prompt of each row.
+      eligible: rows that may be selected.
+      rollout_id: number of each row that does not depend on the batch.
       group_fraction: fraction of the eligible rows of a group.
       batch_fraction: fraction of the rows that their groups keep.
     """

@@ -54,7 +54,7 @@ def weigh_unlikely(power: NonNegative) -> Transform:
 
 @part
 def mixture_importance() -> Surrogate:
-    """-A ρ, ρ = 2 π / (π_old + ω), ω = (π_old + 1) / 2: for tokens of an unknown writer.
+    """-A ρ, ρ = 2 π / (π_old + ω), ω = (π_old + 1) / 2: for tokens whose policy is unknown.
 
     ρ is below 4, so nothing is clipped; π_old and ω have no gradient.
     """

@@ -88,7 +88,7 @@ def refine(rubric: Sequence[Criterion], reward: Shaping, least: Unit = 0.5) -> S
     def init(setting):
         if len(setting.task.rewards) < len(rubric):
             raise ValueError(
-                f"refine: task must give {len(rubric)} rewards (Task.rewards), got"
+                f"refine: task must have {len(rubric)} rewards (Task.rewards), got"
                 f" {len(setting.task.rewards)} of {setting.task.name!r}"
             )
         return ()

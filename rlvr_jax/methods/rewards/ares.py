@@ -270,7 +270,12 @@ def hesitation_target(
     """n*: mean over the prompts of a row's difficulty of their mean count, rounded half to even.
 
     Args:
+      count: hesitation words of each row.
+      level: difficulty of each row.
+      group: number of the prompt of each row.
+      rollout_id: number of each row that does not depend on the batch.
       where: the rollouts that count.
+      dtype: of the result.
     """
     mean = group_mean(count.astype(dtype), group, where)
     # One row represents each prompt: a sum over all rows would round differently.

@@ -234,8 +234,14 @@ def proof_weights(
     0 for incorrect proofs and for statements with a rate above `most`; a and b are the costs.
 
     Args:
+      correct: bool [B].
       group: statement of each proof, int [B].
       rates: success rate of the statement of each proof, [B].
+      characters: length of each proof, [B].
+      seconds: time of the check of each proof, [B].
+      length_cost: a, per character.
+      time_cost: b, per second.
+      most: largest rate of a statement that counts.
     """
     number = np.bincount(group, weights=correct)[group]
     weight = np.exp(-length_cost * characters - time_cost * seconds) / np.maximum(number, 1)

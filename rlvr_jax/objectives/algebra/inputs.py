@@ -58,7 +58,14 @@ def check_reads(part: Reader) -> None:
 
 def check_answer(part: Transform, before: Signals, answer: Any, mask: Bool[Array, "B T"]) -> None:
     """Raises if a part's result is not (signals, state, metrics), if a signal has not the mask's
-    shape, or if a changed signal is not in `writes`."""
+    shape, or if a changed signal is not in `writes`.
+
+    Args:
+      part: the transform that returned `answer`.
+      before: signals that it received.
+      answer: its result.
+      mask: of the rollouts.
+    """
     label = part.label
     if not (isinstance(answer, tuple) and len(answer) == 3 and isinstance(answer[0], Signals)):
         raise ValueError(

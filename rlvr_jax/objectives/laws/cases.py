@@ -78,14 +78,30 @@ def step(
     state: dict[str, Any] | None = None,
     seed: int = 0,
 ) -> Step:
-    """Evaluates an objective on statistics, with its gradient; compiled once per shape."""
+    """Evaluates an objective on statistics, with its gradient; compiled once per shape.
+
+    Args:
+      objective: its value is a static argument of the compiled function.
+      stats: statistics of the current policy; the gradient is taken in them.
+      rollouts: a whole batch.
+      state: state by the name of a part; None: that of `init`.
+      seed: of the key that the objective receives.
+    """
     state = objective.init(spec(rollouts)) if state is None else state
     return evaluated(objective, stats, rollouts, state, jax.random.key(seed))
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def evaluated(own, stats, rollouts, state, key):
-    """The compiled function of `step`; its cache shows whether a call compiled."""
+    """The compiled function of `step`; its cache shows whether a call compiled.
+
+    Args:
+      own: an objective.
+      stats: statistics of the current policy.
+      rollouts: a whole batch.
+      state: state by the name of a part.
+      key: of the random choices of the parts.
+    """
     gradient = jax.value_and_grad(own.loss, has_aux=True, allow_int=True)
     (loss, (new_state, metrics)), dstats = gradient(stats, rollouts, state, key)
 
@@ -122,7 +138,14 @@ def cast(tree: Any, dtype: Any) -> Any:
 
 
 def agree(name: str, found: Any, wanted: Any, tolerance: float = FLOAT64) -> None:
-    """Requires |found - wanted| ≤ tolerance · max |wanted| in every array of a tree."""
+    """Requires |found - wanted| ≤ tolerance · max |wanted| in every array of a tree.
+
+    Args:
+      name: beginning of the error.
+      found: a tree of arrays.
+      wanted: a tree of the same structure.
+      tolerance: relative to the largest entry of the wanted array.
+    """
     pairs = zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True)
     for one, two in ((np.asarray(one), np.asarray(two)) for one, two in pairs):
         require(one.shape == two.shape, f"{name} has the shape {one.shape}, not {two.shape}")

@@ -32,6 +32,9 @@ def best_in_group(reward: Rows, group: Ids, rollout_id: Ids, where: RowMask | No
     """Row of the highest reward of the group; among equal rewards that of smallest `rollout_id`.
 
     Args:
+      reward: one number per row.
+      group: number of the prompt of each row.
+      rollout_id: number of each row that does not depend on the batch.
       where: the rows that count; in a group without any the result has no meaning.
     """
     value = reward if where is None else jnp.where(where, reward, -jnp.inf)
@@ -49,6 +52,12 @@ def pairs_with_best(rollouts: Rollouts, best: Int[Array, "B"]) -> Bool[Array, "B
 
 def pair_losses(score: Rows, best: Ids, pairs: RowMask, coefficient: float) -> Rows:
     """-log σ(β (S_best - S_i)) for the rows that form a pair, 0 for the others.
+
+    Args:
+      score: S_i, one number per row.
+      best: row of the best response of each group (`best_in_group`).
+      pairs: True for rows that form a pair with it.
+      coefficient: β.
 
     Source: SWEET-RL, https://github.com/facebookresearch/sweet_rl.
     """

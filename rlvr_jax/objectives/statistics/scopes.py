@@ -95,6 +95,12 @@ def scoped_std(values: Values, mask: Mask, sets: Sets, ddof: int = 0) -> Float[A
     """Standard deviation in two passes, the sum of squares divided by n - ddof.
 
     0 for sets of `ddof` tokens or fewer and, exactly, for equal values.
+
+    Args:
+      values: [B, T], or [B, 1] for numbers of rollouts.
+      mask: of the same shape; other values are not read.
+      sets: a scope of the rollouts, such as `within_group(rollouts)`.
+      ddof: 0: population, 1: sample.
     """
     deviation = jnp.where(mask, values - scoped_mean(values, mask, sets), 0)
     free = jnp.maximum(scoped_count(mask, sets) - ddof, 1).astype(values.dtype)
@@ -123,12 +129,27 @@ def scoped_quantile(values: Values, mask: Mask, sets: Sets, fraction: float) -> 
 
 
 def above_quantile(values: Values, mask: Mask, sets: Sets, fraction: float) -> Mask:
-    """The tokens strictly above the quantile of their set; none if all its values are equal."""
+    """The tokens strictly above the quantile of their set; none if all its values are equal.
+
+    Args:
+      values: [B, T], or [B, 1] for numbers of rollouts.
+      mask: of the same shape; other values are not read.
+      sets: a scope of the rollouts, such as `within_group(rollouts)`.
+      fraction: level of the quantile, in [0, 1].
+    """
     return mask & (values > scoped_quantile(values, mask, sets, fraction))
 
 
 def z_score(values: Values, mask: Mask, sets: Sets, ddof: int = 1, epsilon: float = 1e-6) -> Values:
-    """(x - mean) / (std + ε) over the set, 0 off the mask; exactly 0 for equal values."""
+    """(x - mean) / (std + ε) over the set, 0 off the mask; exactly 0 for equal values.
+
+    Args:
+      values: [B, T], or [B, 1] for numbers of rollouts.
+      mask: of the same shape; other values are not read.
+      sets: a scope of the rollouts, such as `within_group(rollouts)`.
+      ddof: 0: population, 1: sample.
+      epsilon: ε, in the unit of the values.
+    """
     deviation = values - scoped_mean(values, mask, sets)
     scaled = deviation / (scoped_std(values, mask, sets, ddof) + epsilon)
     return jnp.where(mask, scaled, 0)

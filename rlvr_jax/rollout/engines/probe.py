@@ -72,8 +72,10 @@ def probe_sequences(
     """Fixed sequences of token ids: short and long ones, with every special token in each kind.
 
     Args:
+      vocabulary: number of token ids (V).
       special_ids: special tokens.
       longest: tokens of the long sequences, at least two.
+      seed: of the random ids.
     """
     random = np.random.default_rng(seed)
     found = []
@@ -101,6 +103,8 @@ def weight_faults(
     """Weights that an engine has by a known fault, each with its name.
 
     Args:
+      model: the policy.
+      params: weights of the last sync.
       previous: weights before the last sync; None: there are none.
       base: weights without the adapter; None: there is none.
     """
@@ -148,6 +152,9 @@ def explain(
     """Names the fault that explains the scores of an engine, or where the gap begins.
 
     Args:
+      model: the policy.
+      params: weights of the last sync.
+      sequences: token ids of the probe.
       theirs: scores of the engine for the sequences.
       previous, base: as for `weight_faults`.
       first_tokens: tokens by name that an engine may put before a sequence.
@@ -182,6 +189,12 @@ def reported_gap(
 ) -> tuple[Gap, str]:
     """Compares the log-probs that an engine reports for its own samples with the trainer's.
 
+    Args:
+      model: the policy.
+      params: weights of the last sync.
+      engine: the engine that samples.
+      prompts: token ids of each prompt.
+      decoding: settings of the sampler.
     Returns:
       The gap, and the distribution that fits better than the declared one; "" without one.
     """

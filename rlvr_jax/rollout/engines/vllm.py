@@ -201,21 +201,22 @@ class VllmServer:
             status, _, text = self._connections.exchange(method, place, sent, headers)
         except TimeoutError:
             raise self._error(
-                f"an answer within {self._seconds:g} s (--engine-seconds)", "none"
+                f"a reply within {self._seconds:g} s (--engine-seconds)", "none"
             ) from None
         except LOST as error:
-            raise self._error("a vLLM server", f"no connection ({type(error).__name__})") from None
+            got = f"no connection ({type(error).__name__}); start it by {START}"
+            raise self._error("a reply", got) from None
         if status == 404:
             raise self._error(
                 f"the path {path.partition('?')[0]}", f"status 404; start it by {START}"
             )
         if status != 200:
-            raise self._error(f"an answer to {path.partition('?')[0]}", f"status {status}: {text}")
+            raise self._error(f"a reply to {path.partition('?')[0]}", f"status {status}: {text}")
         return text
 
     def _error(self, wanted: str, got: str) -> EngineError:
         where = f"{self._parts.hostname}:{self._parts.port or ''}"
-        return EngineError(f"engine vllm at {where} must give {wanted}, got {got[:200]}")
+        return EngineError(f"engine vllm at {where} must return {wanted}, got {got[:200]}")
 
 
 def _routes(text: str | None) -> np.ndarray | None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rlvr_jax import policy
+from rlvr_jax.arguments import as_typed
 from rlvr_jax.experience import RunActor, Sampler
 from rlvr_jax.experience.prompts import PromptTable, stop_tokens
 from rlvr_jax.experience.stages.grading.judge import writing
@@ -51,7 +52,8 @@ def call_of(config: TrainConfig, options: dict[str, Any], sampling: dict[str, An
         return None
     if kind == "server":
         own = {option: options[option] for option in _OPTIONS["server"]}
-        return server(name, **own | {"tokens": options["tokens"] or _WORDS})
+        with as_typed("--judge server:NAME", "server"):
+            return server(name, **own | {"tokens": options["tokens"] or _WORDS})
     if kind == "folder":
         return _of_folder(name, options["tokens"] or _WORDS, config, sampling)
     function = own_function("--judge", config.judging.judge)

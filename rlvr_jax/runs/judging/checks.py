@@ -75,7 +75,7 @@ def check_asked(config: TrainConfig, start: LoadedPolicy) -> None:
     length = sum(len(table.encode(text)) for text in question_of(shortest.text))
     if length > room:
         raise ValueError(
-            f"--judge policy must have positions for the judge's prompt, got {room} beside a reply"
+            f"--judge policy must have positions for the judge's prompt, got {room} next to a reply"
             f" of {words} tokens and {length} for the shortest prompt with an empty response;"
             " --judge-options tokens= makes the reply shorter"
         )

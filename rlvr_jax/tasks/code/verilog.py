@@ -32,7 +32,10 @@ def verilog() -> Generated:
       ModuleNotFoundError: neither pyosys nor iverilog is installed.
     """
     if not installed():
-        raise ModuleNotFoundError("verilog: pyosys or iverilog must be installed", name="pyosys")
+        raise ModuleNotFoundError(
+            "verilog: pyosys (pip install pyosys) or iverilog must be installed, got neither",
+            name="pyosys",
+        )
 
     def draw(random: Random, kind: str) -> Prompt:
         what, inputs, outputs, body = _DESIGNS[kind](random)

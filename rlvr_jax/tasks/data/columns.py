@@ -184,6 +184,7 @@ def recognised(
       rows: the first rows.
       given: columns that the user names.
       where: name of the table, for errors.
+      answer_after: text before the answer in the column of the answer; None: all of it.
       needs_answer: False: read a table without answers, and store all other columns.
     Raises:
       ValueError: no row has a named column, or no column can be the prompt or the answer.

@@ -94,6 +94,8 @@ def consistent(
     """Each question once, at its first occurrence.
 
     Args:
+      name: of the task, for messages.
+      rows: questions with their places.
       same: decides whether two answers to a question are equal.
       drop_contradictions: leave out questions with unequal answers, with a warning.
     Raises:
@@ -146,7 +148,7 @@ def split_off(
     place = {text: _place(text) for text in (_lines(prompt.text) for _, prompt in rows)}
     if len(place) < 2:
         raise ValueError(
-            f"{name}: there must be at least two questions, one for training and one for the test"
+            f"{name}: rows must have at least two questions, one for training and one for the test"
             f" split, got {len(place)}. Test questions can come from other files (test_path=…)"
         )
     bound = min(max(fraction, math.nextafter(min(place.values()), 1)), max(place.values()))

@@ -48,7 +48,14 @@ def keep_critiques(texts: Sequence[str], outcomes: Sequence[float]) -> list[bool
 
 
 def request_of(problem: str, text: str, candidate: str = CANDIDATE, request: str = REQUEST) -> str:
-    """The problem, a candidate solution, and the request to criticise it."""
+    """The problem, a candidate solution, and the request to criticise it.
+
+    Args:
+      problem: text of the problem.
+      text: the candidate solution.
+      candidate: text before it.
+      request: text after it.
+    """
     return f"{problem}{candidate}{text}{request}"
 
 
@@ -66,6 +73,7 @@ def critique_prompts(
 
     Args:
       problem: the problem that the candidates answer.
+      candidates: solutions of the problem.
       outcomes, critiques: outcome and critique of each candidate.
       candidate, request: texts before and after a candidate.
     """

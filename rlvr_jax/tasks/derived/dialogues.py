@@ -36,6 +36,8 @@ def imagine(
     Args:
       generator: a model or a script, any callable.
       description: the task: who talks, the agent's aim.
+      personas: number of personas.
+      dialogues: of each persona.
     Raises:
       ValueError: a turn of a third speaker, or an outcome outside [0, 1].
     """

@@ -64,6 +64,9 @@ def augment(problem: str, generation: str, answer: str, fraction: float) -> str 
     int(fraction · length) characters; there is no hint if these are fewer than 10.
 
     Args:
+      problem: text of the problem.
+      generation: a generated solution.
+      answer: the final answer.
       fraction: in [0, 1].
     Source: QuestA, https://github.com/foreverlasting1202/QuestA.
     """

@@ -33,6 +33,8 @@ def trace_row(name: str, task: Task, prompt: Prompt, texts: Sequence[str]) -> di
 
     Args:
       name: name of the task for `load`.
+      task: the loaded task.
+      prompt: one of its train prompts.
       texts: at least one; the first one is shown first.
     """
     solutions = [steps_of(task, prompt, text) for text in texts]

@@ -119,7 +119,9 @@ def reasoning_gym(
     if name not in DATASETS:
         close = difflib.get_close_matches(name, set(DATASETS) - set(REFUSED), n=3)
         hint = f"; closest: {', '.join(close)}" if close else ""
-        raise ValueError(f"reasoning_gym: name must be a data set of it, got {name!r}{hint}")
+        raise ValueError(
+            f"reasoning_gym: name must be a data set of reasoning_gym, got {name!r}{hint}"
+        )
     if name in _UNORDERED and os.environ.get("PYTHONHASHSEED", "random") == "random":
         raise ValueError(
             "reasoning_gym: PYTHONHASHSEED must be a number when Python starts, as the questions of"

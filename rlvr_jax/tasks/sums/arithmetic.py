@@ -52,6 +52,9 @@ def arithmetic(
     "easy" are products and sums of small numbers; "hard" are sums of small numbers and sums of
     two-digit numbers (10..99, not both small).
 
+    Args:
+      questions: kinds of questions, see above.
+
     Metrics: ended (1 for a response that ends within its budget).
     """
     pairs = {"sum": _pairs(SMALLEST, max_term)}

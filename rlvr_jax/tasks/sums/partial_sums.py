@@ -31,9 +31,11 @@ def flawed_sum(numbers: Sequence[int], position: int, kind: str, delta: int = 0)
     """The lines of a running sum up to the first incorrect one.
 
     Args:
+      numbers: terms of the sum.
       position: the line of the error, from 0; for "reasoning" not the last line.
       kind: "calculation": the result differs by `delta`. "reasoning": the line adds the next number
         instead of its term.
+      delta: difference of the result, for "calculation".
     """
     totals = list(itertools.accumulate(numbers))
     lines = [_line(totals[k], numbers[k + 1], totals[k + 1]) for k in range(position)]

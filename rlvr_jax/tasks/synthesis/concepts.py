@@ -41,6 +41,7 @@ def budgets(fail: np.ndarray, kind: np.ndarray, kinds: int, total: float) -> np.
     Args:
       fail: bool [P].
       kind: int [P], in 0 .. kinds - 1.
+      kinds: number of kinds (K).
       total: number of all new problems; split evenly if no prompt failed.
     """
     number = np.bincount(kind, minlength=kinds)
@@ -71,7 +72,14 @@ def concept_scores(
 def concept_chances(
     chosen: Sequence[int], together: np.ndarray, embeddings: np.ndarray, temperature: float
 ) -> np.ndarray:
-    """softmax(score / τ) over the concepts that are not chosen yet; [C]."""
+    """softmax(score / τ) over the concepts that are not chosen yet; [C].
+
+    Args:
+      chosen: numbers of the chosen concepts.
+      together: [C, C], number of problems that two concepts share.
+      embeddings: [C, D], one row per concept.
+      temperature: τ.
+    """
     score = concept_scores(chosen, together, embeddings) / temperature
     score[list(chosen)] = -np.inf
     weight = np.exp(score - score.max())
@@ -87,8 +95,10 @@ def combination(
     a language model.
 
     Args:
+      random: source of the choices.
       subjects: the concepts of each problem.
       size: number of concepts, or all if there are fewer.
+      temperature: τ of `concept_chances`.
     """
     names = sorted({name for subject in subjects for name in subject})
     there = np.array([[name in subject for name in names] for subject in subjects], float)

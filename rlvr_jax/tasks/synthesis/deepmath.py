@@ -83,6 +83,8 @@ def decontaminate(
     embeddings. It sees both orders; one yes is enough.
 
     Args:
+      questions: texts to keep or drop.
+      tests: texts of test questions.
       embed: (texts) -> rows of length 1.
       judge: (text, text) -> whether they are the same question, even with other numbers.
       k: number of neighbours.
@@ -165,7 +167,14 @@ def names_answer(question: str, answer: str) -> bool:
 
 
 def passed(row: dict[str, Any], place: int, path: Path, least: float) -> tuple[str, dict[str, Any]]:
-    """The filter that drops a row ("" if none does), and the row in its stored form."""
+    """The filter that drops a row ("" if none does), and the row in its stored form.
+
+    Args:
+      row: of the input file.
+      place: its number, from 0.
+      path: the input file, for errors.
+      least: smallest mean rating of the difficulty.
+    """
     mean = None
     ratings = wanted_list(row, "ratings", place, path, (int, float)) if row.get("ratings") else []
     # A rating below the scale has no meaning: the question need not be easy.

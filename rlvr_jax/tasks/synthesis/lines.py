@@ -65,6 +65,10 @@ def wanted(
     """A field of a row, or of an object in it.
 
     Args:
+      row: an object of JSON.
+      name: of the field.
+      place: number of the row, from 0, for errors.
+      path: its file, for errors.
       kind: required type of the value; a bool is not a number.
     Raises:
       ValueError: the field is missing or of another type; names the row.
@@ -85,6 +89,12 @@ def wanted_list(
 ) -> list[Any]:
     """A field of a row that is a list, all of whose entries are of a type.
 
+    Args:
+      row: an object of JSON.
+      name: of the field.
+      place: number of the row, from 0, for errors.
+      path: its file, for errors.
+      kind: required type of the entries.
     Raises:
       ValueError: as `wanted`.
     """

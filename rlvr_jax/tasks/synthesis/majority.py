@@ -21,7 +21,9 @@ def labelled(
     """A written problem with its label; None if it is not accepted.
 
     Args:
+      problem: the written problem, without a label.
       grades: of the answers to it; ungraded ones do not count.
+      task: makes the label from the answer.
       agreement: fraction of the answers that the majority must have.
       hardest, easiest: bounds of the accuracy.
     """

@@ -94,7 +94,14 @@ def mutual_verify(
 
 
 def labelled(row: dict[str, Any], place: int, path: Path, theta: float) -> Agreement:
-    """The agreement of a row's programs, on its examples and then its inputs."""
+    """The agreement of a row's programs, on its examples and then its inputs.
+
+    Args:
+      row: of the input file.
+      place: its number, from 0.
+      path: the input file, for errors.
+      theta: fraction of the programs that must agree.
+    """
     programs = wanted_list(row, "programs", place, path, str)
     examples = wanted_list({"examples": []} | row, "examples", place, path, list)
     for pair in examples:

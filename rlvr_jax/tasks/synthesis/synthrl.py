@@ -86,7 +86,7 @@ def main(arguments: Sequence[str]) -> None:
             found = {"question": text, "answer": answer, "count": counts[best - 1], "of": question}
             made.append(found)
     write_lines(given.out, made)
-    print(f"{seeds} of {len(rows)} seeds stored, {len(made) - seeds} rewrites, in {given.out}")
+    print(f"{seeds} of {len(rows)} seeds and {len(made) - seeds} rewrites stored in {given.out}")
 
 
 if __name__ == "__main__":

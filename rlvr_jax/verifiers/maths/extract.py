@@ -96,12 +96,13 @@ def spellings(
     last_number: bool = False,
     require_think: bool = False,
 ) -> list[str]:
-    r"""Returns the answer of a response, each spelling once; empty if it has none.
+    """Returns the answer of a response, each spelling once; empty if it has none.
 
     Reads the text after the last </think>. There is no answer if the thinking does not end or a box
     is not closed. Empty boxes only repeat the instruction. Without a box, the options decide.
 
     Args:
+      response: text of the response.
       boxes: how several boxes count. "each": each must be correct. "last": only the last one.
         "joined": they are one list, unless each by itself is correct.
       choice: take the letters of the last phrase like "the answer is (A)", also after boxes that

@@ -16,7 +16,12 @@ _SAME_END = 1e-12
 
 
 def interval(low: Value, low_closed: bool, high: Value, high_closed: bool) -> Region:
-    """The numbers between two ends, of which infinite ones are open."""
+    """The numbers between two ends, of which infinite ones are open.
+
+    Args:
+      low, high: ends; infinite values have no end.
+      low_closed, high_closed: True: the end belongs to the interval.
+    """
     low_closed = low_closed and not isinstance(low, Infinity)
     return Region((Piece(low, low_closed, high, high_closed and not isinstance(high, Infinity)),))
 

@@ -201,6 +201,7 @@ def check(
     """Compares an answer (`extract.final_answer`) in this process, for a `Check` in a pool.
 
     Args:
+      answer: extracted answer of a response.
       gold: one gold, or alternatives.
       choice, percent_is_number, relative_tolerance: as in `MathVerifier`.
     """

@@ -33,6 +33,8 @@ def run_duckdb(
 ) -> Table:
     """The rows of one query; arguments as in `run_sqlite`, for files of DuckDB.
 
+    Args:
+      sql, setup, file, seconds, max_rows, max_bytes: as for `run_sqlite`.
     Raises:
       ModuleNotFoundError: `pip install duckdb`.
       One of `failures`: the query is refused, fails, or exceeds a limit.

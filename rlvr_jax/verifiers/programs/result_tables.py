@@ -52,7 +52,15 @@ def cell(value: Any) -> Any:
 def fetched(
     engine: str, columns: int, rows: Iterable[Sequence[Any]], max_rows: int, max_bytes: int
 ) -> Table:
-    """A result as `cell`s; raises ValueError if it is larger than allowed."""
+    """A result as `cell`s; raises ValueError if it is larger than allowed.
+
+    Args:
+      engine: name of the engine, for errors.
+      columns: number of columns.
+      rows: of the result.
+      max_rows: largest number of rows.
+      max_bytes: largest size of the texts and blobs.
+    """
     found: list[Sequence[Any]] = []
     size = 0
     for row in rows:

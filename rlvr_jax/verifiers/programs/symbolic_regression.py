@@ -78,7 +78,8 @@ def held_out_error(equation: str, x_train: Any, y_train: Any, x_test: Any, y_tes
 
     Args:
       equation: a text; raises `Unreadable` outside of the grammar over these inputs.
-      x_train, x_test: arrays [N, inputs]; y_train, y_test: arrays [N].
+      x_train, x_test: arrays [N, inputs].
+      y_train, y_test: arrays [N].
     Returns:
       NaN if a prediction is not finite.
     """

@@ -44,7 +44,8 @@ def compare(gold: str, gold_top: Module, answer: str, answer_top: Module, second
     """ "equal", "differ", "malformed" (of the answer), "gold" (it cannot be read), or "undecided".
 
     Args:
-      gold, answer: plain sources; gold_top, answer_top: their top modules, with equal ports.
+      gold, answer: plain sources.
+      gold_top, answer_top: their top modules, with equal ports.
       seconds: CPU time of the whole run.
     """
     verdict = _simulated(gold, gold_top, answer, answer_top, seconds)

@@ -65,7 +65,11 @@ def is_installed() -> bool:
 
 
 def compare(gold: str, gold_top: Module, answer: str, answer_top: Module, seconds: float) -> str:
-    """As `verilog_simulation.compare`."""
+    """As `verilog_simulation.compare`.
+
+    Args:
+      gold, answer, gold_top, answer_top, seconds: as for `verilog_simulation.compare`.
+    """
     secret = secrets.token_hex(16)
     outcome = run_engine(
         _PROVE,

@@ -27,7 +27,17 @@ class Puzzle(NamedTuple):
 def puzzle(
     task: str, rules: str, board: str, form: str, solution: str, wrong: str = "", /, **instance: Any
 ) -> Puzzle:
-    """A puzzle whose question is rules, board, and the form of the answer."""
+    """A puzzle whose question is rules, board, and the form of the answer.
+
+    Args:
+      task: name of the puzzle.
+      rules: first part of the question.
+      board: second part.
+      form: last part: how the answer is written.
+      solution: a correct answer.
+      wrong: an incorrect answer; empty: none.
+      instance: data for the verifier.
+    """
     form = f"Answer in a fenced block (```) that holds nothing but {form}."
     return Puzzle(f"{rules}\n\n{board}\n\n{form}", {"task": task, **instance}, solution, wrong)
 

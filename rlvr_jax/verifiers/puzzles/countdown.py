@@ -55,6 +55,12 @@ def generate(random: Random, count: int, max_value: int, max_target: int) -> Ins
     """Numbers that reach the target: two at a time are combined until one is left.
 
     Results are whole and not negative, as in the game. Numbers are from 1 to `max_value`.
+
+    Args:
+      random: source of the choices.
+      count: of the numbers.
+      max_value: largest number.
+      max_target: largest target.
     """
     while True:
         numbers = [random.randint(1, max_value) for _ in range(count)]

@@ -43,6 +43,8 @@ def check(
     Ungraded without reference words.
 
     Args:
+      answer: words of the response.
+      gold: reference words.
       wheel: clusters of words, by the word in lower case.
       rate: penalty for each word beyond the number of reference words.
 

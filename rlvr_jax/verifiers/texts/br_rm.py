@@ -81,12 +81,12 @@ def reward(first: str, second: str, better: str, malformed: float = MALFORMED) -
 
 
 def present(pair: tuple[str, str], better: str, key: Sequence[int]) -> tuple[str, str, str]:
-    """Two responses in a random order, and which is better as they are shown.
+    """Two responses in a random order, and the place of the better one in this order.
 
     Args:
       pair: the responses.
-      better: "1" or "2", as they are given.
-      key: numbers that determine the order, such as the seed and that of the prompt.
+      better: "1" or "2": the better one of `pair`.
+      key: numbers that determine the order, such as the seed and the number of the prompt.
     """
     if np.random.default_rng(key).uniform() < 0.5:
         return *pair, better

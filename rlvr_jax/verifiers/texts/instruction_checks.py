@@ -57,7 +57,14 @@ def _letter_frequency(text: str, letter: str, relation: str, number: int) -> boo
 
 
 def keyword_position(text: str, word: str, sentence: int, place: int) -> bool:
-    """Whether a word is the place-th of the sentence-th sentence, both from 1."""
+    """Whether a word is the place-th of the sentence-th sentence, both from 1.
+
+    Args:
+      text: the response.
+      word: the keyword.
+      sentence: number of the sentence, from 1.
+      place: number of the word, from 1.
+    """
     parts = sentences(text)
     if not 1 <= sentence <= len(parts):
         return False

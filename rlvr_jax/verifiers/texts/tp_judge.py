@@ -77,6 +77,7 @@ def autoformalise(
     A text that runs and is FALSE is never repaired.
 
     Args:
+      step: text of the step.
       formalise: (step) -> formal text.
       prove: (formal text) -> verdict and message.
       repair: (step, formal text, message) -> formal text.

@@ -42,7 +42,14 @@ def compared_value(reward: float, other: float) -> float:
 def optimism(
     value: np.ndarray, visits: np.ndarray, parent_visits: np.ndarray, constant: float = 1.0
 ) -> np.ndarray:
-    """q + c sqrt(ln(N_parent + 1) / (N + 1)), [...]."""
+    """q + c sqrt(ln(N_parent + 1) / (N + 1)), [...].
+
+    Args:
+      value: q, mean value of each node.
+      visits: N of each node.
+      parent_visits: N of its parent.
+      constant: c, weight of exploration.
+    """
     return value + constant * np.sqrt(np.log(parent_visits + 1) / (visits + 1))
 
 

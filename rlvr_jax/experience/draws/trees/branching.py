@@ -48,6 +48,7 @@ def branch_probability(
 
     Args:
       delta: ΔE, entropy of a round minus that of the first round of its row.
+      weight: of ΔE.
       base: probability at ΔE = 0 without damping.
       damping: in [0, 1]; 1: none.
     """
@@ -97,8 +98,11 @@ def advance(
     """Samples the next segment of each row; returns the numbers of the segments, int [n].
 
     Args:
-      until: for each row the position at which its response is truncated; None: nowhere.
+      segments: receives the new segments.
+      requests: request of each row.
+      rows: rows to continue.
       limit, given: as for `Segments.draw`.
+      until: for each row the position at which its response is truncated; None: nowhere.
     """
     sampled = segments.draw(
         [requests[row.group] for row in rows],

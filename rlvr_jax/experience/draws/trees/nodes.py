@@ -91,7 +91,9 @@ def back_up_mixed(nodes: Nodes, path: np.ndarray, value: float, fraction: float 
     """Sets the leaf's value; upwards q ← (1 - γ) q + γ q_child, with the child's new value.
 
     Args:
-      path: int [L + 1], from `path_to`; the visits of all its nodes increase by one.
+      nodes: of the tree.
+      path: int [L + 1], from `path_to`; `visits` of all its nodes increase by one.
+      value: in [0, 1], of the leaf.
       fraction: γ, in [0, 1].
     Source: LLaMA-Berry, as used by Empirical-MCTS.
     """
@@ -121,7 +123,14 @@ def upper_confidence(
 def graded_ends(
     segments: Segments, actor: Actor, sampled: np.ndarray, terminal: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Whether each segment ends a correct response, and the mean -logp of its sampled tokens."""
+    """Whether each segment ends a correct response, and the mean -logp of its sampled tokens.
+
+    Args:
+      segments: of the tree.
+      actor: grades the responses.
+      sampled: int [n], numbers of segments.
+      terminal: bool [n], segments that end a response.
+    """
     correct = np.zeros(len(sampled), bool)
     if terminal.any():
         graded = actor.grade(segments.batch.take(sampled[terminal]).renumbered())

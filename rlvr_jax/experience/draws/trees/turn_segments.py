@@ -55,7 +55,9 @@ def draw_turn(
     """Writes a turn of some rows, after their replies; returns the numbers of the segments.
 
     Args:
+      segments: receives the new segments.
       requests, limit, until: as for `advance`.
+      rows: rows to continue.
       behind: tokens that are given after the reply of a row.
     """
     cuts, tips = np.array([row.cut for row in rows]), [row.tip for row in rows]
@@ -102,7 +104,14 @@ def draw_turn(
 def answer_turns(
     how: Driver, segments: Segments, requests: Sequence[SampleRequest], rows: Sequence[TurnRow]
 ) -> None:
-    """Adds to rows the replies to their last turns; rows without a reply become inactive."""
+    """Adds to rows the replies to their last turns; rows without a reply become inactive.
+
+    Args:
+      how: environment and limits of turns.
+      segments: of the rows.
+      requests: request of each row.
+      rows: rows whose last turn has no reply yet.
+    """
     rollouts = segments.batch.rollouts
     budget = rollouts.tokens.shape[1]
     tips = np.array([row.tip for row in rows])

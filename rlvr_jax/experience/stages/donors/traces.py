@@ -88,7 +88,14 @@ def own_rows(batch: Batch) -> Batch:
 def solutions(
     actor: Actor, requests: Sequence[SampleRequest], copies: int, turn: StepContext
 ) -> tuple[Batch | None, np.ndarray]:
-    """Graded rows of the worked solutions that fit the budget, None without any; and bool [n]."""
+    """Graded rows of the worked solutions that fit the budget, None without any; and bool [n].
+
+    Args:
+      actor: grades the solutions.
+      requests: one for each prompt, [n].
+      copies: rows of each solution.
+      turn: context of the step.
+    """
     stop = actor.stop_token()
     tokens = [[*actor.encode("".join(request.prompt.solution)), stop] for request in requests]
     fit = np.array([len(ids) <= turn.setting.response_tokens for ids in tokens], bool)
@@ -117,7 +124,9 @@ def with_rows(batch: Batch, rows: np.ndarray, others: Batch, sources: np.ndarray
     """The batch with some rows replaced by rows of another batch.
 
     Args:
+      batch: the batch.
       rows: int [n], replaced rows.
+      others: has the replacements.
       sources: int [n], their replacements in `others`.
     """
     order = np.arange(len(batch))

@@ -99,7 +99,10 @@ def writing(
     """The policy of an actor as a `Call`; all processes run it together.
 
     Args:
+      actor: has the policy.
       who: name of the weights.
+      key: of the replies.
+      sampling: settings of the sampler by name; None: those of the run.
     """
 
     def query(questions, spending):
@@ -133,6 +136,9 @@ def asked_about(asked: Judge, batch: Batch, rows: np.ndarray, policy: JudgingPol
     """A judge's `Verdicts` on some rows of a batch.
 
     Args:
+      asked: the judge.
+      batch: graded responses.
+      rows: int [n], rows of the batch.
       policy: the judge if `asked` has no `call`.
     """
     return verdicts_on(asked, _texts(batch, rows), policy)

@@ -40,7 +40,14 @@ def checked_answers(function: str, answers: Sequence[str]) -> tuple[str, ...]:
 
 
 def asked_rows(batch: Batch, actor: Actor, answers: Sequence[str], question: str) -> Batch:
-    """The rows with the question and its answers."""
+    """The rows with the question and its answers.
+
+    Args:
+      batch: graded responses.
+      actor: has the tokenizer.
+      answers: texts of one token each.
+      question: text after the response.
+    """
     ids = []
     for answer in answers:
         tokens = list(actor.encode(answer))

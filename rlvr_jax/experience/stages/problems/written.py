@@ -55,6 +55,7 @@ def with_request(
     the request follows in words. Without forms, prompt, material and request follow each other.
 
     Args:
+      request: text that asks for the new problem.
       material: a response, or another problem.
       prompt_shown: the prompt comes first.
       reader: field of the task that reads the text.
@@ -111,8 +112,10 @@ def requests_of_problems(
     """Requests for written problems, with numbers after those of the task's prompts.
 
     Args:
+      problems: the written problems.
       cells: labels of their rows.
       samples: responses to each problem.
+      task: the task of the run.
       first: how many problems of the step already have numbers.
     """
     start = len(task.train) + first

@@ -32,6 +32,8 @@ def with_second_prompts(
     """The batch with a second prompt of some rows.
 
     Args:
+      batch: the batch.
+      actor: encodes the prompts.
       requests: request of the second prompt of every row.
       there: bool [B], rows that get one.
     """

@@ -19,6 +19,8 @@ def first_incorrect_step(
     Args:
       step: int [B, T], ids of steps, -1 for tokens in none.
       score: [B, T]; the score of a step is the sum over its tokens.
+      mask: bool [B, T], tokens that count.
+      below: bound of the score.
     """
     found = np.full(len(step), -1)
     for row, (ids, values, there) in enumerate(zip(step, score, mask, strict=True)):
@@ -41,7 +43,10 @@ def requests_after(
     """Requests for continuations of some rows.
 
     Args:
+      batch: has the rows.
+      rows: numbers of rows.
       given: tokens of each row's beginning.
+      view: form in which the prompts are shown.
       fields: others of the requests; `samples`, continuations of each row, is 1 without them.
     """
     place = np.concatenate([np.arange(len(group)) for group in batch.groups])

@@ -171,6 +171,11 @@ def refilled(
     """The batch of `refill`, with any number of prompts in a round, and metrics.
 
     Args:
+      batch: the first round.
+      actor: samples further rounds.
+      turn: context of the step.
+      when: groups that are selected.
+      rounds: largest number of rounds, with the first.
       pool: (missing groups, selected groups, sampled groups) -> prompts of the next round.
       changed: (batch of a round) -> the batch whose groups are tested.
     """

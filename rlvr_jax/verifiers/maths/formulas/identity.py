@@ -86,7 +86,14 @@ def _clearly(first: Any, second: Any, one: Evaluation, other: Evaluation) -> boo
 def same(
     gold: Node, answer: Node, evaluate: _Evaluate = in_floats, judge: _Judge = _clearly
 ) -> bool | None:
-    """Whether two formulas have the same values; None if that is unknown here."""
+    """Whether two formulas have the same values; None if that is unknown here.
+
+    Args:
+      gold: formula of the gold.
+      answer: formula of the response.
+      evaluate: computes both at given values of the variables.
+      judge: decides whether two values are equal.
+    """
     if gold == answer:
         return True
 
@@ -106,7 +113,11 @@ def proportional(
     """Whether one formula is a constant times the other, so that both are 0 at the same places.
 
     Args:
+      gold: formula of the gold.
+      answer: formula of the response.
       ordered: the constant must be positive, as for both sides of an inequality.
+      evaluate: computes both at given values of the variables.
+      judge: decides whether two values are equal.
     """
     ratios: list[Any] = []
 

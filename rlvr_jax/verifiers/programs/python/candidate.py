@@ -30,6 +30,7 @@ def fork_on_demand(
     """Forks a process with the program for each channel, on request. Does not return.
 
     Args:
+      source: the program.
       control: receives a byte for each process and sends its number in 4 bytes.
       channels: one for each process, to the judge.
       cpu_seconds: of each process.

@@ -58,6 +58,9 @@ def run_tests(
     """A word for each test: "passed", or the reason why not.
 
     Args:
+      sandbox: an open sandbox.
+      program: source of the program.
+      tests: inputs and expected values, as JSON.
       limits: limits of one test.
       total_seconds: time for all tests (seconds); tests that are not reached have not passed.
     Raises:

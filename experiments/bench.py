@@ -62,6 +62,8 @@ class Config:
     its weights and the last one only on an accelerator."""
     compute_dtype: tuple[Literal["float32", "bfloat16"], ...] = ()
     """Dtypes of the matrix products, a column each; empty: that of the workload."""
+    bitwise: bool = False
+    """A second column with --bitwise for each workload."""
     micro_batches: tuple[int, ...] = ()
     """Numbers of micro-batches; times the update of Clip-Cov with each, with old log-probs of
     the same pass and of a scoring pass."""
@@ -80,7 +82,8 @@ def main(arguments: Sequence[str]) -> None:
     console = Console()
     sizes = config.size or _all_sizes(console)
     pairs = [(size, dtype) for size in sizes for dtype in config.compute_dtype or ("",)]
-    work = [partial(_measure_step, *pair, config.profile) for pair in pairs]
+    forms = (False, True) if config.bitwise else (False,)
+    work = [partial(_measure_step, *pair, bits, config.profile) for pair in pairs for bits in forms]
     if config.micro_batches:
         work = [
             partial(_measure_update, *pair, chunks)
@@ -126,11 +129,11 @@ def _all_sizes(console: Console) -> list[str]:
     return [size for size in STEPS if size not in left_out]
 
 
-def _measure_step(size: str, dtype: str, profile: int) -> dict[str, Any]:
+def _measure_step(size: str, dtype: str, bitwise: bool, profile: int) -> dict[str, Any]:
     """Times of warm steps, memory, the roofline bound, and the longest operations of one more
     step."""
     with tempfile.TemporaryDirectory() as folder:
-        run = prepared(size, folder, compute_dtype=dtype)
+        run = prepared(size, folder, compute_dtype=dtype, bitwise=bitwise)
         state = run.initial_state()
         timings, sampled = [], []
         for step in range(1 + STEPS[size]):
@@ -160,6 +163,7 @@ def _measure_step(size: str, dtype: str, profile: int) -> dict[str, Any]:
     return {
         "size": size,
         "compute_dtype": run.config.policy.compute_dtype,
+        **({"forms": "--bitwise"} if bitwise else {}),
         "prompts": run.config.sampling.prompts_per_step,
         "rollouts": run.config.sampling.samples_per_prompt,
         "prompt_len": _middle(rollouts.prompt_length.mean() for rollouts in sampled),
@@ -331,7 +335,7 @@ def _profile_table(size: str, operations: Sequence[Operation]) -> Table:
 def _table(rows: Sequence[dict[str, Any]]) -> Table:
     """The rows as columns, one per size or number of micro-batches."""
     table = Table()
-    named = ("size", "compute_dtype", "micro_batches")
+    named = ("size", "compute_dtype", "forms", "micro_batches")
     heads = [", ".join(str(row[name]) for name in named if name in row) for row in rows]
     for head in ("", *heads):
         table.add_column(head, justify="right")

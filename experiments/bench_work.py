@@ -86,6 +86,7 @@ def prepared(
     method: str = "",
     micro_batches: int | None = None,
     compute_dtype: str = "",
+    bitwise: bool = False,
 ) -> Run:
     """The run whose steps are timed.
 
@@ -94,12 +95,15 @@ def prepared(
       method: empty: GRPO, or the first method of the program.
       micro_batches: micro-batches of an update; None: those of the program, or the usual number.
       compute_dtype: dtype of the products; empty: that of the workload.
+      bitwise: log-probs have equal bits in sampler and update.
     Raises:
       ValueError: SmolLM2's weights are not installed.
     """
     settings: dict[str, Any] = {} if micro_batches is None else {"micro_batches": micro_batches}
     if compute_dtype:
         settings["compute_dtype"] = compute_dtype
+    if bitwise:
+        settings["bitwise"] = True
     if size in _FIXED:
         return _prepared(_FIXED[size], folder, method or "grpo", settings)
     task_name, first = _PROGRAMS[size]

@@ -19,7 +19,7 @@ import tyro
 
 from rlvr_jax import policy, tasks
 from rlvr_jax.keys import plain_key
-from rlvr_jax.policy import Model, Params
+from rlvr_jax.policy import Model, Params, bitwise
 from rlvr_jax.rollout import Prompts, sample
 from rlvr_jax.rollout.engines import Decoding, Generated
 from rlvr_jax.rollout.engines.engine import Done
@@ -101,7 +101,10 @@ def _decoded(model: Model, params: Params, tokens: jax.Array) -> jax.Array:
         after = jax.lax.dynamic_slice_in_dim(tokens, place + 1, 1, axis=1)
         positions = jnp.full((rows, 1), place, jnp.int32)
         hidden, caches = model.extend(unstacked, caches, own, positions)
-        logp = jax.nn.log_softmax(model.to_logits(params, hidden[:, 0]), axis=-1)
+        logits = model.to_logits(params, hidden[:, 0])
+        if model.config.bitwise:
+            return caches, bitwise.log_prob(logits, after[:, 0])
+        logp = jax.nn.log_softmax(logits, axis=-1)
         return caches, jnp.take_along_axis(logp, after, axis=1)[:, 0]
 
     places = jnp.arange(width - 1, dtype=jnp.int32)
@@ -118,7 +121,7 @@ def _table(rows: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Prints a row for each number format."""
+    """Prints a row for each number format, and one for `--bitwise`."""
     options = tyro.cli(Options, args=list(arguments), description=described(__doc__))
     name = options.model or tasks.load("brackets").base_model
     folder = policy.shipped_weights() if name == policy.SHIPPED else name
@@ -126,15 +129,20 @@ def main(arguments: Sequence[str]) -> None:
     special = sorted(set(policy.tokenizer(folder).all_special_ids))
     print("| format | largest gap | mean gap | largest gap of reported log-probs |")
     print("|---|---|---|---|")
-    for dtype in ("float32", "bfloat16"):
-        model = replace(loaded, config=replace(loaded.config, compute_dtype=dtype))
+    rows = {
+        "float32": dict(compute_dtype="float32"),
+        "float32, `--bitwise`": dict(compute_dtype="float32", bitwise=True),
+        "bfloat16": dict(compute_dtype="bfloat16"),
+    }
+    for label, settings in rows.items():
+        model = replace(loaded, config=replace(loaded.config, **settings))
         engine = InProcess(model, params)
         sequences = probe_sequences(model.config.vocab_size, special, options.tokens)
         gap = Gap.of(own_scores(model, params, sequences), engine.score(sequences))
         how = Decoding(8, Sampling(), ())
         reported, _ = reported_gap(model, params, engine, sequences[1:4:2], how)
         numbers = f"{gap.largest:.1e} | {gap.mean:.1e} | {reported.largest:.1e}"
-        print(f"| {dtype} | {numbers} |")
+        print(f"| {label} | {numbers} |")
 
 
 if __name__ == "__main__":

@@ -88,6 +88,7 @@ class RunProgress:
         """Shows one finished step (0: the evaluation before the first)."""
         self._warn_truncation(metrics)
         self._warn_unjudged(metrics)
+        self._warn_bits(metrics)
         self._warn_still(metrics)
         self._warn_idle(step, metrics)
         evaluated = "held_out/pass@1" in metrics
@@ -149,6 +150,18 @@ class RunProgress:
             self._warn(
                 f"the judge left {without:.0%} of the responses ungraded"
                 f" ({counts}){left_out * ('experience/rows_without_reward' in metrics)}"
+            )
+
+    def _warn_bits(self, metrics: Mapping[str, float]) -> None:
+        """Warns once if log-probs of a bitwise run differ between sampler and update."""
+        fraction = metrics.get("differing_fraction", 0.0)
+        if fraction > 0 and "bits" not in self._warned:
+            self._warned.add("bits")
+            self._warn(
+                f"--bitwise: log-probs of {fraction:.2%} of the tokens differ between sampler and"
+                f" update (ratio {metrics['sampler_ratio/min']:.7f} to"
+                f" {metrics['sampler_ratio/max']:.7f}): the method samples from another"
+                " distribution, or XLA sums in another order on this processor"
             )
 
     def _warn_still(self, metrics: Mapping[str, float]) -> None:

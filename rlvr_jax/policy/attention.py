@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.policy import products
+from rlvr_jax.policy import bitwise, products
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.flash import flash_attention, flash_serves
 
@@ -63,10 +63,16 @@ def attend(
     Args:
       heads: queries [B, S, N, H], keys [B, K, H, T] and values [B, K, T, H].
       own: place of each query: it sees the keys at places up to it, or up to it in its window.
-      slots: place of each key.
+      slots: place of each key; rising, if `config.bitwise`.
       sliding: this layer has the sliding window; read only if some layers have one.
       config: shape of the model.
     """
+    if config.bitwise:
+        return bitwise.attention(_attend, config, heads, own, slots, sliding)
+    return _attend(heads, own, slots, sliding, config)
+
+
+def _attend(heads: Heads, own, slots, sliding, config: ModelConfig) -> Array:
     attended = _block if heads.query.shape[1] <= 2 * QUERIES else _in_blocks
     grouped = heads._replace(query=grouped_heads(heads.query, heads.key.shape[1]))
     y = by_token(attended(grouped, own, slots, sliding, config))
@@ -108,8 +114,18 @@ def attend_in_order(
         scalar = config.query_pre_attn_scalar or config.head_size
         return flash_attention(*heads, positions < NOWHERE, scalar, mesh)
     own = positions[:, positions.shape[1] - length :]
+    if config.bitwise:
+        heads, positions = _by_position(heads, positions)
     key, value = heads.key.transpose(0, 2, 3, 1), heads.value.transpose(0, 2, 1, 3)
     return attend(Heads(heads.query, key, value), own, positions, sliding, config)
+
+
+def _by_position(heads: Heads, positions: Int[Array, "b T"]) -> tuple[Heads, Int[Array, "b T"]]:
+    """Keys and values in the order of a cache: padding of a prompt is at the end."""
+    order = jnp.argsort(positions, axis=1)
+    rows = jnp.arange(len(heads.key), dtype=order.dtype)[:, None]
+    key, value = (each[rows, order] for each in heads[1:])
+    return Heads(heads.query, key, value), jnp.take_along_axis(positions, order, axis=1)
 
 
 def attend_in_groups(

@@ -17,7 +17,7 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.policy import products
-from rlvr_jax.policy.attention import QUERIES, by_token, grouped_heads
+from rlvr_jax.policy.attention import QUERIES, Heads, attend, by_token, grouped_heads
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.layout import HEADS, ROWS, constrain, partition
 
@@ -178,7 +178,14 @@ def attend_to_cache(
       positions: of the queries; the result of one past the end of the cache means nothing.
       sliding: this layer has the sliding window; read only if some layers have one.
       config: shape of the model.
+    Raises:
+      ValueError: a shared cache and `config.bitwise`.
     """
+    if config.bitwise:
+        if isinstance(cache, SharedCache):
+            raise ValueError("attend_to_cache: cache must be a LayerCache for a bitwise model")
+        slots = jnp.arange(cache.keys.shape[-1], dtype=positions.dtype)[None]
+        return attend(Heads(query, *cache), positions, slots, sliding, config)
     first = jnp.zeros_like(positions)
     if config.sliding_window is not None:
         first = jnp.where(sliding, positions - config.sliding_window + 1, first)

@@ -96,6 +96,8 @@ class ModelConfig:
         the input of each layer; or "attention", all but that and the results of matrix products
         with parameters.
       lora: shape of the low-rank adapters that parameters may hold.
+      bitwise: sampler and scorer compute a token's log-prob with equal bits, in every batch
+        (`policy/bitwise.py`). For dense models in float32 or float64 on a CPU.
     """
 
     vocab_size: int
@@ -127,6 +129,7 @@ class ModelConfig:
     compute_dtype: str = "float32"
     remat: str = "none"
     lora: LoraConfig | None = None
+    bitwise: bool = False
 
     def __post_init__(self) -> None:
         _check_numbers(self)
@@ -162,6 +165,11 @@ class ModelConfig:
             raise ValueError(
                 f"ModelConfig: experts_per_token must be 1 .. num_experts = {experts},"
                 f" got {visited}"
+            )
+        if self.bitwise and (self.num_experts or self.compute_dtype == "bfloat16"):
+            raise ValueError(
+                "ModelConfig: bitwise must be False for a model with experts or in bfloat16, got"
+                f" True with num_experts {self.num_experts} and {self.compute_dtype}"
             )
         if self.num_experts and self.lora and not set(self.lora.targets) <= set(_ATTENTION):
             raise ValueError(

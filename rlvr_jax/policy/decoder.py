@@ -17,7 +17,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.policy import products
+from rlvr_jax.policy import bitwise, products
 from rlvr_jax.policy.attention import Groups, Heads, attend_in_groups, attend_in_order
 from rlvr_jax.policy.cached import LayerCache, SharedCache, attend_to_cache, written
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
@@ -46,11 +46,19 @@ def _each(stacked: Any, number: int) -> tuple[Any, ...]:
 
 def _rms_norm(x: Array, scale: Array, config: ModelConfig) -> Array:
     """x / √(mean x² + ε) · scale over the last axis; in float32, returned in x's dtype."""
-    wide = x.astype(wide_dtype(x.dtype))
-    mean_square = jnp.mean(jnp.square(wide), axis=-1, keepdims=True)
-    scale = (1 + scale if config.unit_offset else scale).astype(wide.dtype)
-    scale = scale.reshape((1,) * (x.ndim - 1) + scale.shape)
-    return (wide * jax.lax.rsqrt(mean_square + config.norm_epsilon) * scale).astype(x.dtype)
+    scale = (1 + scale if config.unit_offset else scale).astype(wide_dtype(x.dtype))
+
+    def norm(x):
+        wide = x.astype(scale.dtype)
+        square = jnp.square(wide)
+        if config.bitwise:
+            mean_square = bitwise.total(square)[..., None] / x.shape[-1]
+        else:
+            mean_square = jnp.mean(square, axis=-1, keepdims=True)
+        factor = scale.reshape((1,) * (x.ndim - 1) + scale.shape)
+        return (wide * jax.lax.rsqrt(mean_square + config.norm_epsilon) * factor).astype(x.dtype)
+
+    return bitwise.by_rows(norm, x) if config.bitwise else norm(x)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
@@ -107,6 +115,7 @@ class Block(nn.Module):
         dtype = x.dtype
         param_dtype = wide_dtype(config.compute_dtype)
         batch, length, width = x.shape
+        matmul = bitwise.matmul if config.bitwise else products.matmul
 
         def norm(y, name):
             scale = self.param(name, _norm_initializer(config), y.shape[-1:], param_dtype)
@@ -120,7 +129,7 @@ class Block(nn.Module):
                 kernel = constrain(kernel, self.mesh, *lies)
             # Two axes: XLA:CPU runs the kernel's gradient over (B, S) as one matrix product.
             rows = y.reshape(-1, y.shape[-1])
-            y = products.matmul(rows, kernel)
+            y = matmul(rows, kernel)
             if bias:
                 offset = self.param(f"{name}_bias", nn.initializers.zeros, (outputs,), param_dtype)
                 # Its gradient is a sum over all tokens: not one in the products' dtype.
@@ -133,8 +142,8 @@ class Block(nn.Module):
                     )
                 down, up = (self.get_variable("params", f"{name}_lora_{side}") for side in "ab")
                 factor = config.lora.alpha / config.lora.rank
-                inner = products.matmul(rows, down.astype(dtype))
-                y += products.matmul(inner, up.astype(dtype)) * factor
+                inner = matmul(rows, down.astype(dtype))
+                y += matmul(inner, up.astype(dtype)) * factor
             return y.reshape(batch, length, outputs)
 
         def split(y, name, count):

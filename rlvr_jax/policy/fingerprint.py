@@ -15,7 +15,7 @@ from rlvr_jax.policy.tensors import StoredTensor
 from rlvr_jax.policy.tokenizer import tokenizer
 from rlvr_jax.policy.weights import opened
 
-SET_BY_RUNS = frozenset({"max_positions", "compute_dtype", "remat", "lora"})
+SET_BY_RUNS = frozenset({"max_positions", "compute_dtype", "remat", "lora", "bitwise"})
 """Fields of a model's configuration that may differ where the same weights are read."""
 
 _BYTES = 2**26  # of a tensor that are read at a time

@@ -182,7 +182,7 @@ def _check_round_trip(config: ModelConfig, read: ModelConfig, kind: str) -> None
     """Refuses a config of which the family can write only a part."""
     for field in dataclasses.fields(ModelConfig):
         wanted, got = getattr(config, field.name), getattr(read, field.name)
-        if field.name not in ("compute_dtype", "remat", "lora") and wanted != got:
+        if field.name not in ("compute_dtype", "remat", "lora", "bitwise") and wanted != got:
             raise ValueError(
                 f"to_hugging_face: {field.name} must be {got!r} in a model that is otherwise of the"
                 f" family {kind}, got {wanted!r}"

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax.sharding import AxisType, Mesh
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.policy import products
+from rlvr_jax.policy import bitwise, products
 from rlvr_jax.policy.attention import NOWHERE, Groups
 from rlvr_jax.policy.cached import LayerCache, SharedCache, cached_heads
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
@@ -17,7 +17,7 @@ from rlvr_jax.policy.decoder import Decoder, unstacked
 from rlvr_jax.policy.experts import no_routes
 from rlvr_jax.policy.hooks import Hook
 from rlvr_jax.policy.json_object import json_object
-from rlvr_jax.policy.layout import HEADS, ROWS, constrain
+from rlvr_jax.policy.layout import HEADS, ROWS, constrain, platform
 
 Params = Any
 
@@ -53,6 +53,7 @@ class Model:
         (`rlvr_jax.parallel`); None for one device.
     Raises:
       ValueError: a mesh with axes of another type than Auto, as those of `jax.make_mesh` are.
+        `config.bitwise` without a CPU, or with a mesh that has more than data.
     """
 
     config: ModelConfig
@@ -65,6 +66,14 @@ class Model:
             raise ValueError(
                 "Model: mesh must have axes of the type Auto, as those of"
                 f" rlvr_jax.parallel.make_mesh, got {', '.join(kind.name for kind in types)}"
+            )
+        # The sampler divides rows over `data`, and computes them on each device without a mesh.
+        split = self.mesh is not None and self.mesh.shape["data"] < self.mesh.size
+        if self.config.bitwise and (split or platform(self.mesh) != "cpu"):
+            shape = "no mesh" if self.mesh is None else dict(self.mesh.shape)
+            raise ValueError(
+                "Model: config.bitwise must be False except on a CPU with a mesh of only data, got"
+                f" True on a {platform(self.mesh)} with {shape}"
             )
 
     @property
@@ -182,6 +191,8 @@ class Model:
         The sampler's weights on a CPU can have `params["transposed_unembedding"]` [D, V], which is
         then used.
         """
+        if self.config.bitwise:
+            return bitwise.logits(hidden, self.unembedding(params), self.config.logit_softcap)
         wide = wide_dtype(hidden.dtype)
         if (columns := params.get("transposed_unembedding")) is not None:
             logits = products.einsum("...d,dv->...v", hidden, columns, preferred_element_type=wide)
@@ -212,6 +223,8 @@ class Model:
         origin: Int[Array, "R"] | None = None,
     ) -> tuple[SharedCache, ...]:
         """Empty caches of R rows that answer prompts, so many slots after each prompt.
+
+        A bitwise model has no such caches.
 
         Args:
           prompts: results of `extend` for the P prompts; R / P adjacent rows answer each.

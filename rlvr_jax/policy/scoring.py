@@ -6,10 +6,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.kernels.token_stats import token_stats
-from rlvr_jax.policy import products
+from rlvr_jax.policy import bitwise, products
 from rlvr_jax.policy.config import wide_dtype
 from rlvr_jax.policy.flash import flash_serves
 from rlvr_jax.policy.model import Model, Params
@@ -107,18 +107,45 @@ def score_hidden(
       heat: factor on the temperatures.
       options: of the statistics, as for `score`.
     """
-    rows, budget = rollouts.tokens.shape
+    temperature = heat * rollouts.temperature
+    return stats_of_hidden(
+        model, hidden, unembedding, rollouts.tokens, rollouts.scored, temperature, needs, **options
+    )
+
+
+def stats_of_hidden(
+    model: Model,
+    hidden: Float[Array, "B T D"],
+    unembedding: Float[Array, "V D"],
+    tokens: Int[Array, "B T"],
+    mask: Bool[Array, "B T"],
+    temperature: Float[Array, "B T"],
+    needs: Collection[str],
+    **options: Any,
+) -> TokenStats:
+    """`token_stats` of the tokens that hidden states predict, [B, T]."""
+    rows, budget = tokens.shape
+    hidden, tokens, mask, temperature = (
+        each.reshape(rows * budget, *each.shape[2:]) for each in (hidden, tokens, mask, temperature)
+    )
+    softcap = model.config.logit_softcap
     stats = token_stats(
-        hidden.reshape(rows * budget, -1),
+        hidden,
         unembedding,
-        rollouts.tokens.reshape(-1),
+        tokens,
         needs=needs,
-        mask=rollouts.scored.reshape(-1),
-        temperature=heat * rollouts.temperature.reshape(-1),
-        softcap=model.config.logit_softcap,
+        mask=mask,
+        temperature=temperature,
+        softcap=softcap,
         mesh=model.mesh,
         **options,
     )
+    if model.config.bitwise and "logp" in needs:
+        # The value has the sampler's form, the gradient is the kernel's.
+        logp = bitwise.score(hidden, unembedding, tokens, temperature, softcap)
+        usual = stats.get("logp")
+        slope = usual - jax.lax.stop_gradient(usual)
+        stats = stats.replace(logp=jnp.where(mask, logp, 0) + slope)
     return jax.tree.map(lambda field: field.reshape(rows, budget, *field.shape[1:]), stats)
 
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.arguments import check_each
-from rlvr_jax.policy import LayerCache, Model, Params, SharedCache
+from rlvr_jax.policy import LayerCache, Model, Params, SharedCache, bitwise
 from rlvr_jax.rollout.arguments import stop_ids, temperatures
 from rlvr_jax.rollout.distribution import chosen, entropy, tiled
 from rlvr_jax.rollout.pool import BUDGET, FINISHED, OPTIONAL, RUNNING, Pool, paused_at_limit
@@ -215,10 +215,11 @@ def look_ahead(
     temperature = context.temperature
     if temperature is None:
         # Divided by the number itself: compiled with the program, it costs nothing where it is 1.
-        policy = policy / sampling.temperature
+        divided = policy / sampling.temperature
         temperature = jnp.full(running.shape, sampling.temperature, policy.dtype)
     else:
-        policy = policy / temperature[:, None]
+        divided = policy / temperature[:, None]
+    policy = bitwise.tempered(policy, temperature) if model.config.bitwise else divided
     context = context._replace(temperature=temperature, hidden=hidden[:, 0])
     sampled, heat = policy, temperature
     if processor is not None:
@@ -277,8 +278,13 @@ def draw(
         return array if rows is None else array[rows]
 
     token, behaviour_logp = chosen(ahead.tiles, ahead.mass, uniform, slot)
+    same = how.model.config.bitwise
+    if same:
+        behaviour_logp = bitwise.log_prob(seen(ahead.tiles).reshape(len(token), -1), token)
     logp = behaviour_logp
-    if ahead.policy is not None:
+    if same and ahead.policy is not None:
+        logp = bitwise.log_prob(seen(ahead.policy), token)
+    elif ahead.policy is not None:
         if slot is None:
             logp = jnp.take_along_axis(ahead.policy, token[:, None], axis=-1)[:, 0]
         else:

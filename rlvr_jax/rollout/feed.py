@@ -7,9 +7,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from rlvr_jax.kernels.token_stats import token_stats
 from rlvr_jax.keys import checked_key
 from rlvr_jax.policy import Model, Params
+from rlvr_jax.policy.config import wide_dtype
+from rlvr_jax.policy.scoring import stats_of_hidden
 from rlvr_jax.rollout.arguments import row_mask, token_table, whole_numbers
 from rlvr_jax.rollout.pool import (
     FINISHED,
@@ -275,17 +276,9 @@ def _scores(model, params, hidden, tokens, count, temperature) -> list[Array]:
     """Log-prob and entropy of given tokens, [R, n]; 0 after them."""
     rows, width = tokens.shape
     given = jnp.arange(width, dtype=jnp.int32)[None] < count[:, None]
-    if jnp.ndim(temperature):
-        temperature = jnp.repeat(temperature, width)
+    temperature = jnp.asarray(temperature, wide_dtype(hidden.dtype)).reshape(-1, 1)
+    temperature = jnp.broadcast_to(temperature, (rows, width))
     needs = "logp", "entropy"
-    stats = token_stats(
-        hidden[:, :-1].reshape(rows * width, -1),
-        model.unembedding(params),
-        tokens.reshape(-1),
-        needs=needs,
-        mask=given.reshape(-1),
-        temperature=temperature,
-        softcap=model.config.logit_softcap,
-        mesh=model.mesh,
-    )
-    return [stats.get(name).reshape(rows, width) for name in needs]
+    states, unembedding = hidden[:, :-1], model.unembedding(params)
+    stats = stats_of_hidden(model, states, unembedding, tokens, given, temperature, needs)
+    return [stats.get(name) for name in needs]

@@ -46,7 +46,8 @@ def decode_in_turn(
     """Samples at most `steps` tokens for every row of a pool, of which `at_once` are computed.
 
     A row in a slot has a cache: a copy of the cache of its prompt, and a ring of `steps` places.
-    All rows write at the same place of the ring. A row is fed only its tokens. A row that already
+    All rows write at the same place of the ring. In a bitwise model it is one cache, in which a
+    token has the slot of its position. A row is fed only its tokens. A row that already
     has tokens when it gets a slot copies the keys that it shares with a computed row of its
     prompt. If the processor has a state from token to token, it processes these tokens again.
 
@@ -54,7 +55,7 @@ def decode_in_turn(
       how: its constants have a leading axis N or are scalars; a prompt's rows have the same.
       pool: N running rows without caches, N / P of them side by side answer each prompt. Those of a
         prompt have one temperature.
-      prompts: caches of the P prompts.
+      prompts: caches of the P prompts; those of a bitwise model have the slots of whole rows.
       at_once: below N.
       steps: largest number of tokens of a row.
       stop_state: as for `decode`.
@@ -64,6 +65,7 @@ def decode_in_turn(
     rows, columns = pool.tokens.shape
     each = rows // len(prompts[0].keys)
     model, sampling, constants = how.model, how.sampling, how.constants
+    whole = model.config.bitwise
     processor = sampling.chain()
     watch = sampling.stops
     pool = with_records(model, pool, sampling, processor, record_top=how.record_top)
@@ -129,6 +131,12 @@ def decode_in_turn(
             def put(array, part):
                 return jax.lax.dynamic_update_slice_in_dim(array, part, to, axis=0)
 
+            def whole_row(layer, given):
+                def row_of(own, prompt):
+                    return jnp.where(shared[source] > 0, own[source], prompt[row // each])[None]
+
+                return jax.tree.map(put, layer, jax.tree.map(row_of, layer, given))
+
             def copied(prompt, own, given):
                 given = jax.tree.map(lambda x: x[row // each][None], given)
                 shifted = LayerCache(
@@ -138,16 +146,21 @@ def decode_in_turn(
                 return jax.tree.map(put, prompt, given), jax.tree.map(put, own, shifted)
 
             held = tuple(
-                copied(*layer, given=given) for layer, given in zip(held, prompts, strict=True)
+                whole_row(layer, given) if whole else copied(*layer, given=given)
+                for layer, given in zip(held, prompts, strict=True)
             )
             return held, place.at[to].set(begin), origin.at[to].set(first)
 
-        carry = tuple(cache[:2] for cache in caches), slots.place, caches[0].origin
+        held = caches if whole else tuple(cache[:2] for cache in caches)
+        carry = held, slots.place, jnp.zeros_like(slots.place) if whole else caches[0].origin
         carry = jax.lax.fori_loop(0, jnp.sum(enters, dtype=jnp.int32), enter, carry)
         held, place, origin = carry
+        slots = slots._replace(place=place)
+        if whole:
+            return held, slots
         start = jnp.where(enters, prompt_length[slots.row], caches[0].start)
         caches = tuple(SharedCache(*layer, start=start, origin=origin) for layer in held)
-        return caches, slots._replace(place=place)
+        return caches, slots
 
     def body(carry):
         step, pool, slots, leader, watched = carry
@@ -180,7 +193,9 @@ def decode_in_turn(
     first = jnp.minimum(slot_numbers * each, rows - 1)
     slots = _Slots(first, jnp.zeros_like(first), slot_numbers * each < rows)
     held = jax.tree.map(lambda leaf: leaf[first // each], prompts)
-    caches = model.shared_caches(held, prompt_length[first], steps, jnp.zeros_like(first))
+    caches = held
+    if not whole:
+        caches = model.shared_caches(held, prompt_length[first], steps, jnp.zeros_like(first))
     pool = replace(paused_at_limit(pool), caches=caches, carry=fresh)
     watched = None if watch is None else watch.written(pool, stop_state)
     start = jnp.zeros((), jnp.int32), pool, slots, every // each * each, watched

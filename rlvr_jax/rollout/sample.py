@@ -314,9 +314,12 @@ def _draw_groups(
         pool = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:count], pool)
     else:
         pool = read(prompts)
-    # Prompts stay where they are: all rows of a group look at one copy.
-    seen = check_unshared(pool, "sample")
-    pool = widen(replace(pool, caches=()), width + response_tokens)
+    # Prompts stay where they are: all rows of a group look at one copy. In a bitwise model each row
+    # has its whole cache: a softmax over two parts is rounded otherwise than the scorer's.
+    seen, whole = check_unshared(pool, "sample"), model.config.bitwise
+    pool = widen(pool if whole else replace(pool, caches=()), width + response_tokens)
+    if whole and at_once is not None:
+        seen, pool = check_unshared(pool, "sample"), replace(pool, caches=())
     pool = replace(pool, limit=prompts.length + response_tokens, temperature=prompts.temperature)
 
     def copies(leaf):
@@ -335,11 +338,13 @@ def _draw_groups(
         )
         pool = decode_in_turn(how, pool, seen, at_once, response_tokens, stop_state)
     else:
-        shared = model.shared_caches(seen, pool.prompt_length, response_tokens)
+        if not whole:
+            shared = model.shared_caches(seen, pool.prompt_length, response_tokens)
+            pool = replace(pool, caches=shared)
         pool = decode(
             model,
             params,
-            replace(pool, caches=shared),
+            pool,
             response_tokens,
             sampling,
             stop_tokens,

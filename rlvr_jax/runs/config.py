@@ -48,13 +48,18 @@ class PolicySettings:
     remat: Literal["none", "layers", "attention"] = "none"
     """Values that the backward pass recomputes, to save memory. With layers: all values within a
     layer. With attention: all values within a layer except matrix products with weights."""
+    bitwise: bool = False
+    """Log-probs with equal bits in sampler and update, so that the ratio of their probabilities is
+    exactly 1. For dense models in float32 on a CPU; steps take longer."""
 
     def options(self) -> dict[str, Any]:
         """Returns the fields of a model's configuration that a run sets."""
         adapters = self.lora_rank, self.lora_alpha, self.lora_targets
         with as_typed("--lora-", "LoraConfig: "):
             lora = LoraConfig(*adapters) if self.lora_rank else None
-        return dict(compute_dtype=self.compute_dtype, remat=self.remat, lora=lora)
+        return dict(
+            compute_dtype=self.compute_dtype, remat=self.remat, lora=lora, bitwise=self.bitwise
+        )
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,23 @@ def check_config(config: TrainConfig) -> None:
             "--engine-adapters must come with --engine and --lora-rank, got"
             f" {config.engines.engine!r} and {config.policy.lora_rank}"
         )
+    _check_bitwise(config)
     check_trackers(config.log_to)
     _check_meshes(config, rows)
+
+
+def _check_bitwise(config: TrainConfig) -> None:
+    """Checks that the sampler and its distribution are those of the update."""
+    policy, devices = config.policy, config.devices
+    others = {
+        "--compute-dtype float32": policy.compute_dtype != "float32" and policy.compute_dtype,
+        "--mesh left out": devices.mesh,
+        "--engine left out": config.engines.engine,
+        **{f"{flag(name)} left out": "a cut" for name in config.sampler().cuts},
+    }
+    for wanted, seen in others.items():
+        if policy.bitwise and seen:
+            raise ValueError(f"--bitwise must come with {wanted}, got {seen}")
 
 
 def check_setting(name: str, value: Any) -> Any:

@@ -42,14 +42,15 @@ def token_metrics(stats: TokenStats, rollouts: Rollouts) -> dict[str, Float[Arra
     }
 
 
-def sampler_metrics(rollouts: Rollouts) -> dict[str, Float[Array, ""]]:
+def sampler_metrics(rollouts: Rollouts, bitwise: bool = False) -> dict[str, Float[Array, ""]]:
     """Compares sampler and scorer at equal weights by r = exp(old_logp - behaviour_logp).
 
     Rows of another policy or of an earlier step do not count. Tokens that the policy did not sample
     do not count.
 
     Metrics: sampler_ratio/min and /max over the response tokens, 1 but for rounding if both have
-    the same distribution; sampler_k3, mean of r - 1 - log r (nats), first within a response.
+    the same distribution; sampler_k3, mean of r - 1 - log r (nats), first within a response;
+    differing_fraction, that of the tokens with r ≠ 1 (--bitwise).
     """
     mask, behaviour_logp = rollouts.mask, rollouts.behaviour_logp
     for foreign in (rollouts.records.get("off_policy"), rollouts.records.get("stored")):
@@ -59,7 +60,8 @@ def sampler_metrics(rollouts: Rollouts) -> dict[str, Float[Array, ""]]:
         mask &= rollouts.records["origin"] == 0
     difference = jnp.where(mask, rollouts.old_logp - behaviour_logp, 0)
     own = sampler_divergence(rollouts.old_logp, behaviour_logp, mask)
-    return {
+    metrics = {"differing_fraction": masked_mean(difference != 0, mask)} if bitwise else {}
+    return metrics | {
         "sampler_ratio/min": jnp.exp(masked_min(difference, mask)),
         "sampler_ratio/max": jnp.exp(masked_max(difference, mask)),
         "sampler_k3": masked_mean(own, jnp.any(mask, axis=1)),

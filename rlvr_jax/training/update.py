@@ -259,7 +259,7 @@ def update(
         "chosen_fraction": masked_mean(chosen, rollouts.mask),
         "chosen_tokens": jnp.sum(chosen & rollouts.mask).astype(norm.dtype),
         **token_metrics(gradient.stats, rollouts),
-        **sampler_metrics(rollouts),
+        **sampler_metrics(rollouts, model.config.bitwise),
     }
     for name, value in gradient.metrics.items():
         metrics[f"objective/{name}" if name in metrics else name] = value

@@ -63,6 +63,13 @@ def arguments(config):
             {"method": "ace", "hyperparameters": ("gate=relu",)},
             "--hyperparameters of ace: gate must be a name of its method's file, .*'relu'",
         ),
+        (
+            {"bitwise": True, "compute_dtype": "bfloat16"},
+            "--bitwise must come with --compute-dtype float32, got bfloat16",
+        ),
+        ({"bitwise": True, "mesh": "data=8"}, "--bitwise must come with --mesh left out, got data"),
+        ({"bitwise": True, "engine": "vllm"}, "must come with --engine left out, got vllm"),
+        ({"bitwise": True, "top_p": 0.9}, "--bitwise must come with --top-p left out, got a cut"),
     ],
 )
 def test_settings_that_cannot_work_are_refused_in_a_sentence(changes, sentence):

@@ -141,7 +141,7 @@ def test_closing_while_a_job_runs_ends_both():
 
     thread = threading.Thread(target=work)
     thread.start()
-    time.sleep(0.1)
+    assert until(pool._lock.locked)
     pool.close()
     thread.join(timeout=PATIENT / 2)
     assert not thread.is_alive()
@@ -157,49 +157,59 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts 
 pool = WorkerPool("builtins:eval", wall_seconds=60, workers=2)
 pool.map(["1"])
 print(pool._servers[0].process.pid, flush=True)
+sys.stdin.readline()
 {then}
 """
 
 
 def caller(then: str) -> tuple[subprocess.Popen, set[int]]:
+    """A process with a pool that goes on with `then`, and its processes before that."""
     process = subprocess.Popen(
         [sys.executable, "-c", CALLER.format(then=then)],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
     process.stdout.readline()
-    time.sleep(0.2)
-    return process, processes(process.pid)
+    workers = processes(process.pid)
+    process.stdin.write("\n")
+    process.stdin.flush()
+    return process, workers
 
 
-def vanish(pids: set[int], seconds: float = 3.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if not pids & set(alive()):
-            return True
+def until(happened) -> bool:
+    """Whether something happens before patience ends."""
+    end = time.monotonic() + PATIENT
+    while not happened() and time.monotonic() < end:
         time.sleep(0.01)
-    return False
+    return happened()
+
+
+def vanish(pids: set[int]) -> bool:
+    return until(lambda: not pids & set(alive()))
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_no_worker_outlives_its_caller(end):
-    process, workers = caller("pool.map(['all(iter(lambda: 1, 0))', '9**9**9**9'])")
+    process, _ = caller("pool.map(['all(iter(lambda: 1, 0))', '9**9**9**9'])")
     with process:
-        assert len(workers) >= 4
+        assert until(lambda: len(processes(process.pid)) >= 4)
+        workers = processes(process.pid)
         process.send_signal(end)
         process.communicate()
     assert vanish(workers)
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("then", ["pool.close()", "sys.exit(3)", "del pool; time.sleep(9)"])
+@pytest.mark.parametrize("then", ["pool.close()", "sys.exit(3)", "del pool; time.sleep(600)"])
 def test_no_worker_outlives_its_pool(then):
     process, workers = caller(then)
     with process:
-        assert vanish(workers)
+        gone = vanish(workers)
         process.kill()
+    assert workers and gone
 
 
 @pytest.mark.thorough

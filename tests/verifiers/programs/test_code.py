@@ -185,7 +185,7 @@ def test_a_loop_without_end_is_stopped(words):
 def test_one_test_that_is_stopped_costs_only_itself(words):
     program = "def f(x):\n    import os, time\n    if x == 2: time.sleep(60)\n"
     program += "    if x == 3: os.kill(-1, 9)\n    return x"
-    limits = Limits(wall_seconds=0.7, cpu_seconds=1.0)
+    limits = Limits(wall_seconds=2.0, cpu_seconds=1.0)
     tests = [call("f", [1], 1), call("f", [2], 2), call("f", [3], 3), call("f", [4], 4)]
     assert [word == PASSED for word in words(program, tests, limits)] == [1, 0, 0, 1]
 
@@ -309,6 +309,6 @@ def test_a_program_that_loops_is_not_waited_for_in_every_test(words, monkeypatch
 @pytest.mark.thorough
 def test_two_slow_tests_apart_stop_nothing(words):
     program = "import time\ndef f(x):\n    if x in (1, 3): time.sleep(60)\n    return x"
-    limits = Limits(wall_seconds=0.7, cpu_seconds=1.0)
+    limits = Limits(wall_seconds=2.0, cpu_seconds=1.0)
     found = words(program, [call("f", [n], n) for n in range(6)], limits)
     assert [word == PASSED for word in found] == [1, 0, 1, 0, 1, 1]

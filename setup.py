@@ -115,7 +115,7 @@ setup(
         "jax>=0.10",
         "flax>=0.12",
         "optax>=0.2.5",
-        "orbax-checkpoint>=0.11",
+        "orbax-checkpoint>=0.11.17",
         "chex>=0.1.90",
         "jaxtyping>=0.3",
         "numpy>=2.0",
@@ -133,7 +133,7 @@ setup(
     extras_require={
         "test": [
             "pytest>=8",
-            "pytest-xdist>=3.6",
+            "pytest-xdist>=3.8",
             "beartype>=0.20",
             "ruff>=0.8",
             "tensorflow-datasets>=4.9.10",

@@ -113,6 +113,13 @@ def test_needs_are_the_union_over_the_parts():
     assert everything.reads == {"logp", "entropy", "reference_logp", "batch_statistics"}
 
 
+def test_a_part_that_decides_once_behind_measured_ones_reads_the_whole_batch():
+    measured = Transform(lambda *given: given, reads={"entropy"})
+    once = Transform(lambda *given: given, once=True)
+    assert made(measured, once).reads == {"logp", "entropy", "batch_statistics"}
+    assert made(once, measured).reads == {"logp", "entropy"}
+
+
 def test_an_unknown_need_is_refused_when_the_objective_is_built():
     transform = Transform(lambda *a: a, reads={"entropie"})
     with pytest.raises(ValueError, match=r"reads of test_an_unknown.*closest: entropy.*'entropie'"):

@@ -312,6 +312,16 @@ class Evaluation:
         """[B, T], what the aggregation averages."""
         return self.asked("token_loss")
 
+    def outputs(self, suffix=""):
+        """What most vectors have, by their names; functions are called if a vector is there."""
+        found = {
+            "advantages": lambda: self.signals.advantage,
+            "token_loss": lambda: self.token_loss,
+            "loss": self.loss,
+            "dlogits": self.dlogits,
+        }
+        return {f"{name}{suffix}": value for name, value in found.items()}
+
 
 def evaluate(recipe, case, soft=False, state=None, stats_of=None, batch=None, samples=None):
     """Runs a recipe on one input set, operation by operation: nothing is compiled as a whole.

@@ -120,6 +120,20 @@ def test_a_part_that_decides_once_behind_measured_ones_reads_the_whole_batch():
     assert made(once, measured).reads == {"logp", "entropy"}
 
 
+def test_a_batch_is_decided_once_by_its_old_log_probs_unless_the_advantage_is_measured():
+    def apply(signals, context, state):
+        return replace(signals, weight=context.old_logp), state, {}
+
+    batch = golden.rollouts("b")
+    weighted = made(Transform(apply, once=True))
+    decided = weighted.decide_once(batch, weighted.init(golden.spec(batch)), jax.random.key(0))[0]
+    weight = np.where(batch.mask, decided.records["weight"], 0)
+    golden.assert_agrees(weight, np.where(batch.mask, batch.old_logp, 0))
+    measured = Transform(lambda *given: given, reads={"entropy"})
+    parts = dict(surrogate=ppo_clip(0.2, 0.2), aggregation=token_mean())
+    assert objective(measured, **parts).decide_once is None
+
+
 def test_an_unknown_need_is_refused_when_the_objective_is_built():
     transform = Transform(lambda *a: a, reads={"entropie"})
     with pytest.raises(ValueError, match=r"reads of test_an_unknown.*closest: entropy.*'entropie'"):

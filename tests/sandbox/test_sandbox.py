@@ -240,9 +240,10 @@ def test_bad_limits_are_named(fields, said):
         Limits(**fields)
 
 
-def test_limits_may_be_at_their_least_and_names_come_in_any_sequence():
-    limits = Limits(memory_mb=16, processes=1, disk_mb=1, file_mb=0, open_files=16)
-    assert (limits.file_mb, limits.open_files) == (0, 16)
+def test_limits_may_be_at_their_ends_and_names_come_in_any_sequence():
+    least = Limits(memory_mb=16, processes=1, disk_mb=1, file_mb=0, open_files=16, output_bytes=1)
+    assert (least.file_mb, least.output_bytes) == (0, 1)
+    assert Limits(disk_mb=2**31 - 1).disk_mb == 2**31 - 1
     assert Limits(packages=["json"], read=["/bin"]) == Limits(packages=("json",), read=("/bin",))
 
 

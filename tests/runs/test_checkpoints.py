@@ -110,3 +110,6 @@ def test_a_checkpoint_is_read_by_the_names_of_its_parts(tmp_path):
         lacks = r"step 2 must .* without \.method_state\['b'\]\['y'\] and with .* none"
         with pytest.raises(ValueError, match=lacks):
             kept.restore(2, state_of(b={"x": 0, "y": 0}))
+        widened = TrainState({"w": np.zeros(2)}, (), {"b": {"x": np.asarray(0)}}, np.asarray(0))
+        with pytest.raises(ValueError, match=r"step 2 must .* without \.params\['w'\]"):
+            kept.restore(2, RunState(widened, HostState(np.asarray(0), {})))

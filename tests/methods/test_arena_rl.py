@@ -156,19 +156,3 @@ def test_groups_that_are_ranked_with_equal_outcomes_are_counted():
     number, uniform = ranked(saying(lambda first, second: (float(first), float(second))))
     assert number == uniform > 0
     assert ranked(compare_by())[0] == 0
-
-
-def worst_first(batch, pairs, actor, turn):
-    scores, counts, replies = compare_by()(batch, pairs, actor, turn)
-    return -scores, counts, replies
-
-
-@pytest.mark.parametrize(
-    ("compare", "fraction"),
-    [(compare_by(), 1.0), (worst_first, 0.0), (saying(lambda first, second: (5.0, 5.0)), 0.5)],
-    ids=["the correct one is ahead", "the incorrect one is ahead", "a draw"],
-)
-def test_wins_of_correct_responses_are_a_fraction_of_their_pairs(compare, fraction):
-    stage = tournament(compare, ROBIN.reward, ROBIN.schedule)
-    ((collected, _, _),) = numpy_actor.walk(experience(stages=[stage]), steps=1)
-    assert collected.metrics["correct_wins"] == fraction

@@ -30,6 +30,7 @@ from rlvr_jax.objectives import (
     ppo_clip,
     reinforce,
     token_mean,
+    within_response,
 )
 from rlvr_jax.types import replace
 
@@ -111,6 +112,7 @@ def test_needs_are_the_union_over_the_parts():
     assert made().reads == {"logp"}
     everything = made(keep_top_entropy(0.5), regularizers=[kl_penalty(0.1)])
     assert everything.reads == {"logp", "entropy", "reference_logp", "batch_statistics"}
+    assert made(keep_top_entropy(0.5, within_response)).reads == {"logp", "entropy"}
 
 
 def test_a_part_that_decides_once_behind_measured_ones_reads_the_whole_batch():
@@ -216,6 +218,7 @@ def test_the_share_of_truncated_rollouts_is_reported():
         (lambda: keep_top_entropy(0.0), r"keep_top_entropy: fraction must be in \(0, 1\], got 0"),
         (lambda: drop_high_covariance(2.0, 1.0, 5.0), "drop_high_covariance: fraction .* got 2"),
         (lambda: drop_high_covariance(0.1, 5.0, 1.0), "low must be below high 1.0, got 5.0"),
+        (lambda: drop_high_covariance(0.1, 5.0, 5.0), "low must be below high 5.0, got 5.0"),
         (
             lambda: penalize_high_covariance(-1.0, 1.0),
             "penalize_high_covariance: fraction .* got -1",

@@ -136,6 +136,17 @@ def test_a_batch_is_decided_once_by_its_old_log_probs_unless_the_advantage_is_me
     assert objective(measured, **parts).decide_once is None
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "eligible"), [(-1.0, 1.0, True), (-1.0, 0.0, False), (0.0, 1.0, False)]
+)
+def test_a_covariance_at_its_bound_is_not_eligible(low, high, eligible):
+    stats = golden.stats("b")
+    equal = stats.replace(logp=jnp.full_like(stats.logp, -1.0))  # so every covariance is 0
+    dropping = made(drop_high_covariance(0.5, low, high))
+    found = golden.step(dropping, equal, golden.rollouts("b")).metrics
+    assert (found["eligible_fraction"] > 0) == eligible
+
+
 def test_an_unknown_need_is_refused_when_the_objective_is_built():
     transform = Transform(lambda *a: a, reads={"entropie"})
     with pytest.raises(ValueError, match=r"reads of test_an_unknown.*closest: entropy.*'entropie'"):

@@ -1,8 +1,11 @@
 """Rows of another origin: their records, and their places in a batch."""
 
-import numpy as np
+from dataclasses import replace
 
-from rlvr_jax.experience import experience
+import numpy as np
+import pytest
+
+from rlvr_jax.experience import add_traces, experience
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.stages.donors.traces import TEACHER, off_policy_rows, own_rows, with_rows
 
@@ -26,3 +29,14 @@ def test_rows_are_replaced_by_chosen_rows_of_another_batch():
     wanted[[0, 2]] = other.rollouts.tokens[[3, 1]]
     np.testing.assert_array_equal(found.tokens, wanted)
     np.testing.assert_array_equal(found.group, batch.rollouts.group)
+
+
+@pytest.mark.parametrize(("room", "traces"), [(0, 4.0), (-1, 0.0)])
+def test_a_solution_of_the_whole_budget_is_added_and_a_longer_one_is_counted(room, traces):
+    chain, actor = experience(stages=[add_traces()]), numpy_actor.NumpyActor()
+    own = numpy_actor.setting(chain)
+    solutions = [actor.encode("".join(prompt.solution)) for prompt in own.task.train]
+    (length,) = {len(ids) + 1 for ids in solutions}  # and the stop token
+    own = replace(own, response_tokens=length + room)
+    found = numpy_actor.walk(chain, actor, steps=1, own=own)[0][0].metrics
+    assert (found["traces"], found["traces_too_long"]) == (traces, 4 - traces)

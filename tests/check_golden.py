@@ -55,7 +55,8 @@ def compare(slug: str, case: golden.Case) -> Comparison:
     adapter = importlib.import_module(f"adapters.{slug}")
     found = adapter.outputs(case, golden.hyperparameters(slug, case.folder))
     wanted = golden.reference(slug, case)
-    left_out = {name: why for name, why in adapter.LEFT_OUT.items() if name in wanted}
+    left_out = getattr(adapter, "LEFT_OUT", {})
+    left_out = {name: why for name, why in left_out.items() if name in wanted}
     asked = [name for name in wanted if name not in left_out]
     differences = {name: difference(found[name], wanted[name]) for name in asked if name in found}
     return Comparison(differences, [name for name in asked if name not in found], left_out)
@@ -63,7 +64,7 @@ def compare(slug: str, case: golden.Case) -> Comparison:
 
 def difference(found, wanted) -> float:
     """Largest difference relative to the largest magnitude; inf where shapes or NaN differ."""
-    found, wanted = np.asarray(found), np.asarray(wanted)
+    found, wanted = np.asarray(found() if callable(found) else found), np.asarray(wanted)
     if found.shape != wanted.shape:
         return float("inf")
     if not wanted.size:

@@ -25,8 +25,6 @@ PACKAGES = sorted(
     {".".join(path.parent.relative_to(PACKAGE).parts) for path in PACKAGE.glob("*/**/__init__.py")}
     | set(FOLDERS)  # the kernels have no `__init__.py`
 )
-HEAVY = {"flax", "jax", "jaxlib", "numpy", "orbax", "scipy", "sympy", "transformers"}
-IMPORT_SECONDS = 2.0  # of a package that loads nothing heavy, on a busy machine
 
 # What must hold wherever the package lies: run in a fresh interpreter, far from the checkout.
 LOOK = """
@@ -63,15 +61,14 @@ def shipped(package: Path) -> set[str]:
 
 def test_importing_the_package_loads_nothing_heavy():
     code = """
-import sys, time
-before, start = set(sys.modules), time.perf_counter()
+import sys
+before = set(sys.modules)
 import rlvr_jax
-print(time.perf_counter() - start, *set(sys.modules) - before)
+print(*set(sys.modules) - before)
 """
-    seconds, *modules = python("-c", code, cwd=ROOT).split()
+    modules = {module.partition(".")[0] for module in python("-c", code, cwd=ROOT).split()}
     assert "rlvr_jax" in modules
-    assert not {module.partition(".")[0] for module in modules} & HEAVY
-    assert float(seconds) < IMPORT_SECONDS
+    assert modules - {"rlvr_jax"} <= sys.stdlib_module_names
 
 
 @pytest.mark.parametrize("name", rlvr_jax.__all__)

@@ -10,6 +10,7 @@ from pathlib import Path
 import golden_vectors as golden
 import jax
 import jax.numpy as jnp
+import matplotlib
 import numpy as np
 import pytest
 from everyday import everyday
@@ -73,8 +74,11 @@ def test_the_picture_is_drawn_from_the_lines_of_the_leaderboard(tmp_path, monkey
     drawn = entropy_figure.PICTURE.read_text()
     monkeypatch.setattr(entropy_figure, "PICTURE", tmp_path / "again.svg")
     entropy_figure.draw()
-    assert (tmp_path / "again.svg").read_text() == drawn
     assert all(len(rows) == 5 for rows in entropy_figure.curves().values())
+    by = re.search(r"Matplotlib v([0-9.]+)", drawn)[1]
+    if matplotlib.__version__ != by:
+        pytest.skip(f"the picture was drawn by matplotlib {by}")
+    assert (tmp_path / "again.svg").read_text() == drawn
 
 
 def test_the_table_has_the_numbers_of_the_committed_run():

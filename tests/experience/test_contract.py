@@ -5,7 +5,8 @@ import functools
 import jax
 import numpy as np
 import pytest
-from part_cases import CASES, TESTS_OF_GROUPS
+from paper_part_cases import TESTS_OF_GROUPS
+from part_cases import CASES
 
 from docs.metrics_page import metrics_of, unknown
 from rlvr_jax.experience import curricula, draws, experience, laws, stages

@@ -17,15 +17,18 @@ def numbers(store, places):
     return taken(store, places)["number"].tolist()
 
 
-def test_the_newest_rows_take_the_places_of_the_oldest():
-    store = filled([1, 2, 3], [4, 5, 6], [7])
-    assert numbers(store, oldest(store)) == [3, 4, 5, 6, 7]
-    assert store.step[oldest(store)].tolist() == [0, 1, 1, 1, 2]
-
-
-def test_of_more_rows_than_there_is_room_for_the_last_ones_are_kept():
-    store = filled(range(13))
-    assert numbers(store, oldest(store)) == [8, 9, 10, 11, 12]
+@pytest.mark.parametrize(
+    ("pushes", "kept", "steps"),
+    [
+        (([1, 2, 3], [4, 5, 6], [7]), [3, 4, 5, 6, 7], [0, 1, 1, 1, 2]),
+        ((range(13),), [8, 9, 10, 11, 12], [0] * 5),
+    ],
+    ids=["over several pushes", "of one push"],
+)
+def test_the_newest_rows_take_the_places_of_the_oldest(pushes, kept, steps):
+    store = filled(*pushes)
+    assert numbers(store, oldest(store)) == kept
+    assert store.step[oldest(store)].tolist() == steps
 
 
 def test_first_in_first_out_over_the_end_of_the_ring():

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from part_cases import answer_alone
+from paper_part_cases import answer_alone
 
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.laws import numpy_actor

@@ -30,6 +30,7 @@ from rlvr_jax.objectives import (
     ppo_clip,
     reinforce,
     token_mean,
+    within_response,
 )
 from rlvr_jax.types import replace
 
@@ -111,6 +112,39 @@ def test_needs_are_the_union_over_the_parts():
     assert made().reads == {"logp"}
     everything = made(keep_top_entropy(0.5), regularizers=[kl_penalty(0.1)])
     assert everything.reads == {"logp", "entropy", "reference_logp", "batch_statistics"}
+    assert made(keep_top_entropy(0.5, within_response)).reads == {"logp", "entropy"}
+
+
+def test_a_part_that_decides_once_behind_measured_ones_reads_the_whole_batch():
+    measured = Transform(lambda *given: given, reads={"entropy"})
+    once = Transform(lambda *given: given, once=True)
+    assert made(measured, once).reads == {"logp", "entropy", "batch_statistics"}
+    assert made(once, measured).reads == {"logp", "entropy"}
+
+
+def test_a_batch_is_decided_once_by_its_old_log_probs_unless_the_advantage_is_measured():
+    def apply(signals, context, state):
+        return replace(signals, weight=context.old_logp), state, {}
+
+    batch = golden.rollouts("b")
+    weighted = made(Transform(apply, once=True))
+    decided = weighted.decide_once(batch, weighted.init(golden.spec(batch)), jax.random.key(0))[0]
+    weight = np.where(batch.mask, decided.records["weight"], 0)
+    golden.assert_agrees(weight, np.where(batch.mask, batch.old_logp, 0))
+    measured = Transform(lambda *given: given, reads={"entropy"})
+    parts = dict(surrogate=ppo_clip(0.2, 0.2), aggregation=token_mean())
+    assert objective(measured, **parts).decide_once is None
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "eligible"), [(-1.0, 1.0, True), (-1.0, 0.0, False), (0.0, 1.0, False)]
+)
+def test_a_covariance_at_its_bound_is_not_eligible(low, high, eligible):
+    stats = golden.stats("b")
+    equal = stats.replace(logp=jnp.full_like(stats.logp, -1.0))  # so every covariance is 0
+    dropping = made(drop_high_covariance(0.5, low, high))
+    found = golden.step(dropping, equal, golden.rollouts("b")).metrics
+    assert (found["eligible_fraction"] > 0) == eligible
 
 
 def test_an_unknown_need_is_refused_when_the_objective_is_built():
@@ -195,6 +229,7 @@ def test_the_share_of_truncated_rollouts_is_reported():
         (lambda: keep_top_entropy(0.0), r"keep_top_entropy: fraction must be in \(0, 1\], got 0"),
         (lambda: drop_high_covariance(2.0, 1.0, 5.0), "drop_high_covariance: fraction .* got 2"),
         (lambda: drop_high_covariance(0.1, 5.0, 1.0), "low must be below high 1.0, got 5.0"),
+        (lambda: drop_high_covariance(0.1, 5.0, 5.0), "low must be below high 5.0, got 5.0"),
         (
             lambda: penalize_high_covariance(-1.0, 1.0),
             "penalize_high_covariance: fraction .* got -1",

@@ -1,90 +1,29 @@
 """The decoder against an independent one in numpy, and against itself with and without a cache."""
 
-import re
-from dataclasses import replace
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from devices import NEEDS_EIGHT_DEVICES
+from decoder_families import (
+    EVERYTHING,
+    EXACT,
+    FAMILIES,
+    LENGTH,
+    SIZE,
+    extend,
+    policy,
+    to_hidden,
+    to_logits,
+    tokens,
+)
 from everyday import everyday
 from numpy.testing import assert_allclose, assert_array_equal
 from safetensors.numpy import load_file
 
-from rlvr_jax.parallel import make_mesh, parameter_shardings, row_sharding
-from rlvr_jax.policy import Model, ModelConfig, RopeScaling, decoder, named_config, save
+from rlvr_jax.policy import Model, ModelConfig, save
 
-SIZE = dict(vocab_size=11, width=12, num_layers=2, num_heads=4, mlp_width=20)
-FAMILIES = {
-    "qwen2": dict(num_kv_heads=2, head_size=4, qkv_bias=True, tied=True, rope_theta=1e4),
-    "qwen3": dict(num_kv_heads=1, head_size=6, qk_norm=True, tied=False, rope_theta=1e6),
-    "llama": dict(
-        num_kv_heads=4,
-        head_size=4,
-        tied=False,
-        norm_epsilon=1e-2,
-        rope_theta=5e2,
-        rope_scaling=RopeScaling(8.0, 30),
-    ),
-    "gemma3": dict(
-        num_kv_heads=2,
-        head_size=6,
-        qk_norm=True,
-        rope_scaling=RopeScaling(4.0),
-        activation="gelu_tanh",
-        query_pre_attn_scalar=9,
-        sliding_window=3,
-        sliding_layers=(0,),
-        local_rope_theta=1e2,
-        output_norms=True,
-        unit_offset=True,
-        scaled_embedding=True,
-        logit_softcap=2.0,
-    ),
-    "qwen3_moe": dict(
-        num_kv_heads=2,
-        head_size=4,
-        qk_norm=True,
-        tied=False,
-        num_experts=5,
-        experts_per_token=2,
-        normalized_experts=True,
-    ),
-}
-# No family has all, but the decoder does: what the dense ones share is tested on this one.
-EVERYTHING = {**FAMILIES["gemma3"], "qkv_bias": True, "tied": False, "logit_softcap": None}
-EXPERTS = {**FAMILIES["qwen3_moe"], "normalized_experts": False}
-CONFIGS = {**FAMILIES, "everything": EVERYTHING, "experts": EXPERTS}
-LENGTH = 7
-
-# float64 on both sides, some hundred roundings of 1e-16 on numbers of order one
-EXACT = dict(rtol=1e-11, atol=1e-12)
 # the same number of roundings of 6e-8; the logits are of order ten
 SINGLE = dict(rtol=0, atol=1e-4)
-
-# Compiled once for each model and shape, for all tests.
-to_hidden, to_logits, extend = (
-    jax.jit(function, static_argnums=0) for function in (Model.hidden, Model.logits, Model.extend)
-)
-
-
-def policy(name="everything", dtype="float64"):
-    """A model and parameters without a zero or a one, so that every norm and bias counts."""
-    model = Model(ModelConfig(**SIZE, **CONFIGS[name], compute_dtype=dtype))
-    return model, parameters(model)
-
-
-def parameters(model):
-    random = np.random.default_rng(0)
-    shapes = jax.eval_shape(model.init, jax.random.key(0))
-    return jax.tree.map(
-        lambda leaf: jnp.asarray(random.normal(0.3, 0.5, leaf.shape), leaf.dtype), shapes
-    )
-
-
-def tokens(rows=3, length=LENGTH):
-    return jnp.asarray(np.random.default_rng(1).integers(0, 11, (rows, length)), jnp.int32)
 
 
 def reference_logits(config, weights, tokens):
@@ -316,119 +255,3 @@ def test_gradients_reach_every_parameter_and_agree_with_a_difference(name):
     pairs = zip(jax.tree.leaves(gradient), jax.tree.leaves(step), strict=True)
     # the central difference is off by h² times the third derivative
     assert_allclose(sum(np.vdot(g, d) for g, d in pairs), (ahead - behind) / 2e-5, rtol=1e-5)
-
-
-@pytest.mark.thorough
-def test_bfloat16_computes_in_bfloat16_and_keeps_the_rest_in_float32():
-    for name in ("experts", "everything"):
-        model, params = policy(name, dtype="bfloat16")
-        assert {str(leaf.dtype) for leaf in jax.tree.leaves(params)} == {"float32"}
-        assert model.empty_caches(1, 2)[0].keys.dtype == jnp.bfloat16
-        assert jax.eval_shape(model.hidden, params, tokens()).dtype == jnp.bfloat16
-    logits = to_logits(model, params, tokens())
-    assert logits.dtype == jnp.float32
-    wide, _ = policy(dtype="float32")
-    exact = to_logits(wide, params, tokens())
-    # roundings of 2^-9, some tens of them in a row, against the spread of the logits
-    assert np.abs(logits - exact).max() < 0.1 * np.std(exact)
-
-
-def test_halves_of_a_head_change_places_by_a_product_too():
-    config = named_config("tiny", 11, head_size=6)
-    (table,) = decoder.rotary_tables(jnp.arange(5, dtype=jnp.int32)[None] * 7, config)
-    x = jax.random.normal(jax.random.key(0), (2, 5, 3, 6))
-    wanted = decoder.rotary(x, table)
-    # a rounding of the two products and of their sum
-    assert_allclose(decoder.rotary(x, table, by_product=True), wanted, rtol=0, atol=1e-6)
-    assert float(jnp.abs(wanted - x).max()) > 1
-
-
-@pytest.mark.slow
-def test_the_gradient_of_a_bias_is_summed_in_float32():
-    config = named_config("tiny", 11, compute_dtype="bfloat16", qkv_bias=True, num_layers=1)
-    block = decoder.Block(config)
-    x = jnp.ones((64, 144, config.width), jnp.bfloat16)
-    positions = jnp.broadcast_to(jnp.arange(144, dtype=jnp.int32), x.shape[:2])
-    tables = decoder.rotary_tables(positions, config)
-    arguments = x, positions, tables, None, jnp.asarray(False)
-    params = block.init(jax.random.key(0), *arguments)["params"]
-
-    def total(bias):
-        # Attention shares sum to one, so every value's bias reaches every token once.
-        own = params | {"value_bias": bias, "attention_output": jnp.eye(config.width)}
-        own |= {"mlp_output": jnp.zeros_like(params["mlp_output"])}
-        return jnp.sum(block.apply({"params": own}, *arguments)[0].astype(jnp.float32))
-
-    slope = jax.grad(total)(params["value_bias"])
-    # To each of the two heads that share a value.
-    assert_allclose(slope, 2 * 64 * 144, rtol=0.01)
-
-
-def test_initial_parameters_are_small_matrices_unit_norms_and_zero_biases():
-    model = Model(ModelConfig(**{**SIZE, "width": 64}, **FAMILIES["qwen2"]))
-    params = jax.jit(model.init)(jax.random.key(0))
-    layers = params["layers"]
-    assert_array_equal(params["final_norm"], np.ones(64))
-    assert_array_equal(layers["attention_norm"], np.ones((2, 64)))
-    assert_array_equal(layers["query_bias"], np.zeros((2, 16)))
-    # 2 · 64 · 20 draws: the deviation is known to 1.4 %
-    assert_allclose(np.std(layers["gate"]), 0.02, rtol=0.08)
-    assert not np.array_equal(layers["gate"][0], layers["gate"][1])
-    assert {str(leaf.dtype) for leaf in jax.tree.leaves(params)} == {"float32"}
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("num_layers, remat", [(2, "layers"), (5, "attention")])
-def test_what_is_computed_again_changes_no_gradient(num_layers, remat):
-    plain = ModelConfig(**{**SIZE, "num_layers": num_layers}, **EVERYTHING, compute_dtype="float64")
-    params = parameters(Model(plain))
-
-    def traced(config):
-        def loss(params):
-            return jnp.sum(jnp.square(Model(config).hidden(params, tokens())))
-
-        return jax.jit(jax.grad(loss)).trace(params)
-
-    kept, again = (traced(replace(plain, remat=kind)) for kind in ("none", remat))
-    assert "remat" in str(again.jaxpr)
-    assert "remat" not in str(kept.jaxpr)
-    gradients = (jax.tree.leaves(x.lower().compile()(params)) for x in (again, kept))
-    for leaf, expected in zip(*gradients, strict=True):
-        assert_allclose(leaf, expected, **EXACT)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", everyday(["everything", "experts"], "everything"))
-def test_a_deep_model_is_scanned_and_gives_what_its_unrolled_layers_give(name, monkeypatch):
-    deep = {**SIZE, **CONFIGS[name], "num_layers": 5}
-    model = Model(ModelConfig(**deep, compute_dtype="float64"))
-    params = parameters(model)
-    text = jax.jit(model.hidden).lower(params, tokens()).as_text()
-    assert "while" in text
-    scanned = model.hidden(params, tokens())
-    monkeypatch.setattr(decoder, "MOST_UNROLLED_LAYERS", 5)
-    assert_allclose(model.hidden(params, tokens()), scanned, **EXACT)
-
-
-@pytest.mark.thorough
-@NEEDS_EIGHT_DEVICES
-@pytest.mark.parametrize(
-    ("spec", "part"),
-    [("fsdp=8", "512,4"), ("data=2,fsdp=4", "512,8"), ("fsdp=4,tensor=2", "256,8")],
-)
-def test_neither_embeddings_nor_their_gradient_are_whole_on_a_device(spec, part):
-    """Of a vocabulary of 150,000 that would be gigabytes on each."""
-    config = replace(named_config("tiny", vocab_size=512), tied=False)
-    mesh = make_mesh(spec)
-    model, shardings = Model(config, mesh=mesh), parameter_shardings(config, mesh)
-    shapes = jax.eval_shape(model.init, jax.random.key(0))
-    params = jax.tree.map(
-        lambda x, own: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=own), shapes, shardings
-    )
-    tokens = jax.ShapeDtypeStruct((8, 16), jnp.int32, sharding=row_sharding(mesh))
-    slope = jax.jit(
-        jax.grad(lambda params, tokens: jnp.sum(model.hidden(params, tokens) ** 2)),
-        out_shardings=shardings,
-    )
-    text = slope.lower(params, tokens).compile().as_text()
-    assert set(re.findall(r"f32\[((?:512|256),\d+)\]", text)) == {part}

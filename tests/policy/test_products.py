@@ -76,7 +76,8 @@ def test_a_loop_over_layers_widens_no_stack():
 
     assert not {shape for shape in widened(run, x, layers) if shape.startswith("6,")}
     text = jax.jit(run).lower(x, layers).compile().as_text()
-    assert "f32[6,64,64]" in text  # so the option matters
+    if jax.__version_info__ < (0, 11, 2):  # from then on XLA does so by itself
+        assert "f32[6,64,64]" in text  # so the option matters
     plain, narrow = jax.jit(run)(x, layers), jax.jit(run, compiler_options=OPTIONS)(x, layers)
     jax.tree.map(assert_array_equal, plain, narrow)
 

@@ -1,24 +1,22 @@
 """Weights in Hugging Face's layout, in both directions."""
 
 import json
-from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
-import ml_dtypes
 import numpy as np
 import pytest
 from devices import NEEDS_EIGHT_DEVICES
 from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 from numpy.testing import assert_array_equal
 from safetensors.numpy import load_file, save_file
+from small_policies import CONFIGS, assert_same, changed, policy, random_parameters, shard
 from tokenizers import Tokenizer, models
 from transformers import AutoConfig, AutoTokenizer, PreTrainedTokenizerFast
 
 from rlvr_jax.parallel import make_mesh
 from rlvr_jax.policy import (
     Model,
-    ModelConfig,
     load,
     parameter_table,
     save,
@@ -26,37 +24,6 @@ from rlvr_jax.policy import (
     weights,
 )
 
-SIZE = dict(vocab_size=11, width=12, num_layers=2, num_heads=4, mlp_width=20, max_positions=32)
-CONFIGS = {
-    "qwen2": ModelConfig(**SIZE, num_kv_heads=2, head_size=4, qkv_bias=True, tied=True),
-    "qwen2-untied": ModelConfig(**SIZE, num_kv_heads=1, head_size=2, qkv_bias=True, tied=False),
-    "qwen3": ModelConfig(**SIZE, num_kv_heads=1, head_size=6, qk_norm=True, tied=True),
-    "qwen3-untied": ModelConfig(**SIZE, num_kv_heads=4, head_size=4, qk_norm=True, tied=False),
-    "llama": ModelConfig(**SIZE, num_kv_heads=2, head_size=4, tied=False, rope_theta=5e5),
-    "llama-tied": ModelConfig(**SIZE, num_kv_heads=1, head_size=8, tied=True, norm_epsilon=1e-5),
-    "gemma3_text": ModelConfig(
-        **SIZE,
-        num_kv_heads=1,
-        head_size=6,
-        qk_norm=True,
-        activation="gelu_tanh",
-        sliding_window=3,
-        sliding_layers=(0,),
-        local_rope_theta=1e3,
-        output_norms=True,
-        unit_offset=True,
-        scaled_embedding=True,
-    ),
-    "qwen3_moe": ModelConfig(
-        **SIZE,
-        num_kv_heads=2,
-        head_size=4,
-        qk_norm=True,
-        tied=False,
-        num_experts=4,
-        experts_per_token=2,
-    ),
-}
 TENSORS = {
     "embed_tokens.weight": (11, 12),
     "norm.weight": (12,),
@@ -76,27 +43,6 @@ TENSORS = {
 every_config = pytest.mark.parametrize("name", CONFIGS)
 
 
-def random_parameters(model, seed=0):
-    """Parameters without a zero or a one, so that no norm or bias can be mistaken for none."""
-    random = np.random.default_rng(seed)
-    shapes = jax.eval_shape(model.init, jax.random.key(0))
-    return jax.tree.map(
-        lambda leaf: jnp.asarray(random.normal(0.2, 0.4, leaf.shape), leaf.dtype), shapes
-    )
-
-
-def policy(name):
-    model = Model(CONFIGS[name])
-    return model, random_parameters(model)
-
-
-def assert_same(params, expected):
-    assert jax.tree.structure(params) == jax.tree.structure(expected)
-    for ours, theirs in zip(jax.tree.leaves(params), jax.tree.leaves(expected), strict=True):
-        assert ours.dtype == theirs.dtype
-        assert_array_equal(ours, theirs)
-
-
 def small_tokenizer():
     words = Tokenizer(models.WordLevel({"<eos>": 0, "<pad>": 1, "a": 2}, unk_token="<eos>"))
     return PreTrainedTokenizerFast(tokenizer_object=words, eos_token="<eos>", pad_token="<pad>")
@@ -114,19 +60,6 @@ def test_what_is_saved_is_loaded_bit_by_bit(name, tmp_path):
     for file in ("config.json", "model.safetensors"):
         first, second = ((tmp_path / run / file).read_bytes() for run in ("first", "second"))
         assert first == second
-
-
-def shard(folder, num_shards=3):
-    """Splits model.safetensors as Hugging Face does, with layers torn apart."""
-    tensors = load_file(folder / "model.safetensors")
-    (folder / "model.safetensors").unlink()
-    files = [f"model-{i + 1:05}-of-{num_shards:05}.safetensors" for i in range(num_shards)]
-    place = {key: files[i % num_shards] for i, key in enumerate(sorted(tensors))}
-    for file in files:
-        save_file({k: v for k, v in tensors.items() if place[k] == file}, folder / file)
-    index = {"metadata": {}, "weight_map": place}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    return files
 
 
 @pytest.mark.thorough
@@ -341,21 +274,6 @@ def test_an_unembedding_beside_a_tied_embedding_is_passed_over(tmp_path):
     assert_same(load(tmp_path)[1], params)
 
 
-def changed(folder, change):
-    """A saved policy of Qwen2 whose tensors were changed."""
-    model, params = policy("qwen2")
-    save(folder, model, params)
-    tensors = load_file(folder / "model.safetensors")
-    save_file(change(tensors), folder / "model.safetensors")
-    return params
-
-
-def test_an_unembedding_that_differs_from_a_tied_embedding_is_refused(tmp_path):
-    changed(tmp_path, lambda held: held | {"lm_head.weight": held["model.embed_tokens.weight"] + 1})
-    with pytest.raises(ValueError, match=r"tie_word_embeddings of .*config.json must be false"):
-        load(tmp_path)
-
-
 def test_buffers_of_old_files_are_passed_over(tmp_path):
     buffer = {"model.layers.0.self_attn.rotary_emb.inv_freq": np.ones(4, np.float32)}
     params = changed(tmp_path, lambda held: held | buffer)
@@ -368,41 +286,6 @@ def test_names_of_the_bare_decoder_are_read(tmp_path):
 
     params = changed(tmp_path, bare)
     assert_same(load(tmp_path)[1], params)
-
-
-def sharded(folder):
-    """A saved policy in shards, and its index."""
-    model, params = policy("qwen2")
-    save(folder, model, params, max_shard_bytes=4000)
-    index = folder / "model.safetensors.index.json"
-    return index, json.loads(index.read_text())
-
-
-def test_weights_beside_an_index_that_does_not_name_them_are_refused(tmp_path):
-    sharded(tmp_path)
-    save_file({"model.norm.weight": np.ones(2, np.float32)}, tmp_path / "model.safetensors")
-    with pytest.raises(ValueError, match=r"either model.safetensors or the shards .* got both"):
-        load(tmp_path)
-
-
-@pytest.mark.parametrize("outside", ["../base/model.safetensors", "/tmp/model.safetensors"])
-def test_an_index_that_names_files_elsewhere_is_refused(tmp_path, outside):
-    index, written = sharded(tmp_path)
-    written["weight_map"]["model.norm.weight"] = outside
-    index.write_text(json.dumps(written))
-    with pytest.raises(ValueError, match=r"weight_map of .* must name files of its folder, got"):
-        load(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["model.norm.weight", "model.nothing.weight"])
-def test_a_tensor_that_its_shard_does_not_hold_is_refused(tmp_path, name):
-    index, written = sharded(tmp_path)
-    places = written["weight_map"]
-    others = sorted({*places.values()} - {places.get(name)})
-    places[name] = others[0]
-    index.write_text(json.dumps(written))
-    with pytest.raises(ValueError, match=f"{others[0]} must hold {name}, which model.*index"):
-        load(tmp_path)
 
 
 @pytest.mark.thorough
@@ -422,127 +305,3 @@ def test_transformers_reads_the_config_and_the_tokenizer(name, tmp_path):
     assert config.model_type == name.split("-")[0]
     assert (config.eos_token_id, config.pad_token_id) == (0, 1)
     assert AutoTokenizer.from_pretrained(str(tmp_path)).eos_token_id == 0
-
-
-def edit(folder, change):
-    tensors = load_file(folder / "model.safetensors")
-    change(tensors)
-    save_file(tensors, folder / "model.safetensors")
-
-
-UP = "model.layers.1.mlp.up_proj.weight"
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        (lambda t: t.pop("model.norm.weight"), "must hold model.norm.weight, found no such"),
-        (lambda t: t.pop(UP), f"must hold {UP}, found no such"),
-        (
-            lambda t: t.update({"lm_head.bias": t[UP]}),
-            r"must fit the model, got also .*\['lm_head.bias'\]",
-        ),
-        (
-            lambda t: t.update({UP: t[UP][:-1]}),
-            rf"{UP} must have the shape \(20, 12\) that the config asks for, got \(19, 12\)",
-        ),
-        (
-            lambda t: t.update({"model.norm.weight": t[UP]}),
-            r"model.norm.weight must have the shape \(12,\) .* got \(20, 12\)",
-        ),
-    ],
-)
-def test_weights_that_do_not_fit_are_refused_by_name(change, message, tmp_path):
-    save(tmp_path, *policy("llama"))
-    edit(tmp_path, change)
-    with pytest.raises(ValueError, match=f"load: .*{message}"):
-        load(tmp_path)
-
-
-@pytest.mark.parametrize("dtype", ["int8", ml_dtypes.float8_e4m3fn, "int64"])
-def test_weights_of_a_dtype_that_is_not_read_are_refused(dtype, tmp_path):
-    save(tmp_path, *policy("llama"))
-    edit(tmp_path, lambda t: t.update({UP: t[UP].astype(dtype)}))
-    with pytest.raises(ValueError, match=f"load: {UP} must have one of the dtypes BF16, F16, F32"):
-        load(tmp_path)
-
-
-def test_a_file_that_is_no_safetensors_file_is_refused(tmp_path):
-    save(tmp_path, *policy("llama"))
-    (tmp_path / "model.safetensors").write_bytes(b"version https://git-lfs")
-    with pytest.raises(ValueError, match=r"model\.safetensors must be a safetensors file, got"):
-        load(tmp_path)
-
-
-def test_a_policy_that_is_refused_leaves_what_is_there(tmp_path):
-    model, params = policy("llama")
-    save(tmp_path, model, params)
-    mixed = Model(replace(model.config, logit_softcap=3.0))
-    with pytest.raises(ValueError, match="logit_softcap must be None"):
-        save(tmp_path, mixed, params)
-    assert_same(load(tmp_path)[1], params)
-
-
-def test_a_layer_too_many_is_refused(tmp_path):
-    save(tmp_path, *policy("llama"))
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 1}))
-    with pytest.raises(ValueError, match=r"must fit the model, got also \['model.layers.1"):
-        load(tmp_path)
-
-
-def test_a_folder_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"load: path must be a folder with a config\.json"):
-        load(tmp_path / "absent")
-
-
-def test_what_people_give_in_the_place_of_a_folder_is_told(tmp_path, monkeypatch):
-    save(tmp_path / "run/policy", *policy("llama"))
-    save(tmp_path / "runs/grpo/policy", *policy("llama"))
-    (tmp_path / "adapter").mkdir()
-    (tmp_path / "adapter/adapter_config.json").write_text("{}")
-    monkeypatch.chdir(tmp_path)
-    for name, told in {
-        "run": "the policy of this run is 'run/policy'",
-        "runs": "its runs have policies, such as 'runs/grpo/policy'",
-        "adapter": "this is an adapter of PEFT: save what merge_and_unload",
-        "Qwen/Qwen3-0.6B": "a name of a hub, `hf download Qwen/Qwen3-0.6B --local-dir FOLDER`",
-    }.items():
-        for read in (load, tokenizer):
-            with pytest.raises(ValueError, match=f"got '{name}'; .*{told}"):
-                read(name)
-
-
-def test_a_folder_without_weights_is_refused(tmp_path):
-    save(tmp_path, *policy("llama"))
-    (tmp_path / "model.safetensors").unlink()
-    with pytest.raises(ValueError, match=r"must hold model\.safetensors, found no such file"):
-        load(tmp_path)
-
-
-def test_a_shard_that_is_missing_is_refused_by_name(tmp_path):
-    save(tmp_path, *policy("llama"))
-    missing = shard(tmp_path)[1]
-    (tmp_path / missing).unlink()
-    with pytest.raises(ValueError, match=f"must hold {missing}, found no such file"):
-        load(tmp_path)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    "file, text, message",
-    [
-        ("config.json", b'{"model_type": ', "must hold a JSON object, got text with Expecting"),
-        ("config.json", b"\xff\x00\xd8", "must hold a JSON object, got text with .* decode"),
-        ("config.json", b"[]", "must hold a JSON object, got a list"),
-        ("model.safetensors.index.json", b"{", "must hold a JSON object"),
-        ("model.safetensors.index.json", b"{}", "must hold weight_map, .* got None"),
-        ("model.safetensors.index.json", b'{"weight_map": {"a": 1}}', "must hold weight_map, .*}"),
-    ],
-)
-def test_a_file_that_is_not_what_it_is_named_for_is_refused(file, text, message, tmp_path):
-    save(tmp_path, *policy("llama"))
-    (tmp_path / file).write_bytes(text)
-    with pytest.raises(ValueError, match=f"{tmp_path / file} {message}"):
-        load(tmp_path)

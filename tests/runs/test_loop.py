@@ -1,6 +1,5 @@
 """A run from its first evaluation to its last: what is logged, learned and left behind."""
 
-import dataclasses
 import io
 import json
 import signal
@@ -10,28 +9,17 @@ import numpy as np
 import pytest
 import training_runs
 from compiling import compilations
-from everyday import everyday
 from rich.console import Console
+from training_runs import GRPO
 
 from docs.metrics_page import unknown
-from rlvr_jax import policy
 from rlvr_jax.analysis.metrics import declared
-from rlvr_jax.experience import experience, refill, uniform
-from rlvr_jax.objectives import (
-    Transform,
-    group_centered,
-    importance_weighted,
-    objective,
-    token_mean,
-)
 from rlvr_jax.runs import run_writer, train
 from rlvr_jax.runs.step import collect
-from rlvr_jax.tasks import Grade
 from rlvr_jax.training.learning import learn
-from rlvr_jax.types import Recipe, replace
+from rlvr_jax.types import replace
 
 FLOAT32 = 1e-5  # two programs that compute the same log-probs of a few nats
-GRPO = dict(method="grpo", minibatches=2)
 CURVES = {
     *("reward", "outcome", "outcome/small", "outcome/large", "length", "truncated_fraction"),
     *(
@@ -336,69 +324,6 @@ def test_what_compares_a_batch_is_decided_before_the_split(model, method, tolera
     assert split.keys() == whole.keys()
 
 
-def graded_by(model, rule, **changes):
-    """A prepared run of DAPO whose grade is rule(prompt, number of the rollout in its group)."""
-
-    def verify(prompts, responses):
-        del responses
-        grades = [rule(p, number % 4) for number, p in enumerate(prompts)]
-        return [g if isinstance(g, Grade) else Grade(float(g)) for g in grades]
-
-    run = training_runs.prepared(training_runs.settings(model, "unused", method="dapo", **changes))
-    task = dataclasses.replace(run.task, verify=verify)
-    return replace(run, start=replace(run.start, sampler=replace(run.start.sampler, task=task)))
-
-
-def test_dynamic_sampling_fills_the_batch_with_mixed_groups(model):
-    run = graded_by(model, lambda prompt, number: prompt.kind == "large" and number == 0)
-    found = collect(run, run.initial_state(), 0)
-    batch, metrics = found.batch, found.metrics
-    assert [prompt.kind for prompt in batch.prompts] == ["large"] * 16
-    assert batch.rollouts.group.tolist() == np.repeat(range(4), 4).tolist()
-    assert batch.rollouts.rollout_id.tolist() == list(range(16))
-    assert batch.rollouts.mask.any(1).all()
-    assert (
-        metrics["experience/refill/rounds"] > 1
-        and metrics["experience/refill/filled_with_dropped"] == 0
-    )
-    # Curves show all that was drawn, not what was selected.
-    assert 0 < metrics["outcome"] < 0.25
-    np.testing.assert_allclose(
-        metrics["outcome"], metrics["experience/refill/accepted_fraction"] / 4
-    )
-
-
-def test_dropped_groups_that_fill_a_batch_are_masked(model):
-    wanted = "1 + 2 ="
-    run = graded_by(model, lambda prompt, number: prompt.text == wanted and number == 0)
-    chain = experience(stages=[refill(uniform, rounds=4)])
-    setting = replace(run.setting, rounds=chain.rounds)
-    run = replace(run, recipe=replace(run.recipe, experience=chain), setting=setting)
-    found = collect(run, run.initial_state(), 0)
-    batch, metrics = found.batch, found.metrics
-    kept = np.array([prompt.text == wanted for prompt in batch.prompts])
-    # Four rounds of four are one epoch of the fifteen prompts.
-    assert kept.sum() == 4 and metrics["experience/refill/filled_with_dropped"] == 3
-    np.testing.assert_array_equal(batch.rollouts.mask.any(1), kept)
-    assert batch.rollouts.length.all()
-    assert metrics["experience/refill/rounds"] == 4
-    assert metrics["sampled_rollouts"] == 4 * len(batch.prompts)
-
-
-def test_every_round_draws_other_prompts(model):
-    sampled = []
-
-    def rule(prompt, number):
-        sampled.append(prompt.text)
-        return False
-
-    run = graded_by(model, rule)
-    collect(run, run.initial_state(), 0)
-    # Ten rounds of four prompts, begun at ten places of an epoch of fifteen.
-    assert set(np.unique(sampled, return_counts=True)[1] // 4) == {2, 3, 4}
-    assert len(set(sampled)) == 15
-
-
 def test_a_loss_that_is_not_finite_does_not_hide_behind_other_updates(two_steps):
     run = two_steps[0]
     state = run.initial_state()
@@ -409,78 +334,3 @@ def test_a_loss_that_is_not_finite_does_not_hide_behind_other_updates(two_steps)
     assert np.isnan(metrics["loss"]) and np.isnan(metrics["gradient_norm"])
     # Two epochs of two minibatches, of which one holds the group.
     assert metrics["skipped_updates"] == 0.5
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("minibatches", "saved", "kept"),
-    everyday(
-        [
-            (1, True, "the state before this update is saved"),
-            (2, False, "the last checkpoint is unchanged"),
-        ],
-        (1, True, "the state before this update is saved"),
-    ),
-)
-def test_a_loss_that_is_not_finite_ends_the_run(model, tmp_path, minibatches, saved, kept):
-    broken, params = policy.load(model)
-    params["final_norm"] = params["final_norm"] * np.nan
-    policy.save(tmp_path / "policy", broken, params, policy.tokenizer(model))
-    settings = GRPO | {"minibatches": minibatches}
-    config = training_runs.settings(tmp_path / "policy", tmp_path / "run", **settings)
-    with pytest.raises(FloatingPointError, match=f"step 1: loss is nan.*; {kept}"):
-        training_runs.quietly(config)
-    assert [row["step"] for row in training_runs.metrics(tmp_path / "run")] == [0]
-    # Of two updates one may have been made, which going on from here would make again.
-    assert (tmp_path / "run/checkpoints/0").is_dir() == saved
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e39])
-def test_a_reward_that_is_not_finite_names_prompt_and_response(model, value):
-    run = graded_by(model, lambda _, number: Grade(0.0, reward=value if number == 3 else 0.0))
-    with pytest.raises(ValueError, match=r"reward must be finite in float32, .* '\d \+ \d =' and"):
-        collect(run, run.initial_state(), 0)
-
-
-def unbounded(value):
-    """Plain policy gradient, with a penalty of that value whose gradient is 0."""
-
-    def apply(signals, context, state):
-        del context
-        return replace(signals, term=signals.term + value), state, {}
-
-    return Recipe(
-        objective(
-            advantage=group_centered(),
-            surrogate=importance_weighted(),
-            regularizers=[Transform(apply)],
-            aggregation=token_mean(),
-        )
-    )
-
-
-def infinite():
-    return unbounded(np.inf)
-
-
-def not_a_number():
-    return unbounded(np.nan)
-
-
-@pytest.mark.slow
-def test_a_loss_that_is_infinite_ends_no_run_whose_gradient_is_finite(model, tmp_path):
-    config = training_runs.settings(
-        model, tmp_path / "run", **GRPO | {"method": f"{__name__}:infinite", "hyperparameters": ()}
-    )
-    training_runs.quietly(config)
-    rows = [row for row in training_runs.metrics(tmp_path / "run") if row["step"]]
-    assert rows and all(row["loss"] is None and row["infinite_loss"] == 1.0 for row in rows)
-    assert any(row["gradient_norm"] > 0 and row["skipped_updates"] < 1 for row in rows)
-
-
-@pytest.mark.thorough
-def test_a_loss_that_is_no_number_ends_it_whatever_its_gradient(model, tmp_path):
-    own = GRPO | {"method": f"{__name__}:not_a_number", "hyperparameters": ()}
-    config = training_runs.settings(model, tmp_path / "run", **own)
-    with pytest.raises(FloatingPointError, match="step 1: loss is nan"):
-        training_runs.quietly(config)

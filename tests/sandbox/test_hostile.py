@@ -42,6 +42,7 @@ def told_as_nobody():
         shutil.copy(ROOT / "rlvr_jax/__init__.py", package)
         for name in ("suite.py", "hostile.py"):
             shutil.copy(Path(__file__).with_name(name), folder)
+        shutil.copytree(Path(__file__).with_name("hostile"), folder / "hostile")
         for path in (folder, *folder.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
 

@@ -81,24 +81,40 @@ def test_an_exception_is_shown_as_python_shows_it(box):
     assert "rlvr_jax/" not in outcome.stderr
 
 
-def test_what_is_registered_for_the_end_runs_and_threads_are_waited_for(box):
-    source = (
-        "import atexit, threading, time\n"
-        "atexit.register(print, 'end')\n"
-        "threading.Thread(target=lambda: (time.sleep(0.1), print('thread'))).start()\n"
-        "print('main')"
-    )
-    assert said(box.run(source)) == "main\nthread\nend\n"
-
-
-def test_what_nobody_closed_is_written(box):
-    assert said(box.run("out = open(1, 'w', closefd=False)\nout.write('x')")) == "x"
-    assert said(box.run("import sys\nout, sys.stdout = sys.stdout, None\nout.write('x')")) == "x"
-
-
-def test_calls_may_be_as_deep_as_ever(box):
-    source = "f = lambda n: n and 1 + f(n - 1)\nprint(f(980))"
-    assert said(box.run(source)) == "980\n"
+@pytest.mark.parametrize(
+    ("source", "stdin", "output"),
+    [
+        pytest.param(
+            "import atexit, threading, time\n"
+            "atexit.register(print, 'end')\n"
+            "threading.Thread(target=lambda: (time.sleep(0.1), print('thread'))).start()\n"
+            "print('main')",
+            "",
+            "main\nthread\nend\n",
+            id="what is registered for the end, after threads",
+        ),
+        pytest.param(
+            "out = open(1, 'w', closefd=False)\nout.write('x')", "", "x", id="a file left open"
+        ),
+        pytest.param(
+            "import sys\nout, sys.stdout = sys.stdout, None\nout.write('x')",
+            "",
+            "x",
+            id="an output that was replaced",
+        ),
+        pytest.param(
+            "f = lambda n: n and 1 + f(n - 1)\nprint(f(980))", "", "980\n", id="deep calls"
+        ),
+        pytest.param(
+            "import sys; print(len(sys.stdin.read()))",
+            "ä" * 3_000_000,
+            "3000000\n",
+            id="megabytes of input",
+        ),
+    ],
+)
+def test_a_program_prints_what_it_prints_outside(box, source, stdin, output):
+    assert said(box.run(source, stdin)) == output
 
 
 def test_processes_of_its_own_work(rooted):
@@ -113,11 +129,6 @@ def test_processes_of_its_own_work(rooted):
 def test_outputs_that_are_no_text_are_replaced(box):
     outcome = box.run("import os; os.write(1, b'a\\xff'); os.write(2, b'\\xfe')")
     assert (outcome.stdout, outcome.stderr) == ("a�", "�")
-
-
-def test_input_may_be_megabytes(box):
-    text = "ä" * 3_000_000
-    assert said(box.run("import sys; print(len(sys.stdin.read()))", text)) == "3000000\n"
 
 
 def test_runs_are_alike(box):

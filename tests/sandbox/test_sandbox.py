@@ -223,13 +223,14 @@ def test_text_may_come_as_bytes():
         ({"wall_seconds": 0}, r"wall_seconds must be a number in \(0, 1e\+06\), got 0"),
         ({"cpu_seconds": float("nan")}, r"cpu_seconds must be a number in \(0, 1e\+06\), got nan"),
         ({"cpu_seconds": "3"}, r"cpu_seconds must be a number in \(0, 1e\+06\), got '3'"),
+        ({"cpu_seconds": 1e6}, r"cpu_seconds must be a number in \(0, 1e\+06\), got 1000000.0"),
         ({"memory_mb": 1}, r"memory_mb must be an integer from 16 to 2147483647, got 1"),
         ({"processes": 0}, r"processes must be an integer from 1 to 2147483647, got 0"),
         ({"processes": True}, r"processes must be an integer from 1 to 2147483647, got True"),
         ({"disk_mb": 1.5}, r"disk_mb must be an integer from 1 to 2147483647, got 1.5"),
         ({"packages": "numpy"}, r"packages must be a tuple of names, got 'numpy'"),
         ({"packages": ("../x",)}, r"packages must be names of modules, got '../x'"),
-        ({"read": ("etc",)}, r"read must be absolute paths of files that exist, got 'etc'"),
+        ({"read": (".",)}, r"read must be absolute paths of files that exist, got '\.'"),
         ({"read": ("/",)}, r"read must be neither the root itself nor in /proc, got '/'"),
         ({"read": ("/no/such",)}, r"files that exist, got '/no/such'"),
     ],
@@ -237,6 +238,13 @@ def test_text_may_come_as_bytes():
 def test_bad_limits_are_named(fields, said):
     with pytest.raises(ValueError, match=said):
         Limits(**fields)
+
+
+def test_limits_may_be_at_their_ends_and_names_come_in_any_sequence():
+    least = Limits(memory_mb=16, processes=1, disk_mb=1, file_mb=0, open_files=16, output_bytes=1)
+    assert (least.file_mb, least.output_bytes) == (0, 1)
+    assert Limits(disk_mb=2**31 - 1).disk_mb == 2**31 - 1
+    assert Limits(packages=["json"], read=["/bin"]) == Limits(packages=("json",), read=("/bin",))
 
 
 def test_an_unknown_package_is_named():

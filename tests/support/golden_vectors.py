@@ -17,11 +17,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from golden_stages import experience_batch as experience_batch, prepared as prepared
 
 from rlvr_jax import methods
-from rlvr_jax.experience import Batch, RunInfo, SampleRequest, StepContext
 from rlvr_jax.objectives.laws.cases import array, spec, step as step
-from rlvr_jax.tasks import Grade, Prompt, Task
 from rlvr_jax.types import Rollouts, Signals, TokenStats
 
 # They declare records of their own.
@@ -30,7 +29,6 @@ for _method in ("ares", "dsdr", "epo", "laser", "spae"):
 
 CASES = ("a", "b")
 FOLDER = Path(__file__).parents[1] / "golden"
-VOCABULARY = 64  # no input set has more
 
 
 class Case(NamedTuple):
@@ -285,11 +283,6 @@ def stats(case, dtype=np.float64):
     return jax.tree.map(cast, measured)
 
 
-def prepared(recipe, batch):
-    """The batch as training would hand it to the objective: shaped reward, dropped groups."""
-    return _prepare(recipe.experience, batch)
-
-
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
     """What a recipe gives on one input set.
@@ -319,6 +312,16 @@ class Evaluation:
         """[B, T], what the aggregation averages."""
         return self.asked("token_loss")
 
+    def outputs(self, suffix=""):
+        """What most vectors have, by their names; functions are called if a vector is there."""
+        found = {
+            "advantages": lambda: self.signals.advantage,
+            "token_loss": lambda: self.token_loss,
+            "loss": self.loss,
+            "dlogits": self.dlogits,
+        }
+        return {f"{name}{suffix}": value for name, value in found.items()}
+
 
 def evaluate(recipe, case, soft=False, state=None, stats_of=None, batch=None, samples=None):
     """Runs a recipe on one input set, operation by operation: nothing is compiled as a whole.
@@ -332,7 +335,7 @@ def evaluate(recipe, case, soft=False, state=None, stats_of=None, batch=None, sa
       samples: rows of a group that are trained on; None: all.
     """
     batch = rollouts(case, soft) if batch is None else batch
-    batch = _prepare(recipe.experience, batch, samples)
+    batch = prepared(recipe, batch, samples)
     own = recipe.objective
     if stats_of is None:
         stats_of = functools.partial(token_stats, tokens=batch.tokens, **dict(own.options))
@@ -364,104 +367,6 @@ def signals(recipe, case, soft=False, state=None):
 @functools.partial(jax.jit, static_argnums=0)
 def _signals(own, measured, batch, state, key):
     return own.signals(measured, batch, state, key)
-
-
-def experience_batch(batch):
-    """A record as a graded batch of an experience: each group answers a prompt of its own."""
-    rows = jax.tree.map(np.asarray, batch)
-    size = np.bincount(rows.group)
-    place = np.arange(len(rows.group)) - np.searchsorted(rows.group, rows.group)
-    requests = [
-        SampleRequest(
-            Prompt(f"prompt {g}", "4", solution=("a", "b")),
-            int(g),
-            int(size[g]),
-            first_sample=int(first),
-        )
-        for g, first in zip(rows.group, place, strict=True)
-    ]
-    return Batch(rows, requests, [Grade(float(outcome)) for outcome in rows.outcome], _Letters())
-
-
-class _Letters:
-    """A tokenizer: the first three ids are letters, the others words, none is special."""
-
-    all_special_ids = ()
-
-    def __len__(self):
-        return VOCABULARY
-
-    def batch_decode(self, rows, **options):
-        del options
-        return [" ".join("abc"[id] if id < 3 else f"word{id}" for id in row) for row in rows]
-
-
-class NothingMore(Exception):
-    """A stage wanted what a record cannot give."""
-
-
-class _Still:
-    """The actor of a record: it can draw nothing."""
-
-    def __getattr__(self, name):
-        raise NothingMore(name)
-
-
-def staged(experience, batch, samples=None):
-    """What the stages of an experience make of a record; those that draw more are passed over.
-
-    Args:
-      samples: rows of a group that are trained on; None: all.
-    """
-    found = experience_batch(batch)
-    sampled = int(np.bincount(np.asarray(batch.group)).max())
-    rewards = (
-        0
-        if "component_rewards" not in batch.records
-        else batch.records["component_rewards"].shape[1]
-    )
-    names = [f"reward_{k}" for k in range(rewards)]
-    sides = [Prompt("train", "4")], [Prompt("test", "4")]
-    task = Task(
-        "golden", *sides, None, rewards=names, answers=True, score_steps=lambda prompt, text: []
-    )
-    width = batch.mask.shape[1]
-    setting = RunInfo(task, len(found.groups), samples or sampled, sampled, width, rounds=2)
-    for name, stage in experience.stages.items():
-        turn = StepContext(0, jax.random.key(0), setting, lambda count: [])
-        try:
-            found, _, _ = stage.apply(found, _Still(), stage.init(setting), turn)
-        except NothingMore:
-            continue
-        assert isinstance(found, Batch), name
-    return found
-
-
-def _prepare(experience, batch, samples=None):
-    """The record as the stages leave it. Rows that they do not select keep their places, without
-    tokens and in groups of their own."""
-    if experience is None:
-        return batch
-    before = experience_batch(batch)
-    found = staged(experience, batch, samples)
-    place = {
-        (request.number, request.first_sample): row for row, request in enumerate(before.requests)
-    }
-    rows = np.array([place[request.number, request.first_sample] for request in found.requests])
-
-    def back(new, old):
-        whole = np.zeros((len(before), *new.shape[1:]), new.dtype) if old is None else old.copy()
-        whole[rows] = new
-        return jnp.asarray(whole)
-
-    arrays = found.rollouts.arrays
-    known = {name: back(new, before.rollouts.get(name)) for name, new in arrays.items()}
-    chosen = np.isin(np.arange(len(before)), rows)
-    alone = -1 - np.arange(len(before), dtype=np.int32)
-    known["mask"] &= chosen[:, None]
-    known["group"] = array(np.where(chosen, before.rollouts.group, alone), np.int32)
-    known["rollout_id"] = array(before.rollouts.rollout_id, np.int32)
-    return Rollouts.of_arrays(known)
 
 
 @jax.jit

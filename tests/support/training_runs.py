@@ -32,6 +32,7 @@ WORDS = ["<pad>", "<unk>", "<eos>", "+", "=", *(str(number) for number in range(
 BUDGET = 6
 # Calls of the verifier by the self-check: the prompts of each kind in two parts.
 CHECKS = 4
+GRPO = dict(method="grpo", minibatches=2)
 
 
 _watchers = []

@@ -1,36 +1,17 @@
-"""Files of questions: splits, golds, schemas, what is left out, and errors that name the line."""
+"""Files of questions: splits, answers, golds, what is left out, and errors that name the line."""
 
 import json
-import math
 
-import numpy as np
 import pytest
+from question_files import every, outcomes, sums, write
 
-from rlvr_jax.tasks import Prompt, Response, from_rows, graded_one_by_one, load, self_check
+from rlvr_jax.tasks import Response, from_rows, load, self_check
 from rlvr_jax.tasks.answer_form import BOXED
-
-
-def write(path, rows):
-    lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return str(path)
-
-
-def sums(count):
-    return [{"prompt": f"What is {i} + 1?", "answer": i + 1} for i in range(count)]
 
 
 @pytest.fixture
 def path(tmp_path):
     return write(tmp_path / "sums.jsonl", sums(60))
-
-
-def outcomes(task, prompt, *texts):
-    return [g.outcome for g in task.verify([prompt] * len(texts), [Response(t) for t in texts])]
-
-
-def every(task):
-    return [*task.train, *task.test]
 
 
 def test_answers_are_graded_by_the_mathematics_verifier(path):
@@ -76,28 +57,6 @@ def test_the_policy_is_told_to_box_unless_the_question_says_so(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("row", "again", "how"),
-    (
-        ({"prompt": "Half?", "answer": "1/2"}, {"prompt": "Half?", "answer": "1/2"}, ""),
-        ({"prompt": "Half?", "answer": "1/2"}, {"prompt": "Half? ", "answer": "1/2"}, ""),
-        ({"prompt": "A\nb?", "answer": "1/2"}, {"prompt": "A \t\r\nb?\n\n", "answer": "1/2"}, ""),
-        ({"prompt": "Half?", "answer": "1/2"}, {"prompt": "Half?", "answer": "\\frac12"}, "with"),
-        ({"prompt": "Seven?", "answer": "7"}, {"prompt": "Seven?", "answer": "7.0"}, "with"),
-        ({"prompt": "Seven?", "answer": "7.0"}, {"prompt": "Seven?", "answer": 7}, "with"),
-        ({"prompt": "x", "answer": "(x+1)^2"}, {"prompt": "x", "answer": "x^2+2x+1"}, "with"),
-        ({"prompt": "x", "answer": ["1", "2"]}, {"prompt": "x", "answer": "2"}, "with"),
-        ({"prompt": "x", "answer": "2"}, {"prompt": "x", "answer": ["1", "2"]}, "with"),
-    ),
-)
-def test_a_question_that_stands_twice_is_kept_once(tmp_path, row, again, how):
-    path = write(tmp_path / "twice.jsonl", [*sums(40), row, again])
-    said = rf"1 questions occur before {how}.* the first of .*, line 42"
-    with pytest.warns(UserWarning, match=said):
-        task = load(f"jsonl:{path}")
-    assert len(every(task)) == 41
-
-
-@pytest.mark.parametrize(
     ("answer", "wanted"),
     [
         ("<answer>7</answer>", "7"),
@@ -137,61 +96,6 @@ def test_an_instruction_is_parted_from_the_question(tmp_path, instruction, text)
         from_rows(rows, instruction=instruction, verify=lambda prompts, responses: []),
     ):
         assert {prompt.text for prompt in every(task)} == {text, f"then?\n{instruction}"}
-
-
-PYTHON = "What is printed?\nx = 6\nfor i in range(3):\n    x += 4\n{}x -= 4\nprint(x)"
-
-
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        (PYTHON.format(""), PYTHON.format("    ")),
-        ("How many rows?\n0 1\n1 0", "How many rows?\n0\n1\n1\n0"),
-        ("How long is 'a b'?", "How long is 'a  b'?"),
-        ("How long is 'a b'?", "How long is 'a\tb'?"),
-        ("Sort\n1 2\n3", "Sort\n1\n2 3"),
-        ("Read\n\nthis", "Read\nthis"),
-        ("Shape:\n *\n***", "Shape:\n*\n***"),
-        ("    x = 1\nprint(x)", "x = 1\nprint(x)"),
-    ],
-)
-def test_questions_that_space_tells_apart_are_two(tmp_path, first, second):
-    rows = [{"prompt": first, "answer": 6}, {"prompt": second, "answer": 14}]
-    task = load(f"jsonl:{write(tmp_path / 'two.jsonl', [*sums(40), *rows])}", instruction="")
-    assert {prompt.text for prompt in every(task)} >= {first, second}
-    # Both are held out, or neither is: they are nearly the same.
-    alone = load(f"jsonl:{write(tmp_path / 'alone.jsonl', rows)}", instruction="")
-    assert (len(alone.train), len(alone.test)) == (1, 1)
-
-
-def test_space_tells_the_messages_before_a_question_apart(tmp_path):
-    def row(before, answer):
-        turns = [{"role": "system", "content": before}, {"role": "user", "content": "Next?"}]
-        return {"prompt": turns, "answer": answer}
-
-    rows = [row("0 1\n1 0", 6), row("0\n1\n1\n0", 14), row("0 1 \r\n1 0\n", 6)]
-    with pytest.warns(UserWarning, match="1 questions occur before and were left out"):
-        task = load(f"jsonl:{write(tmp_path / 'two.jsonl', [*sums(40), *rows])}")
-    assert len(every(task)) == 42
-
-
-CONTRADICTIONS = [{"prompt": f"Q{i}?", "answer": i + j} for i in range(7) for j in range(2)]
-
-
-def test_questions_with_two_answers_are_refused_with_their_number(tmp_path):
-    rows = [*sums(3), *CONTRADICTIONS]
-    with pytest.raises(ValueError) as refused:
-        load(f"jsonl:{write(tmp_path / 'two.jsonl', rows)}")
-    said = str(refused.value)
-    assert "but 7 questions have two answers: '0' (" in said
-    assert said.count("line ") == 10 and "drop_contradictions=true" in said
-
-
-def test_questions_with_two_answers_are_left_out_if_asked(tmp_path):
-    path = write(tmp_path / "two.jsonl", [*sums(5), *CONTRADICTIONS])
-    with pytest.warns(UserWarning, match=r"7 questions have two answers: .*; they were left"):
-        task = load(f"jsonl:{path}", drop_contradictions=True)
-    assert len(every(task)) == 5
 
 
 def test_half_held_out_is_about_half(tmp_path):
@@ -339,142 +243,6 @@ def test_each_of_several_answers_is_right_and_the_gold_is_one_that_can_be_read(t
     assert outcomes(task, prompt, "\\boxed{3}", "\\boxed{0.5}", "\\boxed{4}") == [1, 1, 0]
 
 
-def schema(name, count=6):
-    """Rows of published data sets, of which the i-th has the answer i."""
-    requests = "The last line should be of the form Answer: $Answer (without quotes).\n\nQ{i}"
-    shapes = {
-        "verl": lambda i: {
-            "data_source": "lab/set",
-            "prompt": [
-                {"role": "system", "content": "Be brief."},
-                {"role": "user", "content": f"Q{i}"},
-            ],
-            "ability": "math",
-            "reward_model": {"style": "rule", "ground_truth": str(i)},
-            "extra_info": {"index": i},
-        },
-        "DAPO-Math": lambda i: {
-            "data_source": "math_dapo",
-            "prompt": [{"role": "user", "content": requests.format(i=i)}],
-            "reward_model": {"ground_truth": str(i), "style": "rule-lighteval/MATH_v2"},
-        },
-        "TRL": lambda i: {"prompt": f"Q{i}", "solution": f"$\\boxed{{{i}}}$"},
-        "GSM8K": lambda i: {"question": f"Q{i}", "answer": f"It is <<{i}*1={i}>>.\n#### {i}"},
-        "MATH": lambda i: {
-            "problem": f"Q{i}",
-            "level": "Level 3",
-            "type": "Algebra",
-            "solution": f"First $\\boxed{{9}}$, so $\\boxed{{{i}}}$.",
-        },
-        "Open-R1 and MATH-500": lambda i: {
-            "problem": f"Q{i}",
-            "solution": "Long.",
-            "answer": f"{i}",
-            "uuid": f"a{i}",
-            "messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}],
-        },
-    }
-    return [shapes[name](i) for i in range(count)]
-
-
-@pytest.mark.parametrize(
-    "name", ["verl", "DAPO-Math", "TRL", "GSM8K", "MATH", "Open-R1 and MATH-500"]
-)
-def test_published_schemas_are_recognised_and_said_once(tmp_path, name):
-    task = load(f"jsonl:{write(tmp_path / 'a.jsonl', schema(name))}")
-    assert sorted(prompt.answer for prompt in every(task)) == list("012345")
-    assert [f"read as {name}'s:" in note for note in task.notes].count(True) == 1
-    assert self_check(task).problems == ()
-
-
-def test_what_of_a_schema_is_not_read_and_where_answers_stood_is_said(tmp_path):
-    (note,) = load(f"jsonl:{write(tmp_path / 'a.jsonl', schema('MATH'))}").notes
-    assert "6 answers are in the last box; not read: level, type" in note
-
-
-def test_messages_stand_before_the_prompt_and_the_source_is_its_kind(tmp_path):
-    prompt = load(f"jsonl:{write(tmp_path / 'a.jsonl', schema('verl'))}").train[0]
-    assert prompt.messages == ({"role": "system", "content": "Be brief."},)
-    assert (prompt.text[:2], prompt.kind) == ("Q0", "lab/set")
-
-
-def test_questions_that_ask_for_a_last_line_are_paid_for_it(tmp_path):
-    task = load(f"jsonl:{write(tmp_path / 'a.jsonl', schema('DAPO-Math'))}")
-    prompt = task.train[0]
-    assert prompt.gold == f"Answer: {prompt.answer}" and "boxed" not in prompt.text
-    texts = (f"So\nAnswer: {prompt.answer}", f"\\boxed{{{prompt.answer}}}", "Answer: 77", "77")
-    assert outcomes(task, prompt, *texts) == [1, 1, 0, 0]
-    assert task.notes[-1] == "6 questions ask for their answer on a line, which is read"
-
-
-def test_an_option_that_does_not_read_what_is_asked_for_is_said(tmp_path):
-    path = write(tmp_path / "a.jsonl", schema("DAPO-Math"))
-    with pytest.warns(UserWarning, match="request their answer on a line .* answer_line = false"):
-        load(f"jsonl:{path}", answer_line=False)
-
-
-def test_questions_that_ask_for_a_mark_are_paid_for_it(tmp_path):
-    rows = [{"question": f'Q{i}? Output the answer after "####".', "answer": i} for i in range(5)]
-    task = load(f"jsonl:{write(tmp_path / 'a.jsonl', rows)}")
-    prompt = task.train[0]
-    texts = (f"so\n#### {prompt.answer}", f"#### 5\n#### {prompt.answer} ", "#### 77", "####", "7")
-    assert outcomes(task, prompt, *texts) == [1, 1, 0, 0, 0]
-    assert prompt.gold == f"#### {prompt.answer}"
-
-
-@pytest.mark.parametrize("columns", [{"prompt": "ask", "answer": "a.b"}, "prompt=ask,answer=a.b"])
-def test_columns_are_named_and_a_dot_goes_into_a_structure(tmp_path, columns):
-    rows = [{"ask": f"Q{i}", "a": {"b": i}, "level": f"Level {i}", "how": "x\ny"} for i in range(4)]
-    path = write(tmp_path / "a.jsonl", rows)
-    task = load(f"jsonl:{path}", columns=columns)
-    assert sorted(prompt.answer for prompt in every(task)) == list("0123")
-    assert task.notes == ("columns are read: prompt=ask, answer=a.b; not read: level, how",)
-
-
-def test_levels_and_worked_solutions_can_be_named(tmp_path):
-    rows = [
-        {"q": f"Q{i}", "a": i, "level": f"Level {i}", "how": "x\ny", "tip": "z"} for i in (1, 2)
-    ]
-    named = ["prompt=q,answer=a", "level=level", "solution=how", "hints=tip", "kind=level"]
-    (prompt, _) = sorted(
-        every(load(f"jsonl:{write(tmp_path / 'a.jsonl', rows)}", columns=named)),
-        key=lambda prompt: prompt.text,
-    )
-    assert (prompt.meta, prompt.solution, prompt.hints) == ({"level": 1}, ("x\n", "y"), ("z",))
-    assert prompt.kind == "Level 1"
-
-
-def test_white_space_is_part_of_the_steps_of_a_solution(tmp_path):
-    rows = [{"prompt": f"Q{i}", "answer": i, "how": ["x\n", "\n", "", None, "y"]} for i in (1, 2)]
-    task = load(f"jsonl:{write(tmp_path / 'a.jsonl', rows)}", columns=["solution=how"])
-    assert {prompt.solution for prompt in every(task)} == {("x\n", "\n", "y")}
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    (
-        ({}, r"must have a column for the prompt .* --columns prompt=question.* got ask, result"),
-        ({"columns": "prompt=ask"}, "must have a column for the answer"),
-        ({"columns": "prompt=ask,answer=resul"}, "got answer=resul; closest: result"),
-        ({"columns": {"promt": "ask"}}, "columns must be among .*, got 'promt'; closest: prompt"),
-        ({"columns": ["ask"]}, "columns must be written name=value, got 'ask'"),
-    ),
-)
-def test_columns_that_are_missing_are_named(tmp_path, options, message):
-    path = write(tmp_path / "a.jsonl", [{"ask": "Q", "result": 1}])
-    with pytest.raises(ValueError, match=message):
-        load(f"jsonl:{path}", **options)
-
-
-def test_a_mark_of_ones_own_and_rows_without_it(tmp_path):
-    rows = [{"prompt": f"Q{i}", "answer": f"a => {i}"} for i in range(3)]
-    rows.append({"prompt": "Q", "answer": "none"})
-    path = write(tmp_path / "a.jsonl", rows)
-    with pytest.warns(UserWarning, match="1 without '=>' in the answer .*line 4"):
-        task = load(f"jsonl:{path}", answer_after="=>")
-    assert sorted(prompt.answer for prompt in every(task)) == list("012")
-
-
 @pytest.mark.parametrize(
     ("option", "answer", "response"),
     (
@@ -533,68 +301,3 @@ def test_splits_are_told_by_the_names_of_files_in_a_folder(tmp_path):
     task = load(f"jsonl:{tmp_path}", test_path=str(tmp_path / "more.jsonl"))
     assert (len(task.train), len(task.test)) == (8, 2)
     assert task.notes == ("test_path is given, so test.jsonl is not read",)
-
-
-def rows_of_prompts(task):
-    return sorted((prompt.text, prompt.answer) for prompt in every(task))
-
-
-@pytest.mark.parametrize("form", ["list", "generator", "numpy"])
-def test_rows_of_python_are_a_task_like_those_of_a_file(tmp_path, form):
-    arrays = [{"prompt": np.str_(r["prompt"]), "answer": np.int64(r["answer"])} for r in sums(20)]
-    rows = {"list": sums(20), "generator": (row for row in sums(20)), "numpy": arrays}[form]
-    task = from_rows(rows)
-    filed = load(f"jsonl:{write(tmp_path / 'a.jsonl', sums(20))}")
-    assert (task.train, task.test) == (filed.train, filed.test)
-    assert task.name == "rows"
-
-
-def test_rows_by_split_are_both_splits():
-    task = from_rows({"train": sums(4), "test": sums(6)[4:]}, name="mine")
-    assert (task.name, len(task.train), len(task.test)) == ("mine", 4, 2)
-    task = from_rows({"train": sums(4), "validation": sums(7)[4:]})
-    assert (len(task.train), len(task.test)) == (4, 3)
-    assert len(from_rows(sums(4), sums(6)[4:]).test) == 2
-
-
-def test_a_verifier_of_ones_own_gets_the_columns_of_the_rows():
-    seen = []
-
-    def reward(prompt, response):
-        seen.append((prompt.answer, prompt.meta))
-        return 1.0
-
-    rows = [{"prompt": f"Q{i}", "tests": [i, math.pi], "answer": {"a": i}} for i in range(5)]
-    task = from_rows(rows, verify=graded_one_by_one(reward))
-    task.verify(task.train[:1], [Response("")])
-    assert task.train[0] == Prompt("Q0", answer={"a": 0}, meta=seen[0][1])
-    assert seen == [({"a": 0}, {"tests": [0, math.pi], "answer": {"a": 0}})]
-    assert task.train[0].text == "Q0" and len(every(task)) == 5
-
-
-def test_rows_need_no_answer_for_a_verifier_of_ones_own():
-    verify = graded_one_by_one(lambda prompt, response: 0.0)
-    rows = [{"prompt": f"Q{i % 3}", "tests": str(i % 3)} for i in range(6)]
-    with pytest.warns(UserWarning, match="3 questions occur before"):
-        assert len(every(from_rows(rows, verify=verify))) == 3
-    rows = [{"prompt": f"Q{i % 3}", "tests": str(i)} for i in range(6)]
-    with pytest.raises(ValueError, match="3 questions have two answers"):
-        from_rows(rows, verify=verify)
-
-
-@pytest.mark.parametrize(
-    ("rows", "options", "message"),
-    (
-        (["a"], {}, r"rows: row 1: rows must be dictionaries, got str. For a DataFrame use"),
-        ([*sums(150), 3], {}, "rows: row 151: rows must be dictionaries, got int"),
-        ([], {}, "rows must have at least one question"),
-        ({"dev": []}, {}, r"rows by split must have 'train', got \['dev'\]"),
-        (sums(3), {"chioce": True}, "options must be among .*, got chioce"),
-        (sums(3), {"held_out": 0}, r"held_out must be in \(0, 1\), got 0"),
-        (sums(3), {"held_out": 0, "verify": len}, r"held_out must be in \(0, 1\), got 0"),
-        (sums(3), {"choice": True, "verify": len}, "choice must be left out with a custom verify"),
-    ),
-)
-def test_what_is_wrong_with_rows_is_said(rows, options, message):
-    with pytest.raises(ValueError, match=message):
-        from_rows(rows, **options)

@@ -1,40 +1,33 @@
 """Tags, against results run with the published reward functions."""
 
-import time
-
 import pytest
+from own_cpu import own_cpu
 
 from rlvr_jax.verifiers.tags import prefilled_tags, tags
 
 GOOD = "<think>a</think><answer>b</answer>"
-UNCLOSED = "<think>a</think><answer>b"
-TWICE = "<think><think>a</think><answer>b</answer>"
 
 
-@pytest.mark.parametrize(("text", "fraction"), [(GOOD, 1.0), (UNCLOSED, 0.75), (TWICE, 0.75)])
-def test_share_counts_the_tags_that_occur_once(text, fraction):
-    assert tags(text).fraction == fraction
-
-
-@pytest.mark.parametrize(("text", "ok"), [(GOOD, True), (UNCLOSED, False), (TWICE, False)])
-def test_ok_wants_every_tag_once(text, ok):
-    assert tags(text).ok is ok
+@pytest.mark.parametrize(
+    ("text", "fraction", "ok"),
+    [
+        (GOOD, 1.0, True),
+        ("<think>a</think><answer>b", 0.75, False),
+        ("<think><think>a</think><answer>b</answer>", 0.75, False),
+        ("<think>a</think></answer>b<answer>", 1.0, False),
+        (GOOD + "<answer>c</answer>", 0.5, False),
+        # Tags quoted in the thinking are free.
+        ("<think>I should write <answer> now</think><answer>b</answer>", 0.75, True),
+    ],
+)
+def test_every_tag_is_wanted_once_and_in_order(text, fraction, ok):
+    report = tags(text)
+    assert (report.fraction, report.ok) == (fraction, ok)
 
 
 def test_wrong_order_is_not_ok():
     report = tags("<answer>b</answer><think>a</think>")
     assert not report.order and not report.ok and report.fraction == 1
-    assert not tags("<think>a</think></answer>b<answer>").ok
-
-
-def test_two_answers_are_not_ok():
-    assert not tags(GOOD + "<answer>c</answer>").ok
-
-
-def test_tags_quoted_in_the_thinking_are_free():
-    text = "<think>I should write <answer> now</think><answer>b</answer>"
-    report = tags(text)
-    assert report.ok and report.counts["<answer>"] == 2
 
 
 def test_a_prefilled_tag_is_not_counted_and_must_not_come_again():
@@ -49,9 +42,9 @@ def test_no_text_is_ok_or_raises_by_accident(text):
 
 
 def test_long_hostile_text_takes_no_time():
-    start = time.process_time()
-    tags("<think>" * 10**5 + "<answer>" * 10**5)
-    assert time.process_time() - start < 10  # and not by the square of its length
+    with own_cpu() as spent:
+        tags("<think>" * 10**5 + "<answer>" * 10**5)
+    assert spent[0] < 10  # and not by the square of its length
 
 
 @pytest.mark.parametrize(

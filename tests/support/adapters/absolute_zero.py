@@ -15,8 +15,6 @@ from rlvr_jax.methods.self_play.absolute_zero import (
 )
 from rlvr_jax.types import replace
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     data = golden.inputs(case)

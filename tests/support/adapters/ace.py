@@ -2,8 +2,7 @@
 
 import golden_vectors as golden
 import jax
-
-from rlvr_jax.methods import recipe
+from adapters.common import recipe_with
 
 INSIDE = "a step on the way to the advantages"
 LEFT_OUT = {"confidence_shift": INSIDE, "factor": INSIDE, "factor_relu": INSIDE}
@@ -12,19 +11,7 @@ LEFT_OUT = {"confidence_shift": INSIDE, "factor": INSIDE, "factor_relu": INSIDE}
 def outputs(case, hyper):
     found = {}
     for suffix, gate in (("", jax.nn.softplus), ("_relu", jax.nn.relu)):
-        method = recipe(
-            "ace",
-            strength=hyper["alpha"],
-            gate=gate,
-            clip_low=hyper["clip_low"],
-            clip_high=hyper["clip_high"],
-            epsilon=hyper["eps"],
-        )
+        method = recipe_with(hyper, "ace", strength=hyper["alpha"], gate=gate)
         done = golden.evaluate(method, case)
-        found |= {
-            f"advantages{suffix}": done.signals.advantage,
-            f"token_loss{suffix}": done.token_loss,
-            f"loss{suffix}": done.loss,
-            f"dlogits{suffix}": done.dlogits,
-        }
+        found |= done.outputs(suffix)
     return found

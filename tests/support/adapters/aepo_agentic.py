@@ -1,9 +1,8 @@
 """AEPO's vectors; `dlogits_hardclip` is the gradient under the ordinary clip."""
 
 import golden_vectors as golden
-from adapters.common import both
+from adapters.common import both, recipe_with
 
-from rlvr_jax.methods import recipe
 from rlvr_jax.methods.agents.aepo_agentic import entropy_z_score, scale_by_entropy
 from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
 from rlvr_jax.types import Recipe
@@ -14,14 +13,7 @@ LEFT_OUT = {"entropy_root": PROBE, "entropy_tool": PROBE, "n_global": PROBE}
 
 @both
 def outputs(case, hyper, soft):
-    aepo = recipe(
-        "aepo_agentic",
-        entropy_coefficient=hyper["adv_coef"],
-        clip_low=hyper["clip_low"],
-        clip_high=hyper["clip_high"],
-        dual=hyper["dual"],
-        epsilon=hyper["eps"],
-    )
+    aepo = recipe_with(hyper, "aepo_agentic", entropy_coefficient=hyper["adv_coef"])
     hard = objective(
         advantage=group_normalized(hyper["eps"]),
         transforms=[scale_by_entropy(hyper["adv_coef"])],
@@ -31,10 +23,7 @@ def outputs(case, hyper, soft):
     done = golden.evaluate(aepo, case, soft)
     entropy = golden.stats(case).entropy
     return {
+        **done.outputs(),
         "entropy_z": entropy_z_score(entropy, done.batch.mask, done.batch),
-        "advantages": done.signals.advantage,
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
         "dlogits_hardclip": golden.evaluate(Recipe(hard), case, soft).dlogits,
     }

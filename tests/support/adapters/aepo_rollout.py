@@ -12,8 +12,6 @@ from rlvr_jax.experience.draws.trees.branching import (
     num_from_prompt,
 )
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     batch, logp = golden.rollouts(case), all_logp(case, "old_logits")

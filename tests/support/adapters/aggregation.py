@@ -18,8 +18,6 @@ from rlvr_jax.objectives import (
 )
 from rlvr_jax.types import Recipe
 
-LEFT_OUT = {}
-
 
 def of_micro_batches(aggregation, group):
     """The mean over micro batches of what the aggregation gives on each alone."""

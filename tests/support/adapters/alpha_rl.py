@@ -6,8 +6,6 @@ import numpy as np
 from rlvr_jax.analysis.weights.alpha_rl import predict_update, rank_one_series
 from rlvr_jax.analysis.weights.geometry import decompose, replacement
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     data = golden.inputs(case)

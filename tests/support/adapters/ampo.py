@@ -32,11 +32,8 @@ def outputs(case, hyper):
     outcomes = golden.experience_batch(batch).by_group(np.where(foreign, np.nan, batch.outcome), 0)
     logp, mask = np.asarray(batch.old_logp), np.asarray(batch.mask)
     return {
+        **done.outputs(),
         "need_guidance": none_above(hyper["threshold"])(outcomes),
         "comprehension": comprehension(logp, mask),
-        "advantages": done.signals.advantage,
         "shaped": np.where(foreign[:, None], on_mask(done.signals.ratio, batch), 0),
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

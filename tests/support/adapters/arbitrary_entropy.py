@@ -11,11 +11,7 @@ from rlvr_jax.methods.entropy.arbitrary_entropy import (
     choose_controllers,
     normalized_by_origin,
 )
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.statistics.groups import has_tokens
-from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives import has_tokens, masked_mean, objective, ppo_clip, token_mean
 from rlvr_jax.types import Recipe
 
 STAGE = "the stage chooses it, tests/methods/test_arbitrary_entropy.py"
@@ -58,13 +54,10 @@ def outputs(case, hyper, soft):
             **choice,
         )
         outputs_here = {
+            **done.outputs(),
             "n_controller": done.metrics["controllers"],
             "controller": controller,
             "keep": keep,
-            "advantages": done.signals.advantage,
-            "token_loss": done.token_loss,
-            "loss": done.loss,
-            "dlogits": done.dlogits,
         }
         found |= {f"{name}{suffix}": value for name, value in outputs_here.items()}
     return found

@@ -16,8 +16,6 @@ from rlvr_jax.methods.judges.arena_rl import (
     wins,
 )
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     batch, size = golden.rollouts(case), int(golden.inputs(case)["group_size"])

@@ -4,9 +4,8 @@ import golden_vectors as golden
 import jax
 import jax.numpy as jnp
 import numpy as np
-from adapters.common import on_mask
+from adapters.common import on_mask, recipe_with
 
-from rlvr_jax.methods import recipe
 from rlvr_jax.methods.rewards.ares import (
     HesitationScale,
     ThresholdState,
@@ -18,8 +17,7 @@ from rlvr_jax.methods.rewards.ares import (
     response_threshold,
     window_entropy,
 )
-from rlvr_jax.objectives.statistics.groups import has_tokens
-from rlvr_jax.objectives.statistics.masked import masked_quantile
+from rlvr_jax.objectives import has_tokens, masked_quantile
 from rlvr_jax.types import is_correct
 
 LEFT_OUT = {"soft_cost": "the method does not read it"}
@@ -49,24 +47,18 @@ def outputs(case, hyper):
     level = difficulty_level(batch.outcome, batch.group)
     target = hesitation_target(count, level, batch.group, batch.rollout_id, has_tokens(batch.mask))
     score = hesitation_score(count, target, level, is_correct(batch.outcome), scale)
-    ares = recipe(
+    ares = recipe_with(
+        hyper,
         "ares",
         window=window,
         percentile=percentile,
         threshold_keep=hyper["threshold_ema"],
         scale=scale,
-        clip_low=hyper["clip_low"],
-        clip_high=hyper["clip_high"],
-        dual_clip=hyper["dual"],
-        epsilon=hyper["eps"],
     )
     past = {"hesitation_advantage": ThresholdState(used, jnp.ones((), bool))}
     done = golden.evaluate(ares, case, state=past, batch=batch)
     return {
-        "advantages": done.signals.advantage,
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
+        **done.outputs(),
         "sample_threshold": response_threshold(entropy, batch, window, percentile),
         "threshold_ema": state.threshold,
         "threshold_used": done.metrics["hesitation_threshold"],

@@ -11,8 +11,6 @@ from rlvr_jax.methods import recipe
 from rlvr_jax.methods.agents.arpo import token_owner
 from rlvr_jax.objectives import parent_rows
 
-LEFT_OUT = {}
-
 
 def siblings(case):
     """The record in which every second row of a group has branched off the one before it."""
@@ -79,9 +77,5 @@ def losses(case, hyper, soft):
             epsilon=hyper["eps"],
         )
         done = golden.evaluate(method, case, soft, batch=batch)
-        found |= {
-            f"advantages{suffix}": done.signals.advantage,
-            f"loss{suffix}": done.loss,
-            f"dlogits{suffix}": done.dlogits,
-        }
+        found |= done.outputs(suffix)
     return found

@@ -12,8 +12,6 @@ from rlvr_jax.methods.agents.automated_tool_envs import (
     useful_calls,
 )
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     del hyper

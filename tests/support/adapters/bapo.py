@@ -2,10 +2,7 @@
 
 import golden_vectors as golden
 import numpy as np
-
-from rlvr_jax.methods import recipe
-
-LEFT_OUT = {}
+from adapters.common import recipe_with
 
 
 def sparse(case):
@@ -15,16 +12,11 @@ def sparse(case):
 
 
 def outputs(case, hyper):
-    bapo = recipe(
+    bapo = recipe_with(
+        hyper,
         "bapo",
-        low=hyper["low"],
         low_last=hyper["low_max"],
-        low_step=hyper["low_step"],
-        high=hyper["high"],
         high_last=hyper["high_max"],
-        high_step=hyper["high_step"],
-        target=hyper["target"],
-        dual=hyper["dual"],
         epsilon=hyper["adv_eps"],
         balance_epsilon=hyper["eps"],
     )
@@ -38,15 +30,12 @@ def outputs(case, hyper):
     for suffix, own in batches.items():
         done = golden.evaluate(bapo, case, batch=own)
         values = {
-            "advantages": done.signals.advantage,
+            **done.outputs(),
             "bound_low": done.metrics["bound_low"],
             "bound_high": done.metrics["bound_high"],
             "balance_first": done.metrics["balance_first"],
             "balance_last": done.metrics["balance_last"],
             "n_steps": done.metrics["search_steps"],
-            "token_loss": done.token_loss,
-            "loss": done.loss,
-            "dlogits": done.dlogits,
         }
         found |= {f"{name}{suffix}": value for name, value in values.items()}
     return found

@@ -6,8 +6,6 @@ from adapters.common import by_group, logp_of
 from rlvr_jax.analysis.arrays import perplexity
 from rlvr_jax.analysis.boundary.base_vs_rl import base_vs_rl
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     data = golden.inputs(case)

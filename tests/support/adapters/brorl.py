@@ -5,8 +5,6 @@ import numpy as np
 
 from rlvr_jax.analysis.updates.mass_balance import mass_balance
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     data = golden.inputs(case)

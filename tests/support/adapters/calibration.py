@@ -6,8 +6,6 @@ from adapters.common import logp_of
 
 from rlvr_jax.analysis.texts.calibration import calibration, token_confidence, votes
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     data = golden.inputs(case)

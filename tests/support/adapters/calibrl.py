@@ -12,8 +12,6 @@ from adapters.common import row_advantages
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.guidance.calibrl import calibration_loss, expert_level
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     guided = {
@@ -44,16 +42,14 @@ def outputs(case, hyper):
     correct = batch.outcome > hyper["pass_at"]
     token_loss = weight * calibration_loss(delta, correct, hyper["slope"])
     return {
+        **done.outputs(),
+        **masked.outputs("_expert_mask"),
         "advantages": np.where(batch.mask, np.asarray(advantage)[:, None], 0),
         "delta": np.where(own, delta, 0),
         "guided_token_loss": np.where(own, token_loss, 0),
         "pg_loss": pg.loss,
         "guided_loss": done.metrics["calibration_loss"],
-        "loss": done.loss,
-        "dlogits": done.dlogits,
         "guided_loss_expert_mask": masked.metrics["calibration_loss"],
-        "loss_expert_mask": masked.loss,
-        "dlogits_expert_mask": masked.dlogits,
     }
 
 

@@ -14,8 +14,6 @@ from rlvr_jax.methods.entropy.canon import (
 )
 from rlvr_jax.objectives.statistics.groups import has_tokens
 
-LEFT_OUT = {}
-
 
 @both
 def outputs(case, hyper, soft):
@@ -50,13 +48,10 @@ def outputs(case, hyper, soft):
         done = run(**chosen, **extra)
         values = condition(batch)
         found |= {
+            **done.outputs(f"_{name}"),
             f"metric_{name}": values,
             f"high_{name}": in_high_half(
                 values, batch.group, batch.rollout_id, has_tokens(batch.mask)
             ),
-            f"advantages_{name}": done.signals.advantage,
-            f"token_loss_{name}": done.token_loss,
-            f"loss_{name}": done.loss,
-            f"dlogits_{name}": done.dlogits,
         }
     return found

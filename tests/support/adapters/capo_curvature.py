@@ -46,6 +46,8 @@ def outputs(case, hyper):
         hyper["lr"],
     )
     return {
+        **done.outputs(),
+        **by_length.outputs("_dr"),
         "advantages": row_advantages(recipe("capo_curvature"), batch),
         "model_hessian": on_mask(change, batch),
         "model_fisher": on_mask(shift, batch),
@@ -54,8 +56,4 @@ def outputs(case, hyper):
         "keep": done.signals.mask,
         "keep_nonsymmetric": lifting.signals.mask,
         "token_loss": every.token_loss,
-        "loss": done.loss,
-        "loss_dr": by_length.loss,
-        "dlogits": done.dlogits,
-        "dlogits_dr": by_length.dlogits,
     }

@@ -37,18 +37,15 @@ def outputs(case, hyper):
     given = constrained_reward(batch, (1,))
     better, worse = feasible_preference_choice(given, batch)
     return {
+        **gradient.outputs(),
+        **preference.outputs("_codpo"),
+        **imitation.outputs("_raft"),
         "calibrated": given.calibrated,
         "satisfied": given.feasible,
         "constrained": given.constrained,
         "advantages": per_rollout(gradient.signals.advantage, batch),
-        "loss": gradient.loss,
-        "dlogits": gradient.dlogits,
         "codpo_plus": row_of_group(better, case),
         "codpo_minus": row_of_group(worse, case),
-        "loss_codpo": preference.loss,
-        "dlogits_codpo": preference.dlogits,
-        "loss_raft": imitation.loss,
-        "dlogits_raft": imitation.dlogits,
     }
 
 

@@ -6,8 +6,6 @@ from adapters.common import both, on_mask
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import clip_to_trusted
 
-LEFT_OUT = {}
-
 
 @both
 def outputs(case, hyper, soft):
@@ -19,9 +17,6 @@ def outputs(case, hyper, soft):
     )
     done = golden.evaluate(cispo, case, soft)
     return {
+        **done.outputs(),
         "is_weight": on_mask(clip_to_trusted(done.signals), done.batch),
-        "advantages": done.signals.advantage,
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

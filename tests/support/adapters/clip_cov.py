@@ -17,8 +17,6 @@ from rlvr_jax.objectives import (
 )
 from rlvr_jax.types import Recipe
 
-LEFT_OUT = {}
-
 
 def first(eligible, k, key, rollout_id):
     del key, rollout_id
@@ -54,6 +52,7 @@ def outputs(case, hyper, soft):
     available = masked_count(eligible)
     wanted = jnp.maximum(fraction_of(hyper["ratio"], masked_count(batch.mask)), 1)
     return {
+        **done.outputs(),
         "advantages": advantage,
         "cov": covariance,
         "already_clipped": on_mask(is_clipped(done.signals), batch),
@@ -62,8 +61,6 @@ def outputs(case, hyper, soft):
         "n_pick": jnp.minimum(wanted, available),
         "picked_first": batch.mask & (done.signals.weight == 0),
         "token_loss_before": none.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
         "loss_none_picked": none.loss,
         "loss_all_eligible": every.loss,
     }

@@ -1,18 +1,39 @@
 """What adapters share."""
 
 import functools
+import inspect
 
 import golden_vectors as golden
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlvr_jax.methods import method, recipe
 from rlvr_jax.objectives.advantages.group_relative import group_normalized, no_advantage
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.regularizers.preferences import correct_incorrect_pairs
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import no_policy_loss
 from rlvr_jax.types import Recipe, is_correct
+
+SPELLINGS = {
+    "epsilon": ("eps", "std_eps"),
+    "clip_low": ("clip",),
+    "clip_high": ("clip",),
+    "dual_clip": ("dual",),
+    "kl_coefficient": ("beta",),
+}
+"""By hyperparameter of a method: its other names in the vectors."""
+
+
+def recipe_with(hyper, name, **others):
+    """The recipe of a method with the hyperparameters of the vectors that it has, and others."""
+    own = {}
+    for known in inspect.signature(method(name).recipe).parameters:
+        for spelling in (known, *SPELLINGS.get(known, ())):
+            if spelling in hyper:
+                own.setdefault(known, hyper[spelling])
+    return recipe(name, **own | others)
 
 
 def both(function):

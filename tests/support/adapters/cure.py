@@ -11,8 +11,6 @@ from rlvr_jax.methods.trees.cure import (
     sampled_positions,
 )
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     method = recipe("cure", samples=hyper["n2"], top_k=hyper["top_k"])

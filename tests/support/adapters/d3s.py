@@ -3,19 +3,18 @@
 import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
-from adapters.common import on_mask, per_rollout
+from adapters.common import on_mask, per_rollout, recipe_with
 
-from rlvr_jax.methods import recipe
 from rlvr_jax.methods.exploration.d3s import DownSamplingState, down_sampling_rows
-from rlvr_jax.objectives.statistics.groups import has_tokens
-from rlvr_jax.objectives.statistics.masked import masked_std
+from rlvr_jax.objectives import has_tokens, masked_std
 
 LEFT_OUT = {"n_keep_per_query": "a number of rows; the rows are compared"}
 TOTAL = 1000
 
 
 def outputs(case, hyper):
-    d3s = recipe(
+    d3s = recipe_with(
+        hyper,
         "d3s",
         total_steps=TOTAL,
         group_fraction_start=hyper["keep_init"],
@@ -23,9 +22,6 @@ def outputs(case, hyper):
         token_fraction_start=hyper["top_init"],
         token_fraction_end=hyper["top_final"],
         batch_fraction=hyper["cross"],
-        clip_low=hyper["clip"],
-        clip_high=hyper["clip"],
-        epsilon=hyper["eps"],
     )
     progress = hyper["progress"]
     state = {"down_sample": DownSamplingState(jnp.asarray(round(progress * TOTAL), jnp.int32))}
@@ -43,10 +39,8 @@ def outputs(case, hyper):
     everyone = jnp.ones_like(across)
     score = jnp.abs(advantage) * batch.entropy
     return {
+        **done.outputs(),
         "advantages": advantage,
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
         "per_query": within,
         "across": across,
         "score": on_mask(np.where(across[:, None], score, 0), batch),

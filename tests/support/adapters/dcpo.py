@@ -1,9 +1,8 @@
 """DCPO's vectors. The state is the estimate of this batch itself."""
 
 import golden_vectors as golden
-from adapters.common import both
+from adapters.common import both, recipe_with
 
-from rlvr_jax.methods import recipe
 from rlvr_jax.methods.entropy.dcpo import EntropyEstimate
 from rlvr_jax.objectives.statistics.masked import masked_mean
 
@@ -19,16 +18,14 @@ LEFT_OUT = {
 @both
 def outputs(case, hyper, soft):
     def made(gap_cap):
-        return recipe(
+        return recipe_with(
+            hyper,
             "dcpo",
             entropy_target=hyper["target"],
             temperature_high=hyper["t_high"],
             temperature_low=hyper["t_low"],
             outcome_threshold=hyper["threshold"],
             gap_cap=gap_cap,
-            clip_low=hyper["clip"],
-            clip_high=hyper["clip"],
-            dual_clip=hyper["dual"],
         )
 
     batch = golden.rollouts(case, soft, temperatures=(hyper["t_high"], hyper["t_low"]))
@@ -36,12 +33,9 @@ def outputs(case, hyper, soft):
     done = golden.evaluate(made(hyper["gap_cap"]), case, soft, state=state, batch=batch)
     uncapped = golden.evaluate(made(float("inf")), case, soft, state=state, batch=batch)
     return {
+        **done.outputs(),
         "entropy_estimate": done.state["mix_in_tempered_policy"].entropy,
         "alpha": done.metrics["mixture_weight"],
         "alpha_uncapped": uncapped.metrics["mixture_weight"],
         "good": batch.outcome > hyper["threshold"],
-        "advantages": done.signals.advantage,
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

@@ -3,13 +3,11 @@
 import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
+from adapters.common import recipe_with
 
 from rlvr_jax.experience.draws.trees.nodes import path_to, roots, with_nodes
-from rlvr_jax.methods import recipe
 from rlvr_jax.methods.trees.deepsearch import back_up_bounded, overlong_term, token_rewards
 from rlvr_jax.objectives import find_steps
-
-LEFT_OUT = {}
 
 
 def outputs(case, hyper):
@@ -40,25 +38,16 @@ def outputs(case, hyper):
     batch = batch.replace(process_reward=jnp.asarray(reward))
 
     def evaluated(epsilon):
-        method = recipe(
-            "deepsearch",
-            clip_low=hyper["clip_low"],
-            clip_high=hyper["clip_high"],
-            dual=hyper["dual"],
-            epsilon=epsilon,
-        )
+        method = recipe_with(hyper, "deepsearch", epsilon=epsilon)
         return golden.evaluate(method, case, batch=batch)
 
     done = evaluated(None)
     return {
+        **done.outputs(),
         "depth": depth,
         "node_value": np.where(mask, value, 0),
         "node_q": np.where(mask, value / np.maximum(nodes.visits[node_of], 1), 0),
         "overlong": overlong,
         "token_reward": reward,
-        "advantages": done.signals.advantage,
         "advantages_std": evaluated(hyper["eps"]).signals.advantage,
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

@@ -4,13 +4,10 @@ the sampler."""
 import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
-from adapters.common import both, on_mask
+from adapters.common import both, on_mask, recipe_with
 
-from rlvr_jax.methods import recipe
 from rlvr_jax.methods.credit.delethink import rows_per_trace, trace_tokens
 from rlvr_jax.objectives import clamped_token_ratio, trace_ids
-
-LEFT_OUT = {}
 
 
 def traced(case, soft=False):
@@ -36,22 +33,13 @@ def outputs(case, hyper):
 @both
 def losses(case, hyper, soft):
     batch = traced(case, soft)
-    method = recipe(
-        "delethink",
-        cap=hyper["tis_cap"],
-        clip_low=hyper["clip_low"],
-        clip_high=hyper["clip_high"],
-        dual=hyper["dual"],
-        epsilon=hyper["eps"],
-    )
+    method = recipe_with(hyper, "delethink", cap=hyper["tis_cap"])
     done = golden.evaluate(method, case, batch=batch)
     # Ours is weighed by the trace already, which the vectors do as they aggregate.
     ids = trace_ids(batch.records["trace"], batch.rollout_id)
     fraction = rows_per_trace(batch.mask, ids, batch.rollout_id, done.loss.dtype)
     length = trace_tokens(batch.mask, ids).astype(done.loss.dtype)
     return {
-        "advantages": done.signals.advantage,
+        **done.outputs(),
         "token_loss": done.token_loss * (length / fraction)[:, None],
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

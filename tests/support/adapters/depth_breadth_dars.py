@@ -2,8 +2,8 @@
 
 import golden_vectors as golden
 import numpy as np
+from adapters.common import recipe_with
 
-from rlvr_jax.methods import recipe
 from rlvr_jax.methods.exploration.depth_breadth_dars import budget_for_hard, extra_rollouts
 
 TOTAL = "a property of the advantages, which are compared"
@@ -21,14 +21,11 @@ TABLE_LIMITS = {"equal": 32, "hardness": 64}
 
 
 def outputs(case, hyper):
-    method = recipe("depth_breadth_dars", clip_low=hyper["clip_low"], clip_high=hyper["clip_high"])
+    method = recipe_with(hyper, "depth_breadth_dars")
     done = golden.evaluate(method, case)
     found = {
+        **done.outputs(),
         "keep": done.batch.mask.any(axis=1),
-        "advantages": done.signals.advantage,
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }
     outcomes = golden.experience_batch(golden.rollouts(case)).outcomes()
     every = np.arange(TABLE_SIZE + 1)

@@ -6,8 +6,6 @@ from rlvr_jax.methods.credit.designing_rewards import clip_and_delta
 from rlvr_jax.objectives import discounted_returns, masked_sum, own_reward, paid_tokens, step_ends
 from rlvr_jax.objectives.statistics.steps import find_steps
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     batch = golden.rollouts(case)

@@ -13,8 +13,6 @@ from rlvr_jax.analysis.updates.did import (
 )
 from rlvr_jax.objectives.regularizers.preferences import implicit_reward_loss
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     mask = golden.inputs(case)["mask"]
@@ -26,13 +24,12 @@ def outputs(case, hyper):
     log_q = differential_information(group, reference_group)
     dpo = golden.evaluate(only(implicit_reward_loss(hyper["beta"])), case)
     return {
+        **dpo.outputs(),
         "log_ratio": log_ratio,
         "chosen": chosen,
         "rejected": rejected,
         "margin": margin,
         "prob_preferred": prefers(margin, hyper["beta"]),
-        "loss": dpo.loss,
-        "dlogits": dpo.dlogits,
         "entropy_sampled": sampled_entropy(group, reference_group),
         "log_q": log_q.ravel(),
         "entropy_set": set_entropy(log_q),

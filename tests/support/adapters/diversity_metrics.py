@@ -16,8 +16,6 @@ from rlvr_jax.analysis.texts.diversity_metrics import (
     vendi,
 )
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     data = golden.inputs(case)

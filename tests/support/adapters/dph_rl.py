@@ -11,8 +11,7 @@ from rlvr_jax.methods.exploration.dph_rl import (
     jensen_shannon_generator,
     off_policy_divergence,
 )
-from rlvr_jax.objectives.statistics.groups import group_mean
-from rlvr_jax.objectives.statistics.ratios import token_ratio
+from rlvr_jax.objectives import group_mean, token_ratio
 
 DEFINITION = "JS by its definition is no part of the recipe"
 LEFT_OUT = {
@@ -53,10 +52,9 @@ def outputs(case, hyper):
         )
         alone = golden.evaluate(only(off_policy_divergence(1.0, divergence)), case)
         found |= {
+            **done.outputs(f"_{name}"),
             f"f_{name}": rehearsed(divergence(logp, batch.reference_logp, batch.old_logp)),
             f"div_{name}": alone.loss,
             f"ddiv_{name}": alone.dlogits,
-            f"loss_{name}": done.loss,
-            f"dlogits_{name}": done.dlogits,
         }
     return found

@@ -17,9 +17,8 @@ def outputs(case, hyper):
     done = golden.evaluate(recipe("dpo_q", scale=beta), case)
     chosen, rejected = pairs(batch)
     return {
+        **done.outputs(),
         "sequence_reward": beta * log_ratio_sum(stats.logp, batch.reference_logp, batch.mask),
         "chosen": chosen,
         "rejected": rejected,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

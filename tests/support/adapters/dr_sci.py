@@ -9,8 +9,6 @@ from rlvr_jax.methods import recipe
 from rlvr_jax.methods.curricula.dr_sci import exchanged, stages_by_difficulty
 from rlvr_jax.types import Criterion
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     data = golden.inputs(case)

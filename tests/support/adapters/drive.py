@@ -8,8 +8,6 @@ from adapters.common import per_group
 
 from rlvr_jax.methods.curricula.drive import hardest
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     data = golden.inputs(case)

@@ -13,8 +13,6 @@ from rlvr_jax.methods.exploration.dsdr import (
 )
 from rlvr_jax.types import is_correct
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     made = {
@@ -31,16 +29,14 @@ def outputs(case, hyper):
     correct = is_correct(batch.outcome)
     scores = diversity(batch)
     return {
+        **done.outputs(),
         "semantic": semantic_distance(batch.records["embedding"], correct, batch.group),
         "uniqueness": formula_uniqueness(batch.records["formulas"], correct, batch.group),
         "diversity": scores,
         "reward": batch.reward,
         "local_weight": diversity_weights(scores, correct, batch.group, hyper["tau"]),
-        "advantages": done.signals.advantage,
         "token_loss": plain.token_loss,
         "pg_loss": plain.loss,
         "local": local.loss,
         "dlogits_local": local.dlogits,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

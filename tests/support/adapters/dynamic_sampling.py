@@ -6,10 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 from adapters.common import on_mask, row_advantages
 
-from rlvr_jax.experience import RunInfo, StepContext, uniform
+from rlvr_jax.experience import RunInfo, StepContext, outside, uniform
 from rlvr_jax.experience.curricula.history import no_history, visited
 from rlvr_jax.experience.curricula.picks import mixed
-from rlvr_jax.experience.stages import outside
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.curricula.dynamic_sampling import hard_first, undecided
 from rlvr_jax.tasks import Prompt, Task

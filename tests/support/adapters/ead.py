@@ -13,8 +13,6 @@ from rlvr_jax.objectives import clamped_token_ratio
 from rlvr_jax.rollout import TokenContext, annealed
 from rlvr_jax.tasks import Prompt, Task
 
-LEFT_OUT = {}
-
 
 def drawn(case, hyper):
     """The temperature of each token and its log-prob under the old policy at that temperature."""
@@ -74,5 +72,5 @@ def losses(case, hyper, soft):
             **changes,
         )
         done = golden.evaluate(method, case, batch=told, stats_of=stats_of)
-        found |= {f"loss_{name}": done.loss, f"dlogits_{name}": done.dlogits}
+        found |= done.outputs(f"_{name}")
     return found | {"advantages": done.signals.advantage}

@@ -6,8 +6,6 @@ import numpy as np
 from rlvr_jax.analysis.arrays import binned_mean
 from rlvr_jax.analysis.texts.echo_chamber import format_fractions, format_shift
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     data = golden.inputs(case)

@@ -1,8 +1,8 @@
 """EMPG's vectors, with reasoning steps and with turns (`_turn`)."""
 
 import golden_vectors as golden
+from adapters.common import recipe_with
 
-from rlvr_jax.methods import recipe
 from rlvr_jax.methods.agents.empg import credit_step_entropy, step_uncertainty
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.core import objective
@@ -10,8 +10,6 @@ from rlvr_jax.objectives.statistics.steps import at_tokens, find_steps
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Recipe
-
-LEFT_OUT = {}
 
 
 def outputs(case, hyper):
@@ -25,14 +23,13 @@ def outputs(case, hyper):
 
 
 def one(case, hyper, ids, soft):
-    method = recipe(
+    method = recipe_with(
+        hyper,
         "empg",
         scale_rate=hyper["k"],
         clarity_rate=hyper["k_future"],
         clarity_bonus=hyper["zeta"],
         ids=ids,
-        clip_low=hyper["clip_low"],
-        clip_high=hyper["clip_high"],
     )
     credit = credit_step_entropy(hyper["k"], hyper["k_future"], hyper["zeta"], ids)
     uncentered = Recipe(
@@ -48,12 +45,9 @@ def one(case, hyper, ids, soft):
     steps = find_steps(batch.records[ids], batch.mask)
     said = step_uncertainty(batch.entropy, steps, batch, hyper["k"], hyper["k_future"])
     return {
+        **done.outputs(),
         "step_entropy": at_tokens(said.entropy, steps),
         "step_entropy_scaled": at_tokens(said.scaled, steps),
         "scale": at_tokens(said.scale, steps),
         "advantages_uncentred": golden.signals(uncentered, case, soft).advantage,
-        "advantages": done.signals.advantage,
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

@@ -11,10 +11,7 @@ import numpy as np
 from adapters.common import both, on_mask, only
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.regularizers.token_penalties import entropy_bonus
-from rlvr_jax.objectives.statistics.masked import masked_mean
-
-LEFT_OUT = {}
+from rlvr_jax.objectives import entropy_bonus, masked_mean
 
 
 @both
@@ -34,10 +31,8 @@ def outputs(case, hyper, soft):
     # A negative coefficient is a loss that is the mean entropy itself.
     alone = golden.evaluate(only(entropy_bonus(-1.0)), case, soft)
     return {
-        "advantages": done.signals.advantage,
+        **done.outputs(),
         "pg_loss": plain.loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
         "entropy": on_mask(golden.stats(case).entropy, done.batch),
         "entropy_mean": alone.loss,
         "dlogits_entropy": alone.dlogits,

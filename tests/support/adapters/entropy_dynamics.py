@@ -33,6 +33,8 @@ def outputs(case, hyper, soft):
         batch.entropy, batch.records["old_p_squared"], batch.records["old_p_squared_logp"]
     )
     return {
+        **by_batch.outputs("_b"),
+        **by_vocabulary.outputs("_v"),
         "entropy": batch.entropy,
         "S": on_mask(value, batch),
         "ES": on_mask(expected, batch),
@@ -43,8 +45,4 @@ def outputs(case, hyper, soft):
         "advantages": by_batch.signals.advantage,
         "keep_b": by_batch.signals.mask,
         "keep_v": by_vocabulary.signals.mask,
-        "loss_b": by_batch.loss,
-        "dlogits_b": by_batch.dlogits,
-        "loss_v": by_vocabulary.loss,
-        "dlogits_v": by_vocabulary.dlogits,
     }

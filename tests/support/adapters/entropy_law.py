@@ -4,15 +4,9 @@ import golden_vectors as golden
 import numpy as np
 from adapters.common import all_logp, entropy_of, logp_of, row_advantages
 
+from rlvr_jax.analysis import entropy_change, fit_entropy_law, token_covariance
 from rlvr_jax.analysis.arrays import masked_mean, row_mean
-from rlvr_jax.analysis.entropy.entropy_law import (
-    entropy_change,
-    fit_entropy_law,
-    token_covariance,
-)
 from rlvr_jax.methods import recipe
-
-LEFT_OUT = {}
 
 
 def outputs(case, hyper):

@@ -15,8 +15,6 @@ from rlvr_jax.analysis.entropy.entropy_patterns import (
     position_profile,
 )
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     data = golden.inputs(case)

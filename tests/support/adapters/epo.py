@@ -14,8 +14,6 @@ from rlvr_jax.methods.agents.epo import (
 )
 from rlvr_jax.objectives.regularizers.token_penalties import statistic_penalty
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     batch, stats = golden.rollouts(case), golden.stats(case)
@@ -60,9 +58,8 @@ def outputs(case, hyper):
             recipe("epo", entropy_coefficient=hyper["coef"], **made, **mode), case, state=state
         )
         found |= {
+            **done.outputs(f"_{name}"),
             f"penalty_{name}": on_mask(penalty, batch),
             f"regularizer_{name}": golden.evaluate(only(bonus), case, state=state).loss,
-            f"loss_{name}": done.loss,
-            f"dlogits_{name}": done.dlogits,
         }
     return found

@@ -1,9 +1,8 @@
 """ETR's vectors."""
 
 import golden_vectors as golden
-from adapters.common import both, on_mask
+from adapters.common import both, on_mask, recipe_with
 
-from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import group_mean
 
 LEFT_OUT = {
@@ -14,20 +13,11 @@ LEFT_OUT = {
 
 @both
 def outputs(case, hyper, soft):
-    etr = recipe(
-        "etr",
-        clip=hyper["clip"],
-        micro=hyper["micro"],
-        macro=hyper["macro"],
-        epsilon=hyper["eps"],
-    )
+    etr = recipe_with(hyper, "etr")
     done = golden.evaluate(etr, case, soft)
     batch = done.batch
     return {
+        **done.outputs(),
         "pass_rate": group_mean(batch.reward, batch.group),
         "clip_range": on_mask(done.signals.clip_high, batch),
-        "advantages": done.signals.advantage,
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

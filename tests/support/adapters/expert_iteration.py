@@ -10,7 +10,6 @@ from rlvr_jax.experience.stages.donors.imitate_correct import first_of_correct, 
 from rlvr_jax.methods import recipe
 from rlvr_jax.types import Recipe
 
-LEFT_OUT = {}
 RIGHT = 0  # the id of the right answer
 
 
@@ -21,9 +20,9 @@ def outputs(case, hyper):
     kept, every = (imitated(batch, case, rows) for rows in (keep, np.ones(len(batch), bool)))
     last = rollouts.records["critic_values"][:, 0]
     return {
+        **kept.outputs(),
+        **every.outputs("_rc"),
         "keep": keep,
-        "loss": kept.loss,
-        "dlogits": kept.dlogits,
         "pass_at_k": [
             [float(pass_at_k(len(rows), rollouts.outcome[rows].sum(), k)) for k in hyper["ks"]]
             for rows in groups
@@ -35,8 +34,6 @@ def outputs(case, hyper):
             best_of_k(rollouts.outcome[rows], last[rows], len(rows)) for rows in groups
         ],
         "rc_label": rollouts.reward,
-        "loss_rc": every.loss,
-        "dlogits_rc": every.dlogits,
     }
 
 

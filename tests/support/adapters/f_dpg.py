@@ -40,9 +40,8 @@ def outputs(case, hyper):
         own = recipe("f_dpg", temperature=beta, divergence=divergence)
         done = golden.evaluate(own, case)
         found |= {
+            **done.outputs(f"_{name}"),
             f"reward_{name}": per_rollout(done.signals.advantage, batch),
-            f"loss_{name}": done.loss,
             f"next_baseline_{name}": done.state["pseudo_reward"].mean,
-            f"dlogits_{name}": done.dlogits,
         }
     return found

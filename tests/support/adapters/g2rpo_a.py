@@ -2,21 +2,15 @@
 
 import golden_vectors as golden
 import numpy as np
+from adapters.common import recipe_with
 
-from rlvr_jax.methods import recipe
 from rlvr_jax.methods.guidance.g2rpo_a import WINDOW, Guidance, guidance_after
 
 LEFT_OUT = {"guided_rows": "the first rows of each group, inside `guide_first_rows`"}
 
 
 def outputs(case, hyper):
-    method = recipe(
-        "g2rpo_a",
-        guided=hyper["guided"],
-        longest=hyper["max_len"],
-        kl_coefficient=hyper["beta"],
-        epsilon=hyper["std_eps"],
-    )
+    method = recipe_with(hyper, "g2rpo_a", longest=hyper["max_len"])
     # One update for each batch: the old policy is the current one.
     done = golden.evaluate(method, case, batch=golden.rollouts(case).replace(old_logp=None))
 
@@ -28,10 +22,7 @@ def outputs(case, hyper):
         return found
 
     return {
+        **done.outputs(),
         "guidance_length": lengths(hyper["max_len"]),
         "guidance_length_from_100": lengths(100),
-        "advantages": done.signals.advantage,
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

@@ -10,8 +10,6 @@ from rlvr_jax.methods import recipe
 from rlvr_jax.methods.self_play.gar import adversarial, prover_rewards, trains_prover
 from rlvr_jax.types import replace
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     data = golden.inputs(case)

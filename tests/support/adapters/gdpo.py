@@ -4,10 +4,7 @@ import golden_vectors as golden
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.baselines.gdpo import component_advantages, weighted_sum
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
 from rlvr_jax.types import Recipe
 
 LEFT_OUT = {
@@ -29,10 +26,5 @@ def outputs(case, hyper):
     method = recipe("gdpo", weights=weights, epsilon=epsilon, clip_low=clip, clip_high=clip)
     for suffix, form, rewards in (("", method, batch), ("_grpo", Recipe(grpo), summed)):
         done = golden.evaluate(form, case, batch=rewards)
-        found |= {
-            f"advantages{suffix}": done.signals.advantage,
-            f"token_loss{suffix}": done.token_loss,
-            f"loss{suffix}": done.loss,
-            f"dlogits{suffix}": done.dlogits,
-        }
+        found |= done.outputs(suffix)
     return found

@@ -3,8 +3,8 @@
 import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
+from adapters.common import recipe_with
 
-from rlvr_jax.methods import recipe
 from rlvr_jax.methods.curricula.gdro import (
     adversarial_fractions,
     bin_losses,
@@ -42,30 +42,24 @@ def outputs(case, hyper):
             losses, present = bin_losses(loss, bins, everyone, num_bins, by_fraction)
             scores, seen = updated_scores(scores, seen, losses, present, hyper["ema"])
         fraction = adversarial_fractions(scores, present, eta, gamma)[bins]
-        method = recipe(
+        method = recipe_with(
+            hyper,
             "gdro",
             edges=edges,
             rate=hyper["ema"],
             temperature=eta,
             mixing=gamma,
-            max_weight=hyper["max_weight"],
             by_fraction=by_fraction,
             kl_coefficient=0.0,
-            clip_low=hyper["clip_low"],
-            clip_high=hyper["clip_high"],
-            epsilon=hyper["eps"],
             bins=lambda rollouts: bins,
         )
         state = {"hard_bins_first": (scores, seen)}
         done = golden.evaluate(method, case, soft=True, state=state)
         found |= {
+            **done.outputs(suffix),
             f"score{suffix}": scores,
             f"share{suffix}": fraction,
             f"weight{suffix}": proportional_weights(fraction, everyone, hyper["max_weight"]),
-            f"advantages{suffix}": done.signals.advantage,
-            f"token_loss{suffix}": done.token_loss,
-            f"loss{suffix}": done.loss,
-            f"dlogits{suffix}": done.dlogits,
         }
     _, first = np.unique(batch.group, return_index=True)
     return found | {"prompt_bin": np.asarray(bins)[first]}

@@ -9,10 +9,7 @@ from rlvr_jax.methods.credit.gen_prm_thoughts import (
     thought_rewards,
     thoughts,
 )
-from rlvr_jax.objectives import group_mean
-from rlvr_jax.objectives.statistics.steps import at_tokens
-
-LEFT_OUT = {}
+from rlvr_jax.objectives import at_tokens, group_mean
 
 
 def outputs(case, hyper):

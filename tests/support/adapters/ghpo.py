@@ -7,7 +7,6 @@ from rlvr_jax.experience import all_incorrect
 from rlvr_jax.methods import recipe
 from rlvr_jax.tasks import Prompt, Task
 
-LEFT_OUT = {}
 LETTERS = 100
 
 
@@ -35,11 +34,8 @@ def outputs(case, hyper):
     tries = [shown_fraction(view) for view in method.experience.views]
     tries.append(tries[-1])
     return {
+        **done.outputs(),
         "all_wrong": incorrect,
         "next_hint_ratio": np.where(incorrect[:, None], tries, 0),
         "reward": done.batch.reward,
-        "advantages": done.signals.advantage,
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

@@ -1,9 +1,8 @@
 """GMPO's vectors."""
 
 import golden_vectors as golden
-from adapters.common import both, on_mask, per_rollout
+from adapters.common import both, on_mask, per_rollout, recipe_with
 
-from rlvr_jax.methods import recipe
 from rlvr_jax.methods.clipping.gmpo import trusted_log_ratio
 
 LEFT_OUT = {
@@ -14,14 +13,12 @@ LEFT_OUT = {
 
 @both
 def outputs(case, hyper, soft):
-    gmpo = recipe("gmpo", log_clip=hyper["log_clip"], epsilon=hyper["eps"])
+    gmpo = recipe_with(hyper, "gmpo")
     done = golden.evaluate(gmpo, case, soft)
     batch = done.batch
     log_ratio = trusted_log_ratio(done.signals, golden.stats(case).logp - batch.old_logp)
     return {
-        "advantages": done.signals.advantage,
+        **done.outputs(),
         "log_ratio_clipped": on_mask(log_ratio, batch),
         "seq_loss": per_rollout(done.token_loss, batch),
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

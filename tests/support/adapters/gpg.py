@@ -29,10 +29,9 @@ def outputs(case, hyper, soft):
     before = golden.evaluate(Recipe(plain), case, soft)
     fraction = done.metrics["informative_fraction"]
     return {
+        **done.outputs(),
         "valid_fraction": fraction,
         "alpha": 1 / (fraction + hyper["eps"]),
         "advantages": before.signals.advantage,
         "token_loss": before.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

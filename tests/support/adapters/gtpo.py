@@ -8,8 +8,7 @@ from adapters.common import per_rollout
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.entropy.gtpo import find_conflicts
-from rlvr_jax.objectives.statistics.groups import group_mean
-from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives import group_mean, masked_mean
 
 RELEASED = "the released loss, which no recipe has"
 LEFT_OUT = {"n_conflict": RELEASED, "loss_released": RELEASED, "dlogits_released": RELEASED}
@@ -30,13 +29,11 @@ def outputs(case, hyper):
     raw = batch.reward - group_mean(batch.reward, batch.group)
     forward, backward = find_conflicts(jnp.where(batch.mask, raw[:, None], 0), batch)
     return {
+        **done.outputs(),
         "advantages_raw": raw,
         "advantages": per_rollout(done.signals.advantage, batch, empty=raw),
         "entropy_mean": masked_mean(golden.stats(case).entropy, batch.mask, axis=1),
         "conflict_forward": forward,
         "conflict_backward": backward,
         "token_weight": jnp.where(batch.mask, done.signals.weight, 0),
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

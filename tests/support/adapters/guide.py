@@ -52,18 +52,14 @@ def outputs(case, hyper):
 
     outcomes = golden.experience_batch(batch).outcomes()
     return {
+        **done.outputs(),
+        **of_padded.outputs("_padded"),
         "group_accuracy": per_group(group_mean(batch.outcome, batch.group), case),
         "need_guidance": mean_at_most(hyper["low"])(outcomes),
         "trainable": ~outside(hyper["low"], hyper["high"])(outcomes),
-        "advantages": done.signals.advantage,
         "gamma": of_rows(gamma),
         "gamma_padded": of_rows(padded),
         "shaped": np.where(foreign[:, None], on_mask(done.signals.ratio, batch), 0),
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
-        "loss_padded": of_padded.loss,
-        "dlogits_padded": of_padded.dlogits,
     }
 
 

@@ -1,9 +1,8 @@
 """HAPO's vectors: the method, and the slips of the released code (`_released`)."""
 
 import golden_vectors as golden
-from adapters.common import on_mask
+from adapters.common import on_mask, recipe_with
 
-from rlvr_jax.methods import recipe
 from rlvr_jax.methods.entropy.hapo import entropy_score
 
 FELL_BACK = "only its mean is a metric"
@@ -29,26 +28,19 @@ def outputs(case, hyper):
 
 def one(case, hyper, soft, released):
     def made(credit_strength):
-        return recipe(
+        return recipe_with(
+            hyper,
             "hapo",
-            pivot=hyper["pivot"],
             clip_strength=hyper["alpha"],
             credit_strength=credit_strength,
-            limit=hyper["limit"],
-            clip_low=hyper["clip_low"],
-            clip_high=hyper["clip_high"],
-            dual_clip=hyper["dual"],
             released=released,
         )
 
     done = golden.evaluate(made(hyper["beta"]), case, soft)
     batch = done.batch
     return {
+        **done.outputs(),
         "base_advantages": golden.signals(made(0.0), case, soft).advantage,
-        "advantages": done.signals.advantage,
         "clip_low": on_mask(done.signals.clip_low, batch),
         "clip_high": on_mask(done.signals.clip_high, batch),
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

@@ -8,8 +8,6 @@ from adapters.common import on_mask
 from rlvr_jax.methods.entropy.hapo_temperature import entropy_scale
 from rlvr_jax.rollout import TokenContext, entropy_position, heated_by_entropy
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     batch, stats = golden.rollouts(case), golden.stats(case)

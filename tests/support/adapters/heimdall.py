@@ -8,8 +8,6 @@ from rlvr_jax.experience import answer_clusters, choose, lower_bound, own_score,
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import group_all_equal, group_count, group_mean
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     batch = golden.rollouts(case)

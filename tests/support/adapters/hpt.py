@@ -7,8 +7,6 @@ from adapters.common import only, per_group, per_rollout
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.guidance.hpt import imitate_demonstrations, needs_demonstration, num_solved
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     made = {
@@ -22,6 +20,7 @@ def outputs(case, hyper):
     batch = done.batch
     failed = np.asarray(needs_demonstration(batch, hyper["gate"]))
     return {
+        **done.outputs(),
         "solved": per_group(num_solved(batch), case),
         "gate": per_group(failed, case),
         "advantages": per_rollout(done.signals.advantage, batch),
@@ -29,6 +28,4 @@ def outputs(case, hyper):
         "sft_rows": failed & np.asarray(batch.records["off_policy"]),
         "loss_rl": plain.loss,
         "loss_sft": imitated.loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

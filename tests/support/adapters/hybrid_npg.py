@@ -8,10 +8,7 @@ from adapters.common import on_mask
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.off_policy.hybrid_npg import hybrid_critic
-from rlvr_jax.objectives.advantages.critics import value_loss
-from rlvr_jax.objectives.advantages.returns import discounted_returns, token_rewards
-
-LEFT_OUT = {}
+from rlvr_jax.objectives import discounted_returns, token_rewards, value_loss
 
 
 def outputs(case, hyper):

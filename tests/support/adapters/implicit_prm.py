@@ -40,5 +40,5 @@ def outputs(case, hyper):
     }
     for name, loss in LOSSES.items():
         done = golden.evaluate(recipe("implicit_prm", scale=hyper["beta"], loss=loss), case)
-        found |= {f"loss_{name}": done.loss, f"dlogits_{name}": done.dlogits}
+        found |= done.outputs(f"_{name}")
     return found

@@ -12,8 +12,6 @@ from rlvr_jax.analysis.updates.interference import (
     winner_slope,
 )
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     data = golden.inputs(case)

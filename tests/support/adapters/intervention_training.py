@@ -9,8 +9,6 @@ from rlvr_jax.methods import recipe
 from rlvr_jax.methods.guidance.intervention_training import imitated_steps
 from rlvr_jax.types import replace
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     batch = golden.rollouts(case)
@@ -30,9 +28,8 @@ def outputs(case, hyper):
     method = replace(recipe("intervention_training"), experience=None)
     done = golden.evaluate(method, case, batch=batch)
     return {
+        **done.outputs(),
         "first_error_step": first,
         "rows": rows,
         "sft_mask": batch.supervised_tokens,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

@@ -5,9 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 from adapters.common import per_rollout
 
-from rlvr_jax.experience import answer_clusters
+from rlvr_jax.experience import Moment, answer_clusters
 from rlvr_jax.experience.rewards.consensus import answer_fraction
-from rlvr_jax.experience.rewards.parts import Moment
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.rewards.intrinsic_rewards import (
     certainty_of_distribution,

@@ -4,11 +4,7 @@ import golden_vectors as golden
 from adapters.common import both
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.statistics.covariance import token_covariance
-from rlvr_jax.objectives.statistics.masked import masked_count
-from rlvr_jax.objectives.transforms.weights import is_chosen
-
-LEFT_OUT = {}
+from rlvr_jax.objectives import is_chosen, masked_count, token_covariance
 
 
 @both
@@ -17,11 +13,8 @@ def outputs(case, hyper, soft):
     done = golden.evaluate(method, case, soft)
     held = is_chosen(done.signals)
     return {
-        "advantages": done.signals.advantage,
+        **done.outputs(),
         "cov": token_covariance(done.signals.advantage, golden.stats(case).logp, done.batch.mask),
         "n_pick": masked_count(held),
         "selected": held,
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

@@ -7,8 +7,7 @@ import jax
 import jax.numpy as jnp
 from adapters.common import on_mask, only
 
-from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty, statistic_penalty
-from rlvr_jax.objectives.statistics.divergences import absolute, k1, k2, k3, k3_importance
+from rlvr_jax.objectives import absolute, k1, k2, k3, k3_importance, kl_penalty, statistic_penalty
 
 LEFT_OUT = {
     name: "an estimator that no method uses"
@@ -36,8 +35,11 @@ def outputs(case, hyper):
         found[name] = on_mask(value, batch)
         found[f"dlogp_{name}"] = on_mask(pull_back(jnp.ones_like(logp))[0], batch)
         done = golden.evaluate(only(kl_penalty(1.0, estimator)), case)
-        found |= {f"loss_{name}": done.loss, f"dlogits_{name}": done.dlogits}
+        found |= done.outputs(f"_{name}")
     for name, statistic in EXACT.items():
         done = golden.evaluate(only(statistic_penalty(1.0, statistic)), case, stats_of=stats_of)
-        found |= {name: done.token_loss, f"loss_{name}": done.loss, f"dlogits_{name}": done.dlogits}
+        found |= {
+            **done.outputs(f"_{name}"),
+            name: done.token_loss,
+        }
     return found

@@ -11,8 +11,6 @@ from rlvr_jax.methods.judges.laser import class_balance, self_reward, self_rewar
 from rlvr_jax.objectives.statistics.groups import finished_rows, group_std
 from rlvr_jax.types import is_correct
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     data, batch = golden.inputs(case), golden.rollouts(case)
@@ -44,12 +42,11 @@ def outputs(case, hyper):
     score = score_of("logits")
     clipped = jnp.where(finished, jnp.clip(batch.records["self_reward"], 0, 1), 0)
     return {
+        **fitted.outputs(),
         "score": score,
         "finished": finished,
         "weights": class_balance(is_correct(batch.outcome), finished),
-        "loss": fitted.loss,
         "loss_unbalanced": unbalanced.loss,
-        "dlogits": fitted.dlogits,
         "score_std": per_group(group_std(clipped, batch.group), case),
         "predicted": is_correct(score),
         **{name: per_rollout(values, batch) for name, values in advantages.items()},

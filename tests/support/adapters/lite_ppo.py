@@ -4,14 +4,8 @@ import golden_vectors as golden
 from adapters.common import both
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.advantages.group_relative import relative_to
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.statistics.groups import batch_std, group_mean
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives import batch_std, group_mean, objective, ppo_clip, relative_to, token_mean
 from rlvr_jax.types import Recipe
-
-LEFT_OUT = {}
 
 
 def centered_std(reward, group, where=None):
@@ -30,11 +24,8 @@ def outputs(case, hyper, soft):
         aggregation=token_mean(),
     )
     return {
+        **done.outputs(),
         "batch_std": batch_std(batch.reward, batch.group)[0],
-        "advantages": done.signals.advantage,
         "batch_std_centred": centered_std(batch.reward, batch.group)[0],
         "advantages_centred": golden.evaluate(Recipe(other), case, soft).signals.advantage,
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

@@ -3,13 +3,11 @@
 import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
+from adapters.common import recipe_with
 
-from rlvr_jax.methods import recipe
 from rlvr_jax.methods.rewards.longrlvr import f_score
 from rlvr_jax.objectives import group_all_equal
 from rlvr_jax.verifiers.texts.longrlvr import precision_and_recall
-
-LEFT_OUT = {}
 
 
 def outputs(case, hyper):
@@ -24,13 +22,7 @@ def outputs(case, hyper):
     precision, recall = jnp.asarray(found, float).T
     form = batch.records["component_rewards"][:, 1]
     batch = batch.replace(component_rewards=jnp.stack([precision, recall, form], axis=1))
-    method = recipe(
-        "longrlvr",
-        beta=hyper["beta"],
-        fraction=hyper["eta"],
-        columns=(0, 1, 2),
-        epsilon=hyper["eps"],
-    )
+    method = recipe_with(hyper, "longrlvr", fraction=hyper["eta"], columns=(0, 1, 2))
     done = golden.evaluate(method, case, batch=batch)
     reward = done.batch.reward
     return {

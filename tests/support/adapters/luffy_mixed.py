@@ -35,14 +35,9 @@ def outputs(case, hyper):
     foreign = np.asarray(batch.records["off_policy"])[:, None]
     shaped = np.where(foreign, on_mask(done.signals.ratio, batch), 0)
     return {
-        "advantages": done.signals.advantage,
+        **done.outputs(),
+        **clipped.outputs("_clipped"),
+        **sft.outputs("_rl_sft"),
         "shaped": shaped,
         "shaped_weight": shaped * (1 - shaped),
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
-        "loss_clipped": clipped.loss,
-        "dlogits_clipped": clipped.dlogits,
-        "loss_rl_sft": sft.loss,
-        "dlogits_rl_sft": sft.dlogits,
     }

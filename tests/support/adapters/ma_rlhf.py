@@ -12,11 +12,7 @@ from rlvr_jax.methods.credit.ma_rlhf import (
     ngram_macros,
     position_weights,
 )
-from rlvr_jax.objectives.advantages.critics import value_loss
-from rlvr_jax.objectives.advantages.returns import token_rewards
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-
-LEFT_OUT = {}
+from rlvr_jax.objectives import token_mean, token_rewards, value_loss
 
 
 def outputs(case, hyper):
@@ -51,12 +47,10 @@ def outputs(case, hyper):
         returns = done.signals.advantage + macro_values
         losses = value_loss(values, values, returns, hyper["value_clip"])
         found |= {
+            **done.outputs(suffix),
             f"macro_values{suffix}": jnp.where(first, macro_values, 0),
             f"macro_rewards{suffix}": jnp.where(first, macro_mean(rewards, macro, weights), 0),
-            f"advantages{suffix}": done.signals.advantage,
             f"returns{suffix}": returns,
-            f"loss{suffix}": done.loss,
             f"value_loss{suffix}": token_mean()(losses, mask),
-            f"dlogits{suffix}": done.dlogits,
         }
     return found

@@ -25,10 +25,9 @@ def outputs(case, hyper):
     state = {"mirror_descent_kl": reached}
     done = golden.evaluate(mdpo, case, state=state, stats_of=stats_of)
     return {
+        **done.outputs(),
         "tk": done.metrics["mirror_step_size"],
         "advantages": row_advantages(mdpo, batch),
         "kl": on_mask(stats_of(data["logits"]).records["kl"], batch),
         "ratio": on_mask(done.signals.ratio, batch),
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

@@ -8,8 +8,6 @@ from rlvr_jax.methods import recipe
 from rlvr_jax.methods.rewards.medgrpo import QuartileState, by_start_quartiles
 from rlvr_jax.types import Recipe
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     batch, data = golden.rollouts(case), golden.inputs(case)

@@ -8,8 +8,6 @@ from rlvr_jax.experience.stages.choices.pairs import mixed_groups
 from rlvr_jax.methods import recipe
 from rlvr_jax.types import replace
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     trust = {"clip_low": hyper["clip"], "clip_high": hyper["clip"], "epsilon": hyper["std_eps"]}
@@ -33,11 +31,9 @@ def outputs(case, hyper):
 
     done, plain = evaluated(hyper["lam"]), evaluated(0.0)
     return {
+        **done.outputs(),
         "mixed": mixed,
         "text_mask": batch.supervised_tokens,
-        "advantages": done.signals.advantage,
         "pg_loss": plain.loss,
         "nll": done.metrics["imitation_loss"],
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

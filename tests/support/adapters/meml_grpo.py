@@ -9,8 +9,6 @@ from rlvr_jax.methods import recipe
 from rlvr_jax.methods.distillation.meml_grpo import hard_groups, teach_the_worst, teaching_rows
 from rlvr_jax.types import replace
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     data = golden.inputs(case)
@@ -43,16 +41,15 @@ def outputs(case, hyper):
     taught = np.asarray(teaching.rows)[:, None] & np.asarray(batch.mask)
     outcomes = golden.experience_batch(batch).outcomes()
     return {
+        **done.outputs(),
         "expert": expert,
         "best": per_group(teaching.best, case),
         "worst": per_group(teaching.worst, case),
         "teach_rows": teaching.rows,
         "hard": hard_groups(outcomes, hyper["hard_fraction"]),
-        "advantages": done.signals.advantage,
         "mutual_kl": np.where(taught, batch.old_logp - stats.records["second_prompt_logp"], 0),
         "pg_loss": plain.loss,
         "mutual_loss": mutual.loss,
-        "loss": done.loss,
         "dlogits_pg": plain.dlogits,
         "dlogits_mutual": mutual.dlogits,
     }

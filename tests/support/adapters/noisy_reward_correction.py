@@ -3,15 +3,11 @@
 import golden_vectors as golden
 from adapters.common import per_rollout
 
-from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.rewards.outcomes import plain_outcome
+from rlvr_jax.experience import experience, plain_outcome, shape
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.baselines.rloo import leave_one_out
 from rlvr_jax.methods.credit.noisy_reward_correction import forward_corrected
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives import group_normalized, objective, ppo_clip, rollout_mean_token_mean
 from rlvr_jax.types import Recipe
 
 BACKWARD = "the backward correction is RLOO with another scale, and no part of the recipe"
@@ -52,9 +48,8 @@ def outputs(case, hyper):
         done = golden.evaluate(form, case)
         scored = golden.evaluate(with_reward(group_normalized(), rewards[name]), case)
         found |= {
+            **done.outputs(f"_{name}"),
             f"coefficient_{name}": per_rollout(done.signals.advantage, batch),
-            f"loss_{name}": done.loss,
-            f"dlogits_{name}": done.dlogits,
             f"zscore_{name}": per_rollout(scored.signals.advantage, batch),
         }
     return found

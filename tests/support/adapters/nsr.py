@@ -5,8 +5,6 @@ from adapters.common import row_advantages
 
 from rlvr_jax.methods import recipe
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     clip = hyper["clip"]
@@ -19,10 +17,7 @@ def outputs(case, hyper):
         nsr = recipe("nsr", **pushes, clip_low=clip, clip_high=clip)
         done = golden.evaluate(nsr, case)
         found |= {
-            f"advantages_{name}": done.signals.advantage,
+            **done.outputs(f"_{name}"),
             f"keep_{name}": row_advantages(nsr, done.batch) != 0,
-            f"token_loss_{name}": done.token_loss,
-            f"loss_{name}": done.loss,
-            f"dlogits_{name}": done.dlogits,
         }
     return found

@@ -9,8 +9,7 @@ from rlvr_jax.methods.credit.oblr_po import (
     logit_score_norm,
     score_weighted_mean,
 )
-from rlvr_jax.objectives.algebra.parts import Context
-from rlvr_jax.objectives.statistics.groups import group_mean
+from rlvr_jax.objectives import Context, group_mean
 
 RATE = "the learning rate is set by the run"
 LEFT_OUT = {
@@ -33,12 +32,11 @@ def outputs(case, hyper):
         return group_mean(norm * centered**2, group)[first]
 
     return {
+        **done.outputs(),
         "baseline": baseline[first],
         "advantages": advantage,
         "second_moment_opt": second_moment(advantage),
         "second_moment_mean": second_moment(reward - group_mean(reward, group)),
-        "loss": done.loss,
-        "dlogits": done.dlogits,
         "proxy_norm2": proxy,
         "baseline_proxy": score_weighted_mean(reward, proxy, group, epsilon)[first],
     }

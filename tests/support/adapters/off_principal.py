@@ -5,8 +5,6 @@ import numpy as np
 
 from rlvr_jax.analysis.weights.off_principal import off_principal
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     data = golden.inputs(case)

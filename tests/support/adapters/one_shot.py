@@ -1,11 +1,9 @@
 """The vectors of 1-shot RLVR: the order of prompts by their histories, and the loss."""
 
 import golden_vectors as golden
+from adapters.common import recipe_with
 
 from rlvr_jax.analysis.prompt_order import historical_variance, order
-from rlvr_jax.methods import recipe
-
-LEFT_OUT = {}
 
 
 def outputs(case, hyper):
@@ -13,26 +11,22 @@ def outputs(case, hyper):
     score = historical_variance(data["soft_rewards"].reshape(-1, int(data["group_size"])))
 
     def made(kl_coefficient, entropy_coefficient):
-        method = recipe(
+        method = recipe_with(
+            hyper,
             "one_shot",
             kl_coefficient=kl_coefficient,
             entropy_coefficient=entropy_coefficient,
-            clip_low=hyper["clip"],
-            clip_high=hyper["clip"],
-            epsilon=hyper["std_eps"],
         )
         return golden.evaluate(method, case)
 
     done, plain = made(hyper["beta"], hyper["entropy_coef"]), made(0.0, 0.0)
     kl = done.metrics["kl_penalty/k3"]
     return {
+        **done.outputs(),
         "score": score,
         "order": order(score),
-        "advantages": done.signals.advantage,
         "pg_loss": plain.loss,
         "kl_loss": kl,
         # The loss is linear in the entropy.
         "mean_entropy": (made(0.0, 1.0).loss - plain.loss) * -1,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

@@ -22,12 +22,10 @@ def outputs(case, hyper):
 
     exact = golden.evaluate(only(statistic_penalty(1.0, "kl")), case, stats_of=stats_of)
     return {
+        **done.outputs(),
+        **exact.outputs("_exact"),
         "token_reward": done.signals.advantage,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
         "exact_reverse_kl": on_mask(
             stats_of(jnp.asarray(data["logits"])).records["kl"], done.batch
         ),
-        "loss_exact": exact.loss,
-        "dlogits_exact": exact.dlogits,
     }

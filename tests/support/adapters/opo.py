@@ -6,8 +6,6 @@ from adapters.common import both
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives.statistics.groups import group_mean
 
-LEFT_OUT = {}
-
 
 @both
 def outputs(case, hyper, soft):
@@ -15,9 +13,6 @@ def outputs(case, hyper, soft):
     batch = done.batch
     length = batch.mask.sum(axis=1).astype(batch.reward.dtype)
     return {
+        **done.outputs(),
         "baseline": group_mean(batch.reward, batch.group, weights=length),
-        "advantages": done.signals.advantage,
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

@@ -13,8 +13,6 @@ from rlvr_jax.methods.agents.supo import drop_truncated
 from rlvr_jax.objectives.algebra.parts import Context
 from rlvr_jax.types import Signals, TokenStats
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     batch = golden.rollouts(case)

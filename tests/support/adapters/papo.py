@@ -10,8 +10,6 @@ from adapters.common import on_mask
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives.statistics.divergences import k3_clamped
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     data, sampled = golden.inputs(case), golden.rollouts(case)
@@ -49,12 +47,9 @@ def outputs(case, hyper):
 
     dependence = k3_clamped(stats.logp, stats.records["second_prompt_logp"], batch.old_logp)
     return {
-        "advantages": done.signals.advantage,
+        **done.outputs(),
+        **recomputed.outputs("_recomputed"),
         "token_pg": plain.token_loss,
         "token_prcp_kl": on_mask(dependence, batch),
-        "loss": done.loss,
-        "dlogits": done.dlogits,
-        "loss_recomputed": recomputed.loss,
-        "dlogits_recomputed": recomputed.dlogits,
         "dmasked_logits_recomputed": jax.grad(loss_of_hidden)(hidden),
     }

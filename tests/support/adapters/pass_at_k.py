@@ -13,7 +13,6 @@ from rlvr_jax.analysis.boundary.pass_at_k import (
     plug_in_pass_at_k,
 )
 
-LEFT_OUT = {}
 RIGHT = 0
 
 

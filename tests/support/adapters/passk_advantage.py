@@ -14,8 +14,6 @@ from rlvr_jax.methods.exploration.passk_advantage import (
 )
 from rlvr_jax.objectives.statistics.groups import group_count, group_sum
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     k, clip, epsilon = hyper["k"], hyper["clip"], hyper["eps"]
@@ -40,11 +38,6 @@ def outputs(case, hyper):
         method = recipe("passk_advantage", advantage=advantage, clip_low=clip, clip_high=clip)
         for soft in rewards:
             done = golden.evaluate(method, case, soft)
-            own = {
-                f"advantages_{name}": done.signals.advantage,
-                f"token_loss_{name}": done.token_loss,
-                f"loss_{name}": done.loss,
-                f"dlogits_{name}": done.dlogits,
-            }
+            own = done.outputs(f"_{name}")
             found |= golden.named(own, soft)
     return found

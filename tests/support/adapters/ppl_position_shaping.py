@@ -36,11 +36,6 @@ def outputs(case, hyper):
         )
         for soft in (False, True):
             done = golden.evaluate(method, case, soft)
-            values = {
-                f"advantages_{suffix}": done.signals.advantage,
-                f"token_loss_{suffix}": done.token_loss,
-                f"loss_{suffix}": done.loss,
-                f"dlogits_{suffix}": done.dlogits,
-            }
+            values = done.outputs(f"_{suffix}")
             found |= golden.named(values, soft)
     return found

@@ -18,8 +18,6 @@ from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Recipe
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     gamma, lam, lam2, clip = hyper["gamma"], hyper["lam"], hyper["lam2"], hyper["clip"]
@@ -45,18 +43,13 @@ def outputs(case, hyper):
 
     (loss, losses), gradient = jax.value_and_grad(critic, has_aux=True)(predicted)
     return {
+        **done.outputs(),
+        **dual.outputs("_dual"),
         "token_rewards": rewards,
         "advantages_raw": advantages,
         "advantages_raw_lam2": generalized_advantages(rewards, values, mask, gamma, lam2),
         "returns": returns,
-        "advantages": done.signals.advantage,
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
         "advantages_bessel": dual.signals.advantage,
-        "token_loss_dual": dual.token_loss,
-        "loss_dual": dual.loss,
-        "dlogits_dual": dual.dlogits,
         "value_token_loss": losses,
         "value_loss": loss,
         "dvpred": gradient,

@@ -1,17 +1,13 @@
 """PreRL's vectors: the logits are those without the prompt."""
 
 import golden_vectors as golden
-from adapters.common import on_mask, row_advantages
+from adapters.common import on_mask, recipe_with, row_advantages
 
-from rlvr_jax.methods import recipe
 from rlvr_jax.methods.off_policy.prerl import (
     keep_negative_rollouts,
     under_second_prompt,
 )
-from rlvr_jax.objectives.advantages.group_relative import group_centered, group_normalized
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives import group_centered, group_normalized, objective, ppo_clip, token_mean
 from rlvr_jax.types import Recipe
 
 SWITCH = "of the switch to GRPO, which the method leaves to a second run"
@@ -38,25 +34,17 @@ def outputs(case, hyper):
         )
         return golden.evaluate(Recipe(own), case, stats_of=stats_of)
 
-    method = recipe(
-        "prerl",
-        coefficient=hyper["coef"],
-        clip_low=hyper["clip"],
-        clip_high=hyper["clip"],
-        dual_clip=hyper["clip_c"],
-    )
+    method = recipe_with(hyper, "prerl", coefficient=hyper["coef"], dual_clip=hyper["clip_c"])
     done = golden.evaluate(method, case, stats_of=stats_of)
     every, negative = made(), made(keep_negative_rollouts())
     plain = Recipe(objective(group_normalized(), surrogate=clip, aggregation=token_mean()))
     return {
+        **every.outputs("_pre"),
+        **negative.outputs("_nsr"),
         "advantages": row_advantages(method, batch),
         "advantages_rl": row_advantages(plain, batch),
         "mask_nsr": done.signals.mask,
         "token_loss": on_mask(every.token_loss, batch),
-        "loss_pre": every.loss,
-        "loss_nsr": negative.loss,
         "loss_rl": made(advantage=group_normalized(), surrogate=clip).loss,
         "loss": done.loss,
-        "dlogits_pre": every.dlogits,
-        "dlogits_nsr": negative.dlogits,
     }

@@ -8,8 +8,6 @@ import numpy as np
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.credit.prof import consistency, step_means
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     settings = {
@@ -30,13 +28,11 @@ def outputs(case, hyper):
     mean, steps = step_means(batch)
     kept = np.asarray(done.batch.mask.any(axis=1))
     return {
+        **done.outputs(),
         "step_mean": mean,
         "steps": steps,
         "consistency": consistency(mean, steps, correct, hyper["penalty"], hyper["max_steps"]),
         "k_plus": (kept & correct).reshape(-1, size).sum(axis=1),
         "keep": kept,
         "keep_correct": np.asarray(by_right.batch.mask.any(axis=1)) & correct,
-        "advantages": done.signals.advantage,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

@@ -18,11 +18,9 @@ def outputs(case, hyper):
     batch, logp = done.batch, golden.stats(case).logp
     weight = capped_rollout_weight(logp, batch.old_logp, batch.mask, hyper["eta"])
     return {
+        **done.outputs(),
+        **tokens.outputs("_token"),
         "weights": weight,
         "advantages": per_rollout(done.signals.advantage, batch),
-        "loss": done.loss,
-        "dlogits": done.dlogits,
         "token_weights": on_mask(tokens.signals.weight, batch),
-        "loss_token": tokens.loss,
-        "dlogits_token": tokens.dlogits,
     }

@@ -8,8 +8,6 @@ from adapters.common import all_logp, on_mask
 
 from rlvr_jax.rollout.combined import combine_logits
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     data, batch = golden.inputs(case), golden.rollouts(case)

@@ -6,8 +6,6 @@ import numpy as np
 
 from rlvr_jax.methods.curricula.recap import CellWindows, objective_weights, pushed, window_progress
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     losses = 1.1 - golden.inputs(case)["multi_rewards"]

@@ -6,8 +6,6 @@ from adapters.common import both
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives.advantages.returns import discounted_returns, token_rewards
 
-LEFT_OUT = {}
-
 
 @both
 def outputs(case, hyper, soft):
@@ -15,9 +13,6 @@ def outputs(case, hyper, soft):
     batch = done.batch
     rewards = token_rewards(batch.reward, batch.mask)
     return {
+        **done.outputs(),
         "returns": discounted_returns(rewards, batch.mask, hyper["gamma"]),
-        "advantages": done.signals.advantage,
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

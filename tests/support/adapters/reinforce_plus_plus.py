@@ -12,8 +12,6 @@ from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Recipe
 
-LEFT_OUT = {}
-
 
 def one_form(case, hyper, soft, group_baseline):
     gamma, beta, clip = hyper["gamma"], hyper["kl_coef"], hyper["clip"]
@@ -40,13 +38,10 @@ def one_form(case, hyper, soft, group_baseline):
         aggregation=token_mean(),
     )
     return {
+        **done.outputs(),
         "token_rewards": rewards,
         "returns": discounted_returns(rewards, batch.mask, gamma),
-        "advantages": done.signals.advantage,
         "advantages_bessel": golden.evaluate(Recipe(verl), case, soft).signals.advantage,
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }
 
 

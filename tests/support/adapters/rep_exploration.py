@@ -7,8 +7,6 @@ from rlvr_jax.methods import recipe
 from rlvr_jax.methods.exploration.rep_exploration import leave_one_out_leverage, leverage
 from rlvr_jax.objectives import group_count
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     settings = {"ridge": hyper["lam"], "coefficient": hyper["beta"], "epsilon": hyper["eps"]}

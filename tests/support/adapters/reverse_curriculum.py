@@ -2,13 +2,11 @@
 
 import golden_vectors as golden
 import jax.numpy as jnp
+from adapters.common import recipe_with
 
-from rlvr_jax.methods import recipe
 from rlvr_jax.methods.guidance.reverse_curriculum import partial_credit
 from rlvr_jax.objectives import generalized_advantages, token_rewards
 from rlvr_jax.types import replace
-
-LEFT_OUT = {}
 
 
 def outputs(case, hyper):
@@ -20,14 +18,12 @@ def outputs(case, hyper):
         outcome=correct.astype(batch.outcome.dtype),
         answer=jnp.where(readable, 0, -1 - batch.rollout_id),
     )
-    method = recipe(
+    method = recipe_with(
+        hyper,
         "reverse_curriculum",
-        partial=hyper["partial"],
         kl_coefficient=hyper["kl_coef"],
         discount=hyper["gamma"],
         trace_decay=hyper["lam"],
-        clip_low=hyper["clip"],
-        clip_high=hyper["clip"],
     )
     # The stage `shape` would read grades, which a record does not have.
     score = partial_credit(correct, readable, hyper["partial"])
@@ -41,12 +37,9 @@ def outputs(case, hyper):
     values = jnp.where(batch.mask, batch.records["values"], 0)
     raw = generalized_advantages(rewards, values, batch.mask, hyper["gamma"], hyper["lam"])
     return {
+        **done.outputs(),
         "score": score,
         "token_rewards": rewards,
         "advantages_raw": raw,
         "returns": jnp.where(batch.mask, raw + values, 0),
-        "advantages": done.signals.advantage,
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

@@ -34,13 +34,10 @@ def outputs(case, hyper):
     )
     rows = np.flatnonzero(np.asarray(best))
     return {
+        **done.outputs(),
+        **luffy.outputs("_luffy_shape"),
         "rubric": weighted_fraction(met, hyper["weights"]),
         "reward": batch.reward,
         "best_row": rows,
-        "advantages": done.signals.advantage,
         "token_loss": on_mask(done.token_loss, batch),
-        "loss": done.loss,
-        "dlogits": done.dlogits,
-        "loss_luffy_shape": luffy.loss,
-        "dlogits_luffy_shape": luffy.dlogits,
     }

@@ -16,8 +16,6 @@ from rlvr_jax.methods.exploration.riskpo import (
     upper_tail,
 )
 
-LEFT_OUT = {}
-
 
 @both
 def outputs(case, hyper, soft):
@@ -51,12 +49,9 @@ def outputs(case, hyper, soft):
         "upper": signals(tail=upper_tail),
     }
     return {
+        **first.outputs(),
         "bundle_scores": bundled(first.batch, hyper["bundle"]).score,
         "quantiles_first": first.state["risk_sensitive"].quantiles,
         "quantiles_next": second.state["risk_sensitive"].quantiles,
         **{f"advantages_{name}": found.advantage for name, found in variants.items()},
-        "advantages": first.signals.advantage,
-        "token_loss": first.token_loss,
-        "loss": first.loss,
-        "dlogits": first.dlogits,
     }

@@ -15,8 +15,6 @@ from rlvr_jax.objectives import (
 )
 from rlvr_jax.types import Recipe
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     width = golden.inputs(case)["mask"].shape[1]
@@ -41,13 +39,8 @@ def outputs(case, hyper):
         return np.where(foreign, on_mask(values, batch), 0)
 
     return {
-        "advantages": done.signals.advantage,
-        "advantages_std": scaled.signals.advantage,
+        **done.outputs(),
+        **scaled.outputs("_std"),
         "mis_ratio": on_foreign(done.signals.ratio),
         "explore_weight": on_foreign(done.signals.weight),
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
-        "loss_std": scaled.loss,
-        "dlogits_std": scaled.dlogits,
     }

@@ -32,13 +32,12 @@ def outputs(case, hyper):
         return batch.records["answer"][chosen]
 
     return {
+        **done.outputs(),
         "usable": usable,
         "score": score,
         "score_two_way": np.asarray(jax.nn.softmax(stats.records["verdict_logp"]))[:, 0],
         "loss_rl": evaluate(recipe("rl_v", verification_coefficient=0.0)).loss,
         "loss_verify": evaluate(only(verdict_loss(1.0))).loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
         "best_of_n": answer(own_score),
         "weighted_vote": answer(vote_sum),
     }

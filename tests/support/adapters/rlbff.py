@@ -28,8 +28,7 @@ def outputs(case, hyper):
     method = recipe("rlbff", epsilon=hyper["eps"])
     paid = golden.prepared(method, batch.replace(component_rewards=odds[:, None]))
     return {
+        **done.outputs(),
         "reward": paid.reward,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
         "advantages": row_advantages(method, paid),
     }

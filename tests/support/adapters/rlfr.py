@@ -2,9 +2,8 @@
 
 import golden_vectors as golden
 import jax.numpy as jnp
-from adapters.common import on_mask
+from adapters.common import on_mask, recipe_with
 
-from rlvr_jax.methods import recipe
 from rlvr_jax.methods.credit.rlfr import deviation_penalty, standardized_reward
 from rlvr_jax.objectives import paid_tokens
 
@@ -22,13 +21,7 @@ def outputs(case, hyper):
     batch = batch.replace(process_reward=score)
     process = deviation_penalty(hyper["threshold"], hyper["topk"])
     outcome = standardized_reward(hyper["eps"])
-    method = recipe(
-        "rlfr",
-        coefficient=hyper["coef"],
-        threshold=hyper["threshold"],
-        most=hyper["topk"],
-        epsilon=hyper["eps"],
-    )
+    method = recipe_with(hyper, "rlfr", coefficient=hyper["coef"], most=hyper["topk"])
     done = golden.evaluate(method, case, batch=batch)
     return {
         "score_kept": -process.of(batch, batch.mask),

@@ -32,10 +32,9 @@ def outputs(case, hyper):
     logp = golden.stats(case).logp
     coefficient = np.asarray(-done.token_loss / logp)
     return {
+        **done.outputs("_rl"),
         "token_reward": on_mask(done.signals.advantage, batch),
         "coefficient": np.where(np.asarray(done.signals.mask), coefficient, 0),
-        "loss_rl": done.loss,
-        "dlogits_rl": done.dlogits,
         "rewrite": np.where(mask, tokens, 0),
         "edit_weights": weights,
         "loss_imitation": learned.loss / hyper["lam"],

@@ -6,13 +6,8 @@ from adapters.common import both, per_rollout
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.baselines.rloo import leave_one_out
 from rlvr_jax.methods.clipping.f_dpg import product_ratio
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.statistics.groups import group_others_mean
-from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives import group_others_mean, objective, ppo_clip, rollout_mean_token_mean
 from rlvr_jax.types import Recipe
-
-LEFT_OUT = {}
 
 
 @both
@@ -30,13 +25,9 @@ def outputs(case, hyper, soft):
         soft,
     )
     return {
+        **done.outputs(),
+        **clipped.outputs("_clip"),
         "baseline": group_others_mean(done.batch.reward, done.batch.group),
-        "advantages": done.signals.advantage,
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
         "seq_ratio": per_rollout(clipped.signals.ratio, done.batch, empty=1),
         "seq_loss_clip": per_rollout(clipped.token_loss, done.batch),
-        "loss_clip": clipped.loss,
-        "dlogits_clip": clipped.dlogits,
     }

@@ -86,5 +86,5 @@ def outputs(case, hyper):
         "bypass": bypass,
     }
     for name, done in losses.items():
-        found |= {f"loss_{name}": done.loss, f"dlogits_{name}": done.dlogits}
+        found |= done.outputs(f"_{name}")
     return found

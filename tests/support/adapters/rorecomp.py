@@ -10,8 +10,6 @@ from rlvr_jax.methods.exploration.rorecomp import estimator, priority_rows
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.types import Recipe
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     clip = hyper["clip"]
@@ -33,11 +31,9 @@ def outputs(case, hyper):
     )
     later = golden.evaluate(Recipe(method.objective), case, batch=jax.tree.map(jnp.asarray, rest))
     return {
+        **priority.outputs("_priority"),
+        **later.outputs("_compensation"),
         "lengths": rollouts.length,
         "priority": first,
         "advantages": advantage,
-        "loss_priority": priority.loss,
-        "dlogits_priority": priority.dlogits,
-        "loss_compensation": later.loss,
-        "dlogits_compensation": later.dlogits,
     }

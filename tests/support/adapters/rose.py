@@ -3,10 +3,9 @@
 import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
-from adapters.common import all_logp, both, on_mask
+from adapters.common import all_logp, both, on_mask, recipe_with
 
 from rlvr_jax.experience.draws.trees.branching import top_entropy
-from rlvr_jax.methods import recipe
 from rlvr_jax.methods.trees.rose import (
     branch_points,
     diversity,
@@ -14,8 +13,6 @@ from rlvr_jax.methods.trees.rose import (
     stretch_credit,
 )
 from rlvr_jax.objectives import parent_rows
-
-LEFT_OUT = {}
 
 
 def branched(case, soft=False):
@@ -63,12 +60,10 @@ def losses(case, hyper, soft):
     _, begun = stretch_credit(batch, points)
 
     def evaluated(penalty):
-        method = recipe(
+        method = recipe_with(
+            hyper,
             "rose",
             length_penalty=penalty,
-            clip_low=hyper["clip"],
-            clip_high=hyper["clip"],
-            dual=hyper["dual"],
             kl_coefficient=0.0,
             max_length=batch.mask.shape[1],
         )
@@ -76,10 +71,7 @@ def losses(case, hyper, soft):
 
     done = evaluated(0.0)
     return {
+        **done.outputs(),
         "prefix_value": on_mask(begun, batch),
-        "advantages": done.signals.advantage,
         "advantages_length": evaluated(hyper["length_penalty"]).signals.advantage,
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

@@ -5,8 +5,6 @@ import golden_vectors as golden
 from rlvr_jax.experience import first_of_largest
 from rlvr_jax.methods import recipe
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     batch = golden.rollouts(case)

@@ -50,6 +50,7 @@ def outputs(case, hyper):
 
     acting, dpenalty = jax.value_and_grad(penalty)(jnp.asarray(data["logits"]))
     return {
+        **done.outputs(),
         "v1": batch.records["critic_values"][:, 0],
         "v2": batch.records["critic_values"][:, 1],
         "soft_min": lowest,
@@ -58,8 +59,6 @@ def outputs(case, hyper):
         "kl": masked_mean(stats.logp - batch.reference_logp, batch.mask),
         "value_loss": jnp.mean(fitted),
         "entropy": entropy,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
         "penalty_diff": acting,
         "dpenalty_diff": dpenalty,
         **controller(hyper, batch, stats),

@@ -7,8 +7,6 @@ from adapters.common import both, on_mask
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.clipping.sapo import sigmoid_gate
 
-LEFT_OUT = {}
-
 
 @both
 def outputs(case, hyper, soft):
@@ -27,10 +25,8 @@ def outputs(case, hyper, soft):
 
     values, slope = jax.jvp(gate, (done.signals.ratio,), (jax.numpy.ones_like(advantage),))
     return {
+        **done.outputs(),
         "advantages": advantage,
         "gate": on_mask(values, done.batch),
         "gate_slope": on_mask(slope, done.batch),
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

@@ -3,23 +3,16 @@
 import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
+from adapters.common import recipe_with
 
 from rlvr_jax.experience.stages.rounds.first_errors import first_incorrect_step, repairable
-from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import TEACHER
 from rlvr_jax.types import replace
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
-    method = recipe(
-        "scope",
-        incorrect_below=hyper["wrong_below"],
-        gamma=hyper["shape_gamma"],
-        clip_low=hyper["clip"],
-        clip_high=hyper["clip"],
-        epsilon=hyper["std_eps"],
+    method = recipe_with(
+        hyper, "scope", incorrect_below=hyper["wrong_below"], gamma=hyper["shape_gamma"]
     )
     batch = golden.rollouts(case)
     steps = [
@@ -37,13 +30,10 @@ def outputs(case, hyper):
     )
     done = golden.evaluate(replace(method, experience=None), case, batch=batch)
     return {
+        **done.outputs(),
         "first_error_step": first_incorrect_step(*steps, hyper["wrong_below"]),
         "salvaged": salvaged,
         "prefix_mask": mask & beginning & salvaged[:, None],
         "teacher_mask": written,
         "reward": batch.reward,
-        "advantages": done.signals.advantage,
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

@@ -54,13 +54,12 @@ def outputs(case, hyper):
     distance = over_likeliest(k, hyper["alpha"])
     values = distance.values(Context(stats, batch, batch.old_logp, None))
     found = {
+        **done.outputs(),
         "has_teacher": taught,
         "loss_mask": kept,
         "topk_mass": on_mask(tail, batch),
         "is_weight": on_mask(jnp.minimum(ratio, cap), batch),
         "divergence": np.where(kept, values, 0),
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }
     others = {
         "forward": over_likeliest(k, 0.0),
@@ -69,5 +68,5 @@ def outputs(case, hyper):
     }
     for name, distance in others.items():
         other = evaluated(distance)
-        found |= {f"loss_{name}": other.loss, f"dlogits_{name}": other.dlogits}
+        found |= other.outputs(f"_{name}")
     return found

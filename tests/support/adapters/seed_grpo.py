@@ -12,10 +12,7 @@ from rlvr_jax.methods.exploration.seed_grpo import (
     linear_decay,
     relative_semantic_entropy,
 )
-from rlvr_jax.objectives import semantic_entropy
-from rlvr_jax.objectives.statistics.masked import masked_mean
-
-LEFT_OUT = {}
+from rlvr_jax.objectives import masked_mean, semantic_entropy
 
 
 @both
@@ -28,6 +25,7 @@ def outputs(case, hyper, soft):
     loglik = masked_mean(batch.old_logp, batch.mask, axis=1)
     fraction = relative_semantic_entropy(loglik, batch.records["answer"], batch.group)
     return {
+        **done.outputs(),
         "loglik_mean": loglik,
         "semantic_entropy": semantic_entropy(loglik, batch.records["answer"], batch.group),
         "semantic_entropy_count": semantic_entropy(
@@ -37,9 +35,5 @@ def outputs(case, hyper, soft):
         "scale_linear": linear_decay(fraction, rate),
         "scale_exp": exponential_decay(fraction, rate),
         "scale_focal": focal_decay(fraction, rate),
-        "advantages": done.signals.advantage,
         "advantages_linear": golden.signals(linear, case, soft).advantage,
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

@@ -32,10 +32,8 @@ def outputs(case, hyper):
     done, plain = evaluated(hyper["kl_coef"]), evaluated(0.0)
     divergence = stats_of(jnp.asarray(data["logits"])).records["reverse_kl"]
     return {
-        "advantages": done.signals.advantage,
+        **done.outputs(),
         "forward_kl": on_mask(divergence, kept),
         "pg_loss": plain.loss,
         "dlogits_pg": plain.dlogits,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

@@ -3,12 +3,11 @@
 import golden_vectors as golden
 import jax
 import jax.numpy as jnp
-from adapters.common import both, on_mask
+from adapters.common import both, on_mask, recipe_with
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.entropy.simko import uncertain_tokens
-from rlvr_jax.objectives.algebra.parts import Context
-from rlvr_jax.objectives.statistics.scopes import scoped_quantile, within_response
+from rlvr_jax.objectives import Context, scoped_quantile, within_response
 
 LEFT_OUT = {"is_argmax": "a step on the way to `boosted`"}
 
@@ -16,14 +15,13 @@ LEFT_OUT = {"is_argmax": "a step on the way to `boosted`"}
 @both
 def outputs(case, hyper, soft):
     k, quantile = hyper["k"], hyper["tau"]
-    method = recipe(
+    method = recipe_with(
+        hyper,
         "simko",
         fraction=hyper["alpha"],
         top_k=k,
         quantile=quantile,
         negative_factor=hyper["neg_scale"],
-        clip_low=hyper["clip"],
-        clip_high=hyper["clip"],
     )
     batch = golden.rollouts(case, soft, top_k=k)
     batch = batch.replace(outcome=golden.rollouts(case).outcome)
@@ -40,14 +38,11 @@ def outputs(case, hyper, soft):
     before = golden.evaluate(plain, case, soft, stats_of=stats_of, batch=batch).signals.advantage
     sets = within_response(batch)
     return {
+        **done.outputs(),
         "entropy": on_mask(stats.entropy, batch),
         "threshold": scoped_quantile(stats.entropy, batch.mask, sets, quantile)[:, 0],
         "gate": gate,
         "ratio": on_mask(done.signals.ratio, batch),
         "topk_ids": jnp.where(batch.mask[..., None], stats.records["topk_ids"], 0),
-        "advantages": done.signals.advantage,
         "boosted": done.signals.advantage != before,
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

@@ -9,8 +9,6 @@ from adapters.common import both, on_mask, only
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.entropy.siren import AnchorState, anchored_entropy, peak_entropy
 
-LEFT_OUT = {}
-
 
 @both
 def outputs(case, hyper, soft):
@@ -40,10 +38,8 @@ def outputs(case, hyper, soft):
     )
     kept = golden.nucleus(jnp.asarray(data["logits"]), **nucleus)
     return {
-        "advantages": done.signals.advantage,
+        **done.outputs(),
         "pg_loss": plain.loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
         "nucleus_size": on_mask(jnp.sum(kept, axis=-1), batch),
         "nucleus_entropy": on_mask(entropy_of("logits"), batch),
         "nucleus_entropy_usual": on_mask(entropy_of("logits", include_crossing=True), batch),

@@ -7,12 +7,8 @@ import golden_vectors as golden
 import jax.numpy as jnp
 
 from rlvr_jax.methods.rewards.sirl_solver import code_tokens, partial_kl_return
-from rlvr_jax.objectives import clipped_objective, whitened
-from rlvr_jax.objectives.advantages.returns import token_rewards
-from rlvr_jax.objectives.statistics.divergences import k1, k3_clamped
+from rlvr_jax.objectives import clipped_objective, k1, k3_clamped, token_rewards, whitened
 from rlvr_jax.types import Recipe
-
-LEFT_OUT = {}
 
 
 def outputs(case, hyper):

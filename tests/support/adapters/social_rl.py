@@ -10,10 +10,7 @@ from rlvr_jax.methods.agents.social_rl import (
     past_mean,
 )
 from rlvr_jax.methods.baselines.rloo import leave_one_out
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
+from rlvr_jax.objectives import Transform, objective, reinforce, token_mean
 from rlvr_jax.types import Recipe, replace
 
 DISCOUNTED = "the paper's discounted sum; the method has the mean of the released code"

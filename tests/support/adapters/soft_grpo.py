@@ -15,8 +15,6 @@ from rlvr_jax.objectives.surrogates.soft_tokens import (
     soft_token_logp,
 )
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     data, batch = golden.inputs(case), golden.rollouts(case)
@@ -53,6 +51,7 @@ def outputs(case, hyper):
     )
     done = golden.evaluate(own, case, stats_of=stats_of, batch=batch)
     return {
+        **done.outputs(),
         "ids": ids,
         "noise": jnp.clip(draws, bounds.low, bounds.high),
         "gumbels": noisy,
@@ -63,6 +62,4 @@ def outputs(case, hyper):
         "old_logp": old_logp,
         "ratio": on_mask(done.signals.ratio, batch),
         "advantages": row_advantages(own, batch),
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

@@ -6,9 +6,8 @@ moved from [-1, 1] to [0, 1].
 
 import golden_vectors as golden
 import jax.numpy as jnp
-from adapters.common import both
+from adapters.common import both, recipe_with
 
-from rlvr_jax.methods import recipe
 from rlvr_jax.methods.credit.spae import credit_potential, step_potential
 from rlvr_jax.objectives.advantages.group_relative import group_centered
 from rlvr_jax.objectives.algebra.core import objective
@@ -17,21 +16,11 @@ from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Recipe
 
-LEFT_OUT = {}
-
 
 @both
 def outputs(case, hyper, soft):
     credit = (hyper["xi"], hyper["alpha"], hyper["saturation"], hyper["eps"])
-    method = recipe(
-        "spae",
-        potential_bonus=hyper["xi"],
-        fade=hyper["alpha"],
-        saturation=hyper["saturation"],
-        epsilon=hyper["eps"],
-        clip_low=hyper["clip_low"],
-        clip_high=hyper["clip_high"],
-    )
+    method = recipe_with(hyper, "spae", potential_bonus=hyper["xi"], fade=hyper["alpha"])
     raw = Recipe(
         objective(
             group_centered(),
@@ -52,14 +41,11 @@ def outputs(case, hyper, soft):
     how = {"fade": hyper["alpha"], "saturation": hyper["saturation"], "epsilon": hyper["eps"]}
     potential, factor, bonus = step_potential(confidence, accuracy, steps, batch, **how)
     return {
+        **done.outputs(),
         "confidence": batch.records["probe_confidence"],
         "accuracy": batch.records["probe_accuracy"],
         "potential": at_tokens(potential, steps),
         "saturation_factor": at_tokens(factor, steps),
         "difference_bonus": at_tokens(bonus, steps),
         "advantages_raw": golden.evaluate(raw, case, soft, batch=batch).signals.advantage,
-        "advantages": done.signals.advantage,
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

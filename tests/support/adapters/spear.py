@@ -17,8 +17,6 @@ from rlvr_jax.methods.agents.spear import (
 from rlvr_jax.objectives import fraction_of, group_mean, masked_count, token_covariance
 from rlvr_jax.types import Recipe
 
-LEFT_OUT = {}
-
 
 def method(hyper, choice, length):
     own = recipe(
@@ -66,6 +64,8 @@ def outputs(case, hyper):
     eligible = mask & (np.asarray(every.signals.weight) == 0)
     wanted = jnp.maximum(fraction_of(hyper["cov_ratio"], masked_count(replayed.mask)), 1)
     return {
+        **none.outputs("_none_silenced"),
+        **every.outputs("_all_silenced"),
         "tool_weight": falls(step),
         "replay_weight": weight,
         "total_reward": reward,
@@ -79,8 +79,4 @@ def outputs(case, hyper):
         ),
         "eligible": eligible,
         "number_silenced": min(int(wanted), int(eligible.sum())),
-        "loss_none_silenced": none.loss,
-        "dlogits_none_silenced": none.dlogits,
-        "loss_all_silenced": every.loss,
-        "dlogits_all_silenced": every.dlogits,
     }

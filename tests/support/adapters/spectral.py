@@ -9,8 +9,6 @@ from rlvr_jax.analysis.weights.spectral import (
     update_spectrum,
 )
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     data = golden.inputs(case)

@@ -8,8 +8,6 @@ from rlvr_jax.experience.stages.choices.pairs import mixed_groups
 from rlvr_jax.methods import recipe
 from rlvr_jax.types import replace
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     data, heat = golden.inputs(case), hyper["temperature"]
@@ -25,8 +23,7 @@ def outputs(case, hyper):
     outcomes = golden.experience_batch(batch).outcomes()
     token_kl = stats_of(jnp.asarray(data["logits"])).records["reverse_kl"]
     return {
+        **done.outputs(),
         "usable": mixed_groups(outcomes),
         "token_kl": on_mask(token_kl, batch),
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

@@ -2,9 +2,8 @@
 
 import golden_vectors as golden
 import jax.numpy as jnp
-from adapters.common import both, on_mask
+from adapters.common import both, on_mask, recipe_with
 
-from rlvr_jax.methods import recipe
 from rlvr_jax.methods.entropy.steer import estimated_entropy_change
 
 SECOND = "exponential weights, which no recipe has"
@@ -17,23 +16,14 @@ LEFT_OUT = {
 
 @both
 def outputs(case, hyper, soft):
-    method = recipe(
-        "steer",
-        weight_low=hyper["w_min"],
-        weight_high=hyper["w_max"],
-        clip_low=hyper["clip_low"],
-        clip_high=hyper["clip_high"],
-        dual_clip=hyper["dual"],
-    )
+    method = recipe_with(hyper, "steer", weight_low=hyper["w_min"], weight_high=hyper["w_max"])
     done = golden.evaluate(method, case, soft)
     batch, stats, advantage = done.batch, golden.stats(case), done.signals.advantage
     change = estimated_entropy_change(advantage, stats.logp, batch.old_logp, stats.entropy)
     return {
+        **done.outputs(),
         "entropy": on_mask(stats.entropy, batch),
         "advantages": advantage,
         "omega": on_mask(change, batch),
         "weight_linear": jnp.where(batch.mask, done.signals.weight, 0),
-        "token_loss": done.token_loss,
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

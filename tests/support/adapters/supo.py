@@ -4,13 +4,10 @@ has nearly all tokens."""
 import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
-from adapters.common import both
+from adapters.common import both, recipe_with
 from adapters.delethink import traced
 
-from rlvr_jax.methods import recipe
 from rlvr_jax.objectives.statistics.traces import last_of_trace, of_last_row, trace_ids
-
-LEFT_OUT = {}
 
 
 def segmented(case, soft=False):
@@ -37,13 +34,9 @@ def outputs(case, hyper):
 @both
 def losses(case, hyper, soft):
     batch, _ = segmented(case, soft)
-    method = recipe(
-        "supo", clip_low=hyper["clip_low"], clip_high=hyper["clip_high"], epsilon=hyper["eps"]
-    )
+    method = recipe_with(hyper, "supo")
     done = golden.evaluate(method, case, batch=batch)
     return {
-        "advantages": done.signals.advantage,
+        **done.outputs(),
         "token_loss": np.where(done.signals.mask, done.token_loss, 0),
-        "loss": done.loss,
-        "dlogits": done.dlogits,
     }

@@ -12,8 +12,6 @@ from rlvr_jax.analysis.boundary.support_shrinkage import (
     unseen_mass,
 )
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     data = golden.inputs(case)

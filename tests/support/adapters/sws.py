@@ -13,7 +13,6 @@ from rlvr_jax.tasks.synthesis.concepts import (
     slopes,
 )
 
-LEFT_OUT = {}
 KINDS = 4
 CHOSEN = (0, 3)
 ROUNDING = 1e-6

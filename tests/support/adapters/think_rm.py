@@ -8,8 +8,6 @@ from rlvr_jax.experience.rewards.tournaments import play, round_robin
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.judges.think_rm import difference_table
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     size = int(golden.inputs(case)["group_size"])

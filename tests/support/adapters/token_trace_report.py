@@ -10,8 +10,6 @@ from rlvr_jax.analysis.entropy.token_trace_report import (
     token_trace,
 )
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     data = golden.inputs(case)

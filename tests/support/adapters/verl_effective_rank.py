@@ -2,8 +2,8 @@
 
 import golden_vectors as golden
 import jax.numpy as jnp
+from adapters.common import recipe_with
 
-from rlvr_jax.methods import recipe
 from rlvr_jax.methods.entropy.verl_effective_rank import (
     every_token,
     exploration,
@@ -26,16 +26,13 @@ def outputs(case, hyper):
         return golden.token_stats(logits, golden.rollouts(case).tokens).replace(hidden=hidden)
 
     def made(where):
-        return recipe(
+        return recipe_with(
+            hyper,
             "verl_effective_rank",
-            stride=hyper["stride"],
             window=hyper["max_len"],
             smoothing=hyper["ema"],
-            gain=hyper["gain"],
             divisor=hyper["kappa"],
             where=where,
-            clip_low=hyper["clip"],
-            clip_high=hyper["clip"],
         )
 
     state = golden.evaluate(made(every_token), case, stats_of=stats_of).state
@@ -51,11 +48,6 @@ def outputs(case, hyper):
     for suffix, where in (("", every_token), ("_last", is_last_token)):
         for soft in (False, True):
             done = golden.evaluate(made(where), case, soft, state=state, stats_of=stats_of)
-            values = {
-                f"advantages{suffix}": done.signals.advantage,
-                f"token_loss{suffix}": done.token_loss,
-                f"loss{suffix}": done.loss,
-                f"dlogits{suffix}": done.dlogits,
-            }
+            values = done.outputs(suffix)
             found |= golden.named(values, soft)
     return found

@@ -4,11 +4,7 @@ never ended, and void rows made no call (the second reward) and earned nothing."
 import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
-from adapters.common import both
-
-from rlvr_jax.methods import recipe
-
-LEFT_OUT = {}
+from adapters.common import both, recipe_with
 
 
 def masks(case, hyper):
@@ -31,22 +27,13 @@ def outputs(case, hyper):
 
 @both
 def losses(case, hyper, soft):
-    method = recipe(
-        "verltool",
-        clip_low=hyper["clip_low"],
-        clip_high=hyper["clip_high"],
-        dual=hyper["dual"],
-        epsilon=hyper["eps"],
-        describe=False,
-    )
+    method = recipe_with(hyper, "verltool", describe=False)
     whole = golden.rollouts(case, soft)
     # Advantages are those of all rows, whatever of them is learned from.
     advantage = golden.evaluate(method, case, batch=whole).signals.advantage
-    found = {"advantages": advantage}
+    found = {}
     for suffix, mask in masks(case, hyper).items():
         batch = whole.replace(mask=jnp.asarray(mask), advantage=advantage)
         done = golden.evaluate(method, case, batch=batch)
-        found |= {f"loss{suffix}": done.loss, f"dlogits{suffix}": done.dlogits}
-        if not suffix:
-            found["token_loss"] = done.token_loss
-    return found
+        found |= done.outputs(suffix)
+    return found | {"advantages": advantage}

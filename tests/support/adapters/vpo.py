@@ -7,8 +7,6 @@ from rlvr_jax.methods import recipe
 from rlvr_jax.methods.clipping.vpo import chosen_rows, off_policy_rows
 from rlvr_jax.objectives.regularizers.preferences import implicit_reward_loss, log_ratio_sum
 
-LEFT_OUT = {}
-
 
 def outputs(case, hyper):
     batch, logp = golden.rollouts(case), golden.stats(case).logp
@@ -30,8 +28,7 @@ def outputs(case, hyper):
         done = golden.evaluate(vpo, case)
         suffix = "_chosen" if rows is chosen_rows else ""
         found |= {
+            **done.outputs(f"_{name}"),
             f"value{suffix}": done.metrics["induced_value"],
-            f"loss_{name}": done.loss,
-            f"dlogits_{name}": done.dlogits,
         }
     return found

@@ -3,8 +3,8 @@
 import functools
 
 import golden_vectors as golden
+from adapters.common import recipe_with
 
-from rlvr_jax.methods import recipe
 from rlvr_jax.methods.baselines.w_grpo_pairing import is_rare, pair_normalized
 from rlvr_jax.objectives.advantages.group_relative import group_centered, group_normalized
 
@@ -27,19 +27,10 @@ def outputs(case, hyper):
         "easy_but_brittle": is_rare(outcomes.shape[1] - correct, hyper["c"]),
     }
     for suffix, estimator in estimators.items():
-        method = recipe(
-            "w_grpo_pairing",
-            negative=hyper["negative"],
-            estimator=estimator,
-            clip_low=hyper["clip_low"],
-            clip_high=hyper["clip_high"],
-        )
+        method = recipe_with(hyper, "w_grpo_pairing", estimator=estimator)
         done = golden.evaluate(method, case)
         found |= {
+            **done.outputs(suffix),
             "mapped": done.batch.reward,
-            f"advantages{suffix}": done.signals.advantage,
-            f"token_loss{suffix}": done.token_loss,
-            f"loss{suffix}": done.loss,
-            f"dlogits{suffix}": done.dlogits,
         }
     return found

@@ -1,6 +1,1 @@
-from rlvr_jax.verifiers import verify_math
-
-
-def verdict(response, gold):
-    correct = verify_math(gold, response).outcome
-    return None if correct is None else int(correct)
+from case_adapters.math_verifier import verdict as verdict

@@ -34,6 +34,7 @@ def test_without_a_box_the_options_decide():
     assert final_answer(text) is None
     assert final_answer(text, answer_line=True) == "5"
     assert final_answer(text, last_number=True) == "7"
+    assert final_answer("So\n$5$", answer_line=True) == "5"
     assert final_answer(r"\boxed{2}", require_think=True) is None
     assert final_answer(r"a</think>\boxed{2}", require_think=True) == "2"
 
@@ -55,6 +56,7 @@ def test_boxes_are_balanced():
         (r"\boxed 5x", []),
         (r"\boxed 5/6", []),
         (r"\boxed 5 \sqrt 2", []),
+        (r". . \boxed\frac{1", []),
     ],
 )
 def test_a_number_does_without_braces(text, found):
@@ -70,6 +72,7 @@ def test_a_number_does_without_braces(text, found):
         (r"\boxed{1/2} is \boxed{\frac12}", r"\frac12"),
         (r"\boxed{1/2} is \boxed{0.5}", "0.5"),
         (r"\boxed{x=5} \boxed{5}", "5"),
+        (r"\boxed{{3}} \boxed{3}", "3"),
         (r"\boxed{1/2} is \boxed{0.6}", None),
         (r"\boxed{1} \boxed{1.0} \boxed{2/2} \boxed{3/3} \boxed{4/4}", None),
     ],

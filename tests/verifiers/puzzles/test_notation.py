@@ -54,6 +54,7 @@ def test_a_grid_is_a_row_a_line(text, wanted):
         ("[(0, 1)", None),
         ("(0, 1)]", None),
         ("(0, 1, 2)", None),
+        ("x0, 1)", None),
         ("(0,)", None),
         ("(0 1)", None),
         ("(0, 1 2)", None),

@@ -83,12 +83,7 @@ def test_knights_have_one_solution_by_their_words(people):
             if all(holds(said[name], is_knight) == is_knight[name] for name in said):
                 found.append({name: "knight" if k else "knave" for name, k in is_knight.items()})
         assert found == [instance.roles]
-
-
-def test_nobody_speaks_of_herself():
-    instance = knights.generate(random.Random(1), 6)
-    for name, claim in re.findall(r"(\w+) says: “(.*)\.”", instance.text):
-        assert name not in claim
+        assert not any(name in claim for name, claim in said.items())  # nobody speaks of herself
 
 
 @pytest.mark.parametrize(("level", "seeds"), [(1, range(8)), (2, range(4)), (3, range(1))])
@@ -202,10 +197,7 @@ def test_any_way_through_a_maze_counts_and_no_wall_does():
         "URRRD": False,
     }.items():
         assert maze.check(answer, {"grid": grid}) is right, answer
-
-
-def test_leaving_a_board_without_walls_is_wrong():
-    assert not maze.check("LLRRR", {"grid": ["S.G"]})
+    assert not maze.check("LLRRR", {"grid": ["S.G"]})  # left the board, which has no walls
     assert maze.check("RR", {"grid": ["S.G"]})
 
 

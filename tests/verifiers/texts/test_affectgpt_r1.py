@@ -22,22 +22,19 @@ def test_items_are_parted_and_cleaned(text, wanted):
     assert items(text) == wanted
 
 
-def test_the_example_of_the_sheet():
-    info = check("joyful, glad, sad", "happy, nervous", wheel=WHEEL, rate=0.1).info
-    assert (info["precision"], info["recall"], info["f1"]) == (0.5, 0.5, 0.5)
-    assert abs(info["reward"] - 0.4) < ROUNDING
+@pytest.mark.parametrize(("rate", "reward"), [(0.1, 0.4), (0.2, 0.3)])
+def test_the_grade_is_f1_and_the_price_stands_beside_it(rate, reward):
+    """The example of the sheet."""
+    found = check("joyful, glad, sad", "happy, nervous", wheel=WHEEL, rate=rate)
+    assert (found.answer, found.outcome) == ("joyful, glad, sad", 0.5)
+    assert [found.info[name] for name in ("precision", "recall", "f1")] == [0.5, 0.5, 0.5]
+    assert abs(found.info["reward"] - reward) < ROUNDING
 
 
-def test_the_grade_is_f1_and_the_price_stands_beside_it():
-    found = check("joyful, glad, sad", "happy, nervous", wheel=WHEEL, rate=0.2)
-    assert found.outcome == 0.5 and abs(found.info["reward"] - 0.3) < ROUNDING
-    assert found.answer == "joyful, glad, sad"
-
-
-def test_fewer_words_than_the_reference_earn_nothing_more():
-    assert check("a", "a, b, c").info["reward"] == 0.5
-
-
-def test_without_a_wheel_words_are_themselves():
-    assert check("joyful", "happy").outcome == 0
-    assert check("Happy", "happy").outcome == 1
+@pytest.mark.parametrize(
+    ("answer", "gold", "reward"),
+    [("a", "a, b, c", 0.5), ("joyful", "happy", 0.0), ("Happy", "happy", 1.0)],
+)
+def test_without_a_wheel_words_are_themselves_and_a_missing_one_has_no_price(answer, gold, reward):
+    found = check(answer, gold)
+    assert (found.outcome, found.info["reward"]) == (reward, reward)

@@ -1,0 +1,84 @@
+"""The choice of trees (`policy.trees`) for the rows of an update, from their tokens and lengths."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from rlvr_jax.kernels.dispatch import warn_once
+from rlvr_jax.objectives import GIVEN
+from rlvr_jax.policy import Model
+from rlvr_jax.policy.trees import PrefixTree, block_size, prefix_tree
+from rlvr_jax.training.micro_batches import row_parts, shared_rows
+from rlvr_jax.training.plan import BatchPlan
+from rlvr_jax.types import Rollouts
+
+WORTH = 0.8
+"""Largest fraction of the tokens with which "auto" computes trees: attention over blocks takes
+longer for each of them."""
+
+_OTHER_INPUTS = {
+    "soft_prompt": "vectors in prompts",
+    "candidate_weight": "mixtures of embeddings",
+    "routes": "replayed experts",
+    "second_tokens": "second prompts",
+}
+"""Records with which equal tokens can have different states."""
+
+
+class Found(NamedTuple):
+    """The trees of an update.
+
+    Fields:
+      tree: None: rows share the prompts of their groups only.
+      fraction: tokens that the model reads, as a fraction of those without trees; None: rows were
+        not compared.
+    """
+
+    tree: PrefixTree | None
+    fraction: float | None
+
+
+@dataclass(frozen=True)
+class Prefixes:
+    """Makes the trees of the rollouts of an update.
+
+    `BatchPlan.share_prefixes` is "never", "always" (short rows are packed, too), or "auto": if rows
+    were forked or begin with given tokens, and trees have at most `WORTH` of the tokens. Without
+    such rows no update changes by a bit.
+
+    Fields:
+      opening: number of tokens that all prompts begin with.
+    """
+
+    model: Model
+    plan: BatchPlan
+    opening: int = 0
+
+    def of(self, rollouts: Rollouts) -> Found:
+        """The trees of rollouts, arrays of numpy."""
+        when, rows = self.plan.share_prefixes, len(rollouts.group)
+        if when == "never" or (when == "auto" and not _share_more(rollouts)):
+            return Found(None, None)
+        obstacles = [text for name, text in _OTHER_INPUTS.items() if name in rollouts.records]
+        parts = row_parts(self.model.mesh) * self.plan.micro_batches
+        if rows % parts:
+            obstacles.append(f"{rows} rows in {parts} parts")
+        if obstacles:
+            warn_once(f"prefixes: rows are computed one by one: {', '.join(obstacles)}")
+            return Found(None, None)
+        (_, width), (_, budget) = rollouts.prompt_tokens.shape, rollouts.tokens.shape
+        prompts = rows // shared_rows(self.plan, self.model.mesh)
+        without = prompts * (width - self.opening) + rows * budget + parts * self.opening
+        tree = prefix_tree(rollouts, parts, block_size(budget))
+        fraction = tree.tokens.size / without
+        if when == "auto" and fraction > WORTH:
+            return Found(None, 1.0)
+        return Found(tree, fraction)
+
+
+def _share_more(rollouts: Rollouts) -> bool:
+    """Whether rows were forked, or begin with given tokens."""
+    given = rollouts.records.get("origin")
+    forked = np.any(np.asarray(rollouts.parent) >= 0)
+    return bool(forked or (given is not None and np.any(np.asarray(given) == GIVEN)))

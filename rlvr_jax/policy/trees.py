@@ -1,25 +1,24 @@
-"""Rollouts as trees: what several rows begin with is computed once, in an update and in its scores.
+"""Rollouts as trees: the common prefixes of rows are computed once, in scoring and in updates.
 
     rows    prompt a b c d e f       blocks of 2    [prompt a] [b c] [d e] [f]
-            prompt a b c g h                                        [g h]
+            prompt a b c g h                                         [g h]
 
-Turns of an agent, branches and chunks begin with tokens of other rows, and short rows end before
-the budget. On the host, `prefix_tree` cuts every row into blocks of Q tokens. A block that follows
-equal blocks in two rows and has equal tokens is one block: the blocks of a batch are the nodes of a
-trie, and each is computed once. This is prefix caching of inference servers, with a gradient.
+Turns of an agent, branches and chunks begin with tokens of other rows. On the host, `prefix_tree`
+cuts rows into blocks of Q tokens. Two blocks are one if their tokens and all earlier blocks are
+equal. The blocks of a batch are therefore the nodes of a trie, and each is computed once. This is
+the prefix cache of inference servers, with a gradient. Rows that end early have fewer blocks.
 
-The model sees blocks [R, S, Q]. A token attends to the blocks on the path from the root and to the
-earlier tokens of its own block, so its position is its depth. Up to four (`STRIP`) consecutive
-blocks of a row are one strip, whose keys are gathered by its path. This is causal attention of
-queries to keys of which they are the last, so every implementation of attention has it.
+The model reads blocks [R, S, Q]. A token attends to the blocks on its path from the root, and to
+earlier tokens of its block. Its position is its depth. Up to four (`STRIP`) consecutive blocks of a
+row are a strip, and the keys of a strip are gathered by its path. The queries belong to the last of
+these keys. This is causal attention, for which every implementation serves.
 
-Objectives see [B, T] as before. Place t of a row reads the hidden state at `node`, of the token
-before it. Statistics are of a pair (node, target): branches share the state before they differ,
-and have two targets there. Each pair is computed at one place, and `twin` names that place for
-the others. Both are gathers, so a shared token's gradient is the sum over its rows, by the
-transpose. Entropies of one node with several targets are computed for each target.
+Objectives read [B, T] arrays. The place t of a row reads the hidden state `node`, that of the token
+before it. A statistic belongs to a node and a target: where branches begin, one state has several
+targets. Each pair is computed at one place, the `twin` of the others. The gathers are linear, so
+the gradient of a common token is the sum over its rows. Entropies are computed for each pair, too.
 
-Shapes depend on the batch by S alone, which is rounded up to one of few sizes (`SIZES`).
+Of the shapes only S depends on the tokens. It is rounded up to one of few sizes (`SIZES`).
 """
 
 from typing import Any, NamedTuple
@@ -184,12 +183,14 @@ def _rounded(count: int, most: int) -> int:
     return next(size for size in sizes if size >= count)
 
 
-def block_size(tokens: int) -> int:
-    """Tokens of a block for responses of so many: an eighth, as a power of two.
+def block_size(prompt: int, response: int) -> int:
+    """Tokens of a block: an eighth of a response, at least a 64th of a row, as a power of two.
 
-    A row computes up to a block too much at its end, and another where it branches off.
+    A row computes up to a block too much at its end, and another where it branches off. Keys are
+    copied for each strip.
     """
-    return 2 ** int(np.clip(np.log2(max(tokens, 1) / 8), np.log2(SMALLEST), np.log2(LARGEST)))
+    wanted = max(response / 8, (prompt + response) / 64, SMALLEST)
+    return 2 ** int(np.log2(min(wanted, LARGEST)))
 
 
 def taken(arrays: Any, index: Int[Array, "B T"], parts: int) -> Any:

@@ -43,9 +43,12 @@ class Found(NamedTuple):
 class Prefixes:
     """Makes the trees of the rollouts of an update.
 
-    `BatchPlan.share_prefixes` is "never", "always" (short rows are packed, too), or "auto": if rows
-    were forked or begin with given tokens, and trees have at most `WORTH` of the tokens. Without
-    such rows no update changes by a bit.
+    `BatchPlan.prefix_trees` has three values:
+
+    - "auto": trees are used if rows were forked or begin with given tokens, and trees have at most
+      `WORTH` of the tokens. No other update changes by a bit.
+    - "always": in every update. Rows that end early are then packed.
+    - "never".
 
     Fields:
       opening: number of tokens that all prompts begin with.
@@ -57,7 +60,7 @@ class Prefixes:
 
     def of(self, rollouts: Rollouts) -> Found:
         """The trees of rollouts, arrays of numpy."""
-        when, rows = self.plan.share_prefixes, len(rollouts.group)
+        when, rows = self.plan.prefix_trees, len(rollouts.group)
         if when == "never" or (when == "auto" and not _share_more(rollouts)):
             return Found(None, None)
         obstacles = [text for name, text in _OTHER_INPUTS.items() if name in rollouts.records]
@@ -70,7 +73,7 @@ class Prefixes:
         (_, width), (_, budget) = rollouts.prompt_tokens.shape, rollouts.tokens.shape
         prompts = rows // shared_rows(self.plan, self.model.mesh)
         without = prompts * (width - self.opening) + rows * budget + parts * self.opening
-        tree = prefix_tree(rollouts, parts, block_size(budget))
+        tree = prefix_tree(rollouts, parts, block_size(width, budget))
         fraction = tree.tokens.size / without
         if when == "auto" and fraction > WORTH:
             return Found(None, 1.0)

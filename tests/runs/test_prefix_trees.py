@@ -1,4 +1,4 @@
-"""`--share-prefixes`: a run whose rows fork, with trees and without."""
+"""`--prefix-trees`: a run whose rows fork, with trees and without."""
 
 import jax
 import numpy as np
@@ -50,7 +50,7 @@ def test_forked_rows_are_computed_as_trees_with_the_same_numbers(policy):
     rows = shared[0]
     assert (rows.parent >= 0).any()
     assert shared[1]["update_tokens_fraction"] <= WORTH
-    alone = learned(config, rows, share_prefixes="never")
+    alone = learned(config, rows, prefix_trees="never")
     assert shared[1].keys() - alone[1].keys() == {"update_tokens_fraction"}
     assert_same(shared, alone)
     # Without forks nothing changes by a bit, whatever the rows share.
@@ -64,15 +64,15 @@ def test_forked_rows_are_computed_as_trees_with_the_same_numbers(policy):
 @pytest.mark.parametrize("mesh", ["", "data=4,tensor=2"])
 def test_minibatches_and_meshes_have_the_trees_of_their_rows(policy, mesh):
     how = dict(minibatches=2, epochs=2, micro_batches=1 if mesh else 2, mesh=mesh)
-    config = settings(policy, "unused", share_prefixes="always", **how)
+    config = settings(policy, "unused", prefix_trees="always", **how)
     shared = learned(config)
     assert shared[1]["update_tokens_fraction"] < 1
-    assert_same(shared, learned(config, shared[0], share_prefixes="never"))
+    assert_same(shared, learned(config, shared[0], prefix_trees="never"))
 
 
 @pytest.mark.thorough
 def test_a_resumed_run_has_the_bytes_of_a_whole_one(policy, tmp_path):
-    whole = settings(policy, tmp_path / "whole", share_prefixes="always")
+    whole = settings(policy, tmp_path / "whole", prefix_trees="always")
     training_runs.quietly(whole)
     half = whole.replace(run_dir=tmp_path / "half", steps=1)
     training_runs.quietly(half)

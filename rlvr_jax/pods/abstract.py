@@ -25,6 +25,7 @@ from rlvr_jax.parallel import (
 )
 from rlvr_jax.policy import Model, ModelConfig, Params, lora
 from rlvr_jax.policy.parameters import parameter_shapes
+from rlvr_jax.policy.trees import PrefixTree
 from rlvr_jax.rollout import Prompts, Sampling, sample
 from rlvr_jax.runs.composition import writers_of
 from rlvr_jax.runs.config import TrainConfig
@@ -188,15 +189,19 @@ class AbstractRun:
         with jax.sharding.use_abstract_mesh(self.model.mesh.abstract_mesh):
             return score.lower(params, self.rollouts())
 
-    def lower_update(self) -> jax.stages.Lowered:
-        """The update."""
+    def lower_update(self, tree: PrefixTree | None = None) -> jax.stages.Lowered:
+        """The update.
+
+        Args:
+          tree: shapes of the rows' trees, with shardings; None: rows share their prompts only.
+        """
         _, _, step = self._jitted()
         whole = replicated(self.model.mesh)
         base = self.params() if self.model.config.lora else None
         fresh = _shape((), jnp.bool_, whole)
         with jax.sharding.use_abstract_mesh(self.model.mesh.abstract_mesh):
             rows = self.rollouts()
-            return step.lower(self.state(), base, rows, _key(whole), fresh, self.other())
+            return step.lower(self.state(), base, rows, _key(whole), fresh, self.other(), tree=tree)
 
     def lower_fit(self) -> jax.stages.Lowered | None:
         """The update of the critic, if the method has one; it needs more memory than the values."""

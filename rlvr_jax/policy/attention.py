@@ -22,6 +22,9 @@ from rlvr_jax.policy.flash import flash_attention, flash_serves
 QUERIES = 256
 """Queries of a block: at 9216 keys, 9.4 MB of float32 scores for each head of each row."""
 
+STRIP = 4
+"""Most blocks of a strip: with one of 16 tokens, attention takes twice as long on a CPU."""
+
 NOWHERE = 2**20
 """A position after all others, for padding: no query sees it."""
 
@@ -187,6 +190,71 @@ def attend_in_groups(
     if first:
         parts.insert(0, attended(opening, opening))
     return jnp.concatenate(parts, axis=1)
+
+
+class Paths(NamedTuple):
+    """Parts of a sequence that is made of blocks of trees (`policy.trees`).
+
+    Fields:
+      blocks: of each strip, from the root to its last block, after -1.
+      slot: of each block in the strips, which are the last ones of each path.
+    """
+
+    blocks: Int[Array, "R N D"]
+    slot: Int[Array, "R S"]
+
+
+def attend_in_tree(
+    heads: Heads,
+    paths: Paths,
+    sliding: Bool[Array, ""],
+    config: ModelConfig,
+    mesh: Mesh | None,
+) -> Float[Array, "R L NH"]:
+    """Attention of a tree's tokens to the blocks on their paths and, in order, to their own block.
+
+    Args:
+      heads: queries [R, S Q, N, H], keys and values [R, S Q, K, H].
+    """
+    (number, tokens), (_, strips, depth) = heads.query.shape[:2], paths.blocks.shape
+    blocks = paths.slot.shape[1]
+    size, strip = tokens // blocks, min(STRIP, depth)
+    # At a time, the keys of all paths are not more than there are tokens.
+    steps = 1 if depth * size <= 2 * QUERIES else -(-strips * depth // blocks)
+    missing = -strips % steps
+    path = jnp.pad(paths.blocks, ((0, 0), (0, missing), (0, 0)), constant_values=-1)
+    path = jnp.moveaxis(path.reshape(number, steps, -1, depth), 1, 0)
+    # Wide, so that the gradients of all steps are added up in float32.
+    dtype = heads.key.dtype
+    wide = wide_dtype(dtype) if steps > 1 else dtype
+    sources = Heads._make(x.reshape(number, blocks, size, *x.shape[2:]).astype(wide) for x in heads)
+
+    def attended(path, sources):
+        there = path >= 0
+        # The first tokens of a path, before which padding has a position that no query sees.
+        first = depth - jnp.sum(there, axis=2, keepdims=True, dtype=jnp.int32)
+        places = jnp.arange(depth * size, dtype=jnp.int32)[None, None] - first * size
+        positions = jnp.where(places >= 0, places, NOWHERE)
+        together = number * path.shape[1]
+
+        def gathered(source, path):
+            found = jax.vmap(lambda x, i: x[i])(source.astype(dtype), jnp.maximum(path, 0))
+            return found.reshape(together, path.shape[2] * size, *source.shape[3:])
+
+        own = Heads(
+            gathered(sources.query, path[:, :, depth - strip :]),
+            *(gathered(source, path) for source in sources[1:]),
+        )
+        y = attend_in_order(own, positions.reshape(together, -1), sliding, config, mesh)
+        return y.reshape(number, -1, size, y.shape[2])
+
+    if steps == 1:
+        y = attended(path[0], sources)
+    else:
+        once = jax.checkpoint(attended)
+        y = jax.lax.scan(lambda _, path: (None, once(path, sources)), None, path)[1]
+        y = jnp.moveaxis(y, 0, 1).reshape(number, -1, size, y.shape[-1])
+    return jax.vmap(lambda x, i: x[i])(y, paths.slot).reshape(number, tokens, -1)
 
 
 def _block(heads: Heads, own, slots, sliding, config: ModelConfig) -> Array:

@@ -18,7 +18,14 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.policy import bitwise, products
-from rlvr_jax.policy.attention import Groups, Heads, attend_in_groups, attend_in_order
+from rlvr_jax.policy.attention import (
+    Groups,
+    Heads,
+    Paths,
+    attend_in_groups,
+    attend_in_order,
+    attend_in_tree,
+)
 from rlvr_jax.policy.cached import LayerCache, SharedCache, attend_to_cache, written
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.experts import Experts, mixture
@@ -97,6 +104,7 @@ class Block(nn.Module):
         cache: LayerCache | SharedCache | None,
         sliding: Bool[Array, ""],
         routes: Int[Array, "B S k"] | None = None,
+        paths: Paths | None = None,
     ) -> tuple[Array, tuple[LayerCache | SharedCache | None, Array | None]]:
         """Returns the new stream, the cache with this call's keys and values written into it, and
         the used routes.
@@ -109,6 +117,7 @@ class Block(nn.Module):
           tables: result of `rotary_tables`.
           sliding: this layer has the sliding window; read only if some layers have one.
           routes: as for `mixture`.
+          paths: the sequence is made of blocks of trees.
         """
         config = self.config
         heads, kv_heads, size = config.num_heads, config.num_kv_heads, config.head_size
@@ -177,7 +186,9 @@ class Block(nn.Module):
         query, key = (rotary(each, table, by_product=on_tpu(mesh)) for each in (query, key))
 
         own = Heads(query, key, value)
-        if self.groups is not None:
+        if paths is not None:
+            y = attend_in_tree(own, paths, sliding, config, mesh)
+        elif self.groups is not None:
             y = attend_in_groups(own, positions, self.groups, sliding, config, mesh)
         elif cache is None:
             order = jnp.arange(length, dtype=positions.dtype)[None]
@@ -242,6 +253,7 @@ class Decoder(nn.Module):
         caches: tuple[LayerCache | SharedCache, ...] | None = None,
         hook: Callable[[int, Array], Array] | None = None,
         routes: Int[Array, "B S L k"] | None = None,
+        paths: Paths | None = None,
     ) -> tuple[Float[Array, "B S D"], tuple[LayerCache | SharedCache, ...] | None, Array | None]:
         """Hidden states after the last norm, the caches with this call's keys and values, and the
         used routes.
@@ -250,6 +262,7 @@ class Decoder(nn.Module):
           tokens: ids, or vectors in place of their rows of the embedding.
           hook: (layer, the stream after it) -> the stream that goes on; layers are then unrolled.
           routes: of each layer, as for `mixture`; None: the router chooses, and none are returned.
+          paths: as for `Block`; without caches only.
         """
         config = self.config
         param_dtype = wide_dtype(config.compute_dtype)
@@ -271,7 +284,7 @@ class Decoder(nn.Module):
         if remat is not None:
             block = nn.remat(Block, policy=remat, prevent_cse=False)
         # It takes of all layers what a block takes of one; flax has no types for that.
-        axes: Any = nn.broadcast, nn.broadcast, 0, 0, 0
+        axes: Any = nn.broadcast, nn.broadcast, 0, 0, 0, nn.broadcast
         stack: Any = nn.scan(
             block,
             variable_axes={"params": 0},
@@ -290,14 +303,15 @@ class Decoder(nn.Module):
         if self.is_initializing() or scanned:
             together = caches and jax.tree.map(lambda *layers: jnp.stack(layers), *caches)
             by_layer = None if routes is None else jnp.moveaxis(routes, 2, 0)
-            x, (together, used) = stack(x, positions, tables, together, sliding, by_layer)
+            x, (together, used) = stack(x, positions, tables, together, sliding, by_layer, paths)
             caches = caches and _each(together, config.num_layers)
             routes = None if used is None else jnp.moveaxis(used, 0, 2)
         else:
 
             def run(layer, x, cache, sliding, routes):
                 block = Block(config, self.mesh, self.groups, parent=None)
-                return block.apply({"params": layer}, x, positions, tables, cache, sliding, routes)
+                arguments = x, positions, tables, cache, sliding, routes, paths
+                return block.apply({"params": layer}, *arguments)
 
             if remat is not None:
                 run = jax.checkpoint(run, policy=remat)

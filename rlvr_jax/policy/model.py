@@ -10,7 +10,7 @@ from jax.sharding import AxisType, Mesh
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.policy import bitwise, products
-from rlvr_jax.policy.attention import NOWHERE, Groups
+from rlvr_jax.policy.attention import NOWHERE, Groups, Paths
 from rlvr_jax.policy.cached import LayerCache, SharedCache, cached_heads
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.decoder import Decoder, unstacked
@@ -18,6 +18,7 @@ from rlvr_jax.policy.experts import no_routes
 from rlvr_jax.policy.hooks import Hook
 from rlvr_jax.policy.json_object import json_object
 from rlvr_jax.policy.layout import HEADS, ROWS, constrain, platform
+from rlvr_jax.policy.trees import PrefixTree, block_positions
 
 Params = Any
 
@@ -176,6 +177,13 @@ class Model:
         size = hidden.shape[-1]
         own = hidden[:, opening:border].reshape(number, width, size)
         return own, hidden[:, border:].reshape(*responses.shape[:3], size)
+
+    def hidden_in_tree(self, params: Params, tree: PrefixTree) -> Float[Array, "R N D"]:
+        """Hidden states of the tokens of a tree's blocks."""
+        tokens = tree.tokens.reshape(len(tree.tokens), -1)
+        paths = Paths(tree.path, tree.slot)
+        decoder = Decoder(self.config, self.mesh)
+        return decoder.apply({"params": params}, tokens, block_positions(tree), paths=paths)[0]
 
     def unembedding(self, params: Params) -> Float[Array, "V D"]:
         """The matrix that turns hidden states into logits."""

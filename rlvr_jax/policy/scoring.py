@@ -1,6 +1,7 @@
 """Token statistics of rollouts under a policy: the model's half of an update."""
 
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from typing import Any
 
 import jax
@@ -13,6 +14,7 @@ from rlvr_jax.policy import bitwise, products
 from rlvr_jax.policy.config import wide_dtype
 from rlvr_jax.policy.flash import flash_serves
 from rlvr_jax.policy.model import Model, Params
+from rlvr_jax.policy.trees import PrefixTree, computed_places, taken
 from rlvr_jax.types import Rollouts, TokenStats
 from rlvr_jax.types.token_stats import derive, measured_for
 
@@ -32,6 +34,7 @@ def score(
     *,
     shared: int = 1,
     opening: int = 0,
+    tree: PrefixTree | None = None,
     other: tuple[Float[Array, "B T D"], Float[Array, "V D"]] | None = None,
 ) -> TokenStats:
     """Statistics of every response token, [B, T], at its sampling temperature.
@@ -60,6 +63,7 @@ def score(
         checked.
       opening: number of first tokens that all prompts share, which are computed once. They are
         fewer than the tokens of any prompt. This is not checked.
+      tree: `policy.trees.prefix_tree` of these rows, which replaces `shared` and `opening`.
       other: hidden states and unembedding of the second policy of divergences.
     Raises:
       ValueError: as `hidden_states`; "tempered_logp" without temperatures.
@@ -68,22 +72,26 @@ def score(
     temperatures = further.pop("temperatures", ())
     if "tempered_logp" in measured_for(needs) and not temperatures:
         raise ValueError("score: options must have temperatures for tempered_logp, got none")
-    hidden = hidden_states(model, params, rollouts, shared, opening)
+    hidden = hidden_states(model, params, rollouts, shared, opening, tree)
     unembedding = model.unembedding(params).astype(hidden.dtype)
+    mask = rollouts.scored if tree is None else rollouts.scored & computed_places(tree)
 
     asked, needs = needs, measured_for(needs)
     own = needs - {"hidden", "tempered_logp"}
     if other is not None:
         further["other"] = other[0].reshape(rollouts.tokens.size, -1), other[1]
-    stats = score_hidden(model, hidden, unembedding, rollouts, own, **further)
-    if "hidden" in needs:
-        stats = stats.replace(hidden=jnp.where(rollouts.mask[:, :, None], hidden, 0))
+    measure = partial(score_hidden, model, rollouts=rollouts, mask=mask)
+    stats = measure(hidden, unembedding, needs=own, **further)
     if "tempered_logp" in needs:
         fixed = jax.lax.stop_gradient((hidden, unembedding))
         tempered: list[Any] = [
-            score_hidden(model, *fixed, rollouts, {"logp"}, factor).logp for factor in temperatures
+            measure(*fixed, needs={"logp"}, heat=factor).logp for factor in temperatures
         ]
         stats = stats.replace(tempered_logp=jnp.stack(tempered, axis=-1))
+    if tree is not None:
+        stats = taken(stats, tree.twin, tree.tokens.shape[0])
+    if "hidden" in needs:
+        stats = stats.replace(hidden=jnp.where(rollouts.mask[:, :, None], hidden, 0))
     return derive(stats, asked, rollouts.scored)
 
 
@@ -94,6 +102,7 @@ def score_hidden(
     rollouts: Rollouts,
     needs: Collection[str],
     heat: float = 1.0,
+    mask: Bool[Array, "B T"] | None = None,
     **options: Any,
 ) -> TokenStats:
     """Statistics [B, T] of the predictions of hidden states, at the rollouts' temperatures.
@@ -105,11 +114,13 @@ def score_hidden(
       rollouts: targets and temperatures.
       needs: names of statistics.
       heat: factor on the temperatures.
+      mask: places to score; None: `Rollouts.scored`.
       options: of the statistics, as for `score`.
     """
+    mask = rollouts.scored if mask is None else mask
     temperature = heat * rollouts.temperature
     return stats_of_hidden(
-        model, hidden, unembedding, rollouts.tokens, rollouts.scored, temperature, needs, **options
+        model, hidden, unembedding, rollouts.tokens, mask, temperature, needs, **options
     )
 
 
@@ -230,7 +241,12 @@ def score_vocabulary(model: Model, params: Params, rollouts: Rollouts) -> Float[
 
 
 def hidden_states(
-    model: Model, params: Params, rollouts: Rollouts, shared: int = 1, opening: int = 0
+    model: Model,
+    params: Params,
+    rollouts: Rollouts,
+    shared: int = 1,
+    opening: int = 0,
+    tree: PrefixTree | None = None,
 ) -> Float[Array, "B T D"]:
     """The last hidden states that the response tokens are predicted from; anything off the mask.
 
@@ -240,11 +256,14 @@ def hidden_states(
 
     Args:
       model, params, rollouts: as for `score`.
-      shared, opening: as for `score`.
+      shared, opening, tree: as for `score`.
     Raises:
       ValueError: `shared` does not divide the rows, the rollouts hold no prompts, or `opening` is
         not below the prompts' width.
     """
+    if tree is not None:
+        states = model.hidden_in_tree(params, tree)
+        return taken(states, tree.node, tree.tokens.shape[0])
     rows, budget = rollouts.tokens.shape
     if rows % shared:
         raise ValueError(f"hidden_states: shared must divide the {rows} rows, got {shared}")

@@ -181,13 +181,16 @@ def _say(run: Run, card: dict[str, Any], console: Console, alone: bool) -> None:
 
 
 def describe_end(config: TrainConfig, summary: dict[str, Any]) -> str:
-    """Returns the last lines of a finished run: gains, and the file of the report."""
+    """Returns the last lines of a finished run: gains, tokens of its updates if rows shared
+    prefixes, and the file of the report."""
+    read = summary.get("update_tokens_fraction")
+    trees = "" if read is None else f"updates read {read:.0%} of the tokens, by common prefixes\n"
     return (
         f"held-out pass@1 {summary['held_out_pass_at_1_start']:.3f} →"
         f" {summary['held_out_pass_at_1_end']:.3f} (n={summary['n']} per prompt), entropy"
         f" {summary['entropy_start']:.3f} → {summary['entropy_end']:.3f} nats,"
         f" {summary['held_out_truncated_fraction_end']:.0%} of the responses truncated\n"
-        f"report: {config.run_dir / 'report.html'}"
+        f"{trees}report: {config.run_dir / 'report.html'}"
     )
 
 
@@ -310,6 +313,9 @@ def _summarize(directory: Path, seconds: float) -> dict[str, Any]:
         if name.startswith("held_out/") and name != "held_out/n":
             key = name.replace("@", "_at_").replace("/", "_")
             summary |= {f"{key}_start": first.get(name), f"{key}_end": last[name]}
+    read = [row["update_tokens_fraction"] for row in run.metrics if "update_tokens_fraction" in row]
+    if read:
+        summary["update_tokens_fraction"] = sum(read) / len(read)
     return summary | {
         "entropy_start": first["held_out/entropy"],
         "entropy_end": last["held_out/entropy"],

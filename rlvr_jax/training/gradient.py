@@ -60,7 +60,7 @@ def old_statistics(objective: Objective) -> dict[str, str]:
 
 
 def exact_gradient(
-    score: Callable[[Any, Rollouts], TokenStats],
+    score: Callable[..., TokenStats],
     objective: Objective,
     params: Any,
     rollouts: Rollouts,
@@ -70,6 +70,7 @@ def exact_gradient(
     fresh: Bool[Array, ""] | bool = False,
     micro_batches: int = 1,
     mesh: Mesh | None = None,
+    beside: Any = None,
 ) -> Gradient:
     """Computes loss and gradient of an objective over all rows of an update, for any model.
 
@@ -104,6 +105,8 @@ def exact_gradient(
       micro_batches: micro-batches of the model; they change only memory and time. If its rows have
         no gradient (groups of equal rewards), a micro-batch needs only a forward pass.
       mesh: the mesh over which rows are split, if they are.
+      beside: arrays that `score` receives as its third argument, if there are any. They are split
+        like the rows, so their first axis is that of the rows, or of parts of the rows.
     Raises:
       ValueError: not an objective; micro_batches does not divide the rows; a score that returns
         no statistics, or lacks some that the objective reads.
@@ -120,7 +123,8 @@ def exact_gradient(
             f"exact_gradient: micro_batches must divide the {rollouts.tokens.shape[0]} rows, got"
             f" {micro_batches}"
         )
-    given = jax.eval_shape(score, params, rollouts)
+    inputs = (rollouts,) if beside is None else (rollouts, beside)
+    given = jax.eval_shape(score, params, *inputs)
     if not isinstance(given, TokenStats):
         raise ValueError(
             f"exact_gradient: score must return TokenStats, got {type(given).__name__}"
@@ -137,12 +141,12 @@ def exact_gradient(
         )
 
     if micro_batches == 1:
-        stats, pullback = jax.vjp(lambda p: score(p, rollouts), params)
+        stats, pullback = jax.vjp(lambda p: score(p, *inputs), params)
         (loss, (method_state, metrics)), dstats = method(stats)
         (grads,) = pullback(dstats)
         return Gradient(loss, grads, stats, method_state, metrics)
 
-    chunks = split_rows(rollouts, micro_batches, mesh)
+    chunks = split_rows(inputs, micro_batches, mesh)
     zeros = jax.tree.map(jnp.zeros_like, params)
 
     def added(grads, pull, dstats):
@@ -159,27 +163,27 @@ def exact_gradient(
         return jax.tree.map(lambda x: x[index], tree)
 
     if "batch_statistics" in objective.reads:
-        stats = merge_rows(jax.lax.map(lambda chunk: score(params, chunk), chunks), mesh)
+        stats = merge_rows(jax.lax.map(lambda chunk: score(params, *chunk), chunks), mesh)
         (loss, (method_state, metrics)), dstats = method(stats)
 
         def pull(grads, index):
             chunk = jax.tree.map(lambda x: x[index], chunks)
 
             def recompute(cotangents):
-                return jax.vjp(lambda p: score(p, chunk), params)[1](cotangents)
+                return jax.vjp(lambda p: score(p, *chunk), params)[1](cotangents)
 
             return added(grads, recompute, piece_of(dstats, index)), None
 
         grads, _ = jax.lax.scan(pull, zeros, jnp.arange(micro_batches))
         return Gradient(loss, grads, stats, method_state, metrics)
 
-    shapes = jax.eval_shape(lambda: score(params, rollouts))
+    shapes = given
     nothing = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
 
     def score_and_pull(carry, index):
         grads, stats = carry
         chunk = jax.tree.map(lambda x: x[index], chunks)
-        own, pullback = jax.vjp(lambda p: score(p, chunk), params)
+        own, pullback = jax.vjp(lambda p: score(p, *chunk), params)
         stats = jax.tree.map(lambda whole, part: whole.at[index].set(part), stats, own)
         # The other rows' statistics are placeholders: these cotangents do not read them.
         _, dstats = method(merge_rows(stats, mesh))

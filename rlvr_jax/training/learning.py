@@ -388,10 +388,11 @@ def _average(updates: Sequence[Mapping[str, Any]], empty: Sequence[bool]) -> Met
       empty: which updates had no token, whose zeros are no measurements.
     """
     metrics = {}
-    for name in updates[0]:
-        values = np.array([float(update[name]) for update in updates])
+    for name in dict.fromkeys(name for update in updates for name in update):
+        there = np.array([name in update for update in updates])
+        values = np.array([float(update[name]) for update in updates if name in update])
         if name not in _WHOLE:
-            values = values[~np.isnan(values) & ~np.array(empty)]
+            values = values[~np.isnan(values) & ~np.array(empty)[there]]
         if not len(values):
             metrics[name] = float("nan")
         elif name.endswith("/min"):

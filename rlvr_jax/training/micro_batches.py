@@ -22,7 +22,7 @@ def split_rows(tree: Any, chunks: int, mesh: Mesh | None) -> Any:
     rows of the batch. Those of the batch's own order would be on one device each, and every
     micro-batch would be sent to all the others.
     """
-    parts = _parts(mesh)
+    parts = row_parts(mesh)
 
     def split(x):
         # Rows are counted, as an array may have no columns (unknown prompts).
@@ -40,13 +40,13 @@ def spread(groups: np.ndarray, mesh: Mesh | None) -> np.ndarray:
 
     As they are where they cannot be shared out evenly.
     """
-    parts = _parts(mesh)
+    parts = row_parts(mesh)
     return groups if len(groups) % parts else groups.reshape(-1, parts).T.reshape(-1)
 
 
 def merge_rows(tree: Any, mesh: Mesh | None) -> Any:
     """The rows of all micro-batches in the order that they had before `split_rows`."""
-    parts = _parts(mesh)
+    parts = row_parts(mesh)
 
     def join(x):
         chunks, rows = x.shape[0], x.shape[1] // parts
@@ -62,7 +62,7 @@ def usual_micro_batches(plan: BatchPlan, mesh: Mesh, group_tokens: int) -> int:
     On a CPU the fewest ones of whole groups with at most `CPU_TOKENS` tokens on each device;
     elsewhere one.
     """
-    parts, groups = _parts(mesh), plan.prompts // plan.minibatches
+    parts, groups = row_parts(mesh), plan.prompts // plan.minibatches
     if mesh.devices.flat[0].platform != "cpu" or groups % parts:
         return 1
     groups //= parts
@@ -72,8 +72,9 @@ def usual_micro_batches(plan: BatchPlan, mesh: Mesh, group_tokens: int) -> int:
 
 def shared_rows(plan: BatchPlan, mesh: Mesh | None) -> int:
     """Number of adjacent rows with one prompt, in every micro-batch of every device."""
-    return math.gcd(plan.samples, plan.rows // (_parts(mesh) * plan.micro_batches))
+    return math.gcd(plan.samples, plan.rows // (row_parts(mesh) * plan.micro_batches))
 
 
-def _parts(mesh: Mesh | None) -> int:
+def row_parts(mesh: Mesh | None) -> int:
+    """Parts that a mesh splits rows into."""
     return 1 if mesh is None else math.prod(mesh.shape[axis] for axis in ROWS)

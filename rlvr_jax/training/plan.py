@@ -14,6 +14,7 @@ class BatchPlan:
       micro_batches: micro-batches of an update; they change only memory and
         time.
       critic_epochs: passes of the critic.
+      prefix_trees: "auto", "always" or "never": as for `training.prefixes.Prefixes`.
     """
 
     prompts: int
@@ -22,6 +23,7 @@ class BatchPlan:
     epochs: int = 1
     micro_batches: int = 1
     critic_epochs: int = 1
+    prefix_trees: str = "auto"
 
     @property
     def updates(self) -> int:

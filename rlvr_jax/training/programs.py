@@ -18,6 +18,7 @@ from rlvr_jax.training.gradient import old_statistics
 from rlvr_jax.training.layout import make_reshard, state_shardings
 from rlvr_jax.training.micro_batches import merge_rows, shared_rows, split_rows
 from rlvr_jax.training.plan import BatchPlan
+from rlvr_jax.training.prefixes import Prefixes
 from rlvr_jax.training.statistics import statistics
 from rlvr_jax.training.update import TrainState, rounded_layers, scoring_options, update
 from rlvr_jax.types import STATISTICS, Recipe, Rollouts, Statistic
@@ -107,20 +108,30 @@ def make_programs(
     score_prompts = _jitted_prompts(model, plan)
     measures = _jitted_measures(model, plan, tuple(STATISTICS[name] for name in apart()))
     rows = row_sharding(model.mesh)
+    prefixes = Prefixes(model, plan, opening)
 
     def put(rollouts):
         return distribute(rollouts, rows)
 
+    def scored(params, rollouts):
+        return score(params, put(rollouts), tree=put(prefixes.of(rollouts).tree))
+
+    def updated(state, rollouts, *others):
+        tree, fraction = prefixes.of(rollouts)
+        state, metrics, record = step(state, base, put(rollouts), *others, tree=put(tree))
+        read = {} if fraction is None else {"update_tokens_fraction": fraction}
+        return state, metrics | read, record
+
     reshard = make_reshard(model, sampler)
     return Programs(
-        score=lambda params, rollouts: score(params, put(rollouts)),
+        score=scored,
         measures={
             name: lambda params, rollouts, of=measured: of(params, put(rollouts))
             for name, measured in measures.items()
         },
         score_prompts=lambda params, rollouts: score_prompts(params, put(rollouts)),
         decide_once=decide and (lambda rollouts, *others: decide(put(rollouts), *others)),
-        update=lambda state, rollouts, *others: step(state, base, put(rollouts), *others),
+        update=updated,
         values=values and (lambda params, rollouts: values(params, put(rollouts))),
         fit_critic=fit and (lambda state, rollouts, *others: fit(state, put(rollouts), *others)),
         reshard=reshard,
@@ -184,30 +195,33 @@ def jitted(
       opening: number of tokens at the beginning of all prompts.
     Returns:
       score (params, rollouts); decide_once (rollouts, method state, key), or None; and step
-      (state, base weights under adapters, rollouts, key, fresh, the second policy's weights).
+      (state, base weights under adapters, rollouts, key, fresh, the second policy's weights). Score
+      and step also take the trees of the rollouts by the name `tree`.
     """
     rows, whole = row_sharding(model.mesh), replicated(model.mesh)
     wanted, options = old_statistics(objective), scoring_options(objective)
     shared = shared_rows(plan, model.mesh)
 
-    def of_chunk(params, rollouts):
+    def of_chunk(params, rollouts, tree):
         # Held-out rollouts have no second prompt.
         beside = "second_tokens" in rollouts.records
         own = {f: n for f, n in wanted.items() if beside or n != "second_prompt_logp"}
         if "candidate_ids" not in rollouts.records:
             own.pop("old_candidate_logp", None)
         needs = set(own.values())
-        stats = statistics(model, params, rollouts, needs, options, shared=shared, opening=opening)
+        how = {"shared": shared, "opening": opening, "tree": tree}
+        stats = statistics(model, params, rollouts, needs, options, **how)
         return {field: stats.get(name) for field, name in own.items()}
 
-    def score(params, rollouts):
+    def score(params, rollouts, tree=None):
         params = rounded_layers(model, params)
         if plan.micro_batches == 1:
-            return of_chunk(params, rollouts)
-        chunks = split_rows(rollouts, plan.micro_batches, model.mesh)
-        return merge_rows(jax.lax.map(partial(of_chunk, params), chunks), model.mesh)
+            return of_chunk(params, rollouts, tree)
+        chunks = split_rows((rollouts, tree), plan.micro_batches, model.mesh)
+        found = jax.lax.map(lambda chunk: of_chunk(params, *chunk), chunks)
+        return merge_rows(found, model.mesh)
 
-    def step(state, base, rollouts, key, fresh, other=None):
+    def step(state, base, rollouts, key, fresh, other=None, *, tree=None):
         return update(
             model,
             objective,
@@ -219,6 +233,7 @@ def jitted(
             micro_batches=plan.micro_batches,
             shared=shared,
             opening=opening,
+            tree=tree,
             base=base,
             other=other,
         )

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int
 from rlvr_jax.objectives import masked_mean
 from rlvr_jax.policy import Model, Params, hidden_states, score, score_vocabulary
 from rlvr_jax.policy.scoring import logits_of_ids, score_hidden, without_routes
+from rlvr_jax.policy.trees import PrefixTree
 from rlvr_jax.types import STATISTICS, Rollouts, TokenStats
 from rlvr_jax.types.token_stats import derive, measured_for
 
@@ -41,6 +42,7 @@ def statistics(
     *,
     shared: int = 1,
     opening: int = 0,
+    tree: PrefixTree | None = None,
     other: Params | None = None,
 ) -> TokenStats:
     """Returns statistics [B, T] of the policy, differentiable in `params`; 0 off `scored`.
@@ -51,7 +53,7 @@ def statistics(
       rollouts: tokens that are scored.
       needs: of `STATISTICS`; "teacher_topk_logp" with "topk_ids", "candidate_logp" of rows that
         have candidates.
-      options, shared, opening: as for `policy.score`.
+      options, shared, opening, tree: as for `policy.score`.
       other: the second policy of divergences, of the same shape; no gradient flows into it. It
         reads the second prompts of rows that have one.
     """
@@ -64,7 +66,7 @@ def statistics(
             )
         other = jax.lax.stop_gradient(other)
         if "second_tokens" not in rollouts.records:
-            hidden = hidden_states(model, other, rollouts, shared, opening)
+            hidden = hidden_states(model, other, rollouts, shared, opening, tree)
         else:
             hidden = hidden_states(model, other, after_second_prompt(rollouts))
         second = hidden, model.unembedding(other).astype(hidden.dtype)
@@ -72,9 +74,8 @@ def statistics(
     if "candidate_logp" in needs:
         own |= {"hidden", "logsumexp"}
     compared = second if (DIVERGENCES - _OF_TEACHER) & own else None
-    stats = score(
-        model, params, rollouts, own, options, shared=shared, opening=opening, other=compared
-    )
+    how = {"shared": shared, "opening": opening, "tree": tree, "other": compared}
+    stats = score(model, params, rollouts, own, options, **how)
     if "candidate_logp" in needs:
         hidden, logsumexp = (stats.records[name] for name in _CANDIDATES)
         unembedding = model.unembedding(params).astype(hidden.dtype)

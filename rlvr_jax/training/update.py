@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool
 from rlvr_jax.objectives import Objective, Scorer, is_chosen, is_clipped, masked_mean
 from rlvr_jax.policy import Model, Params, lora, products
 from rlvr_jax.policy.parameters import rounded
+from rlvr_jax.policy.trees import PrefixTree
 from rlvr_jax.training.gradient import (
     Gradient,
     exact_gradient,
@@ -134,6 +135,7 @@ def objective_gradient(
     micro_batches: int = 1,
     shared: int = 1,
     opening: int = 0,
+    tree: PrefixTree | None = None,
     base: Params | None = None,
     other: Params | None = None,
 ) -> Gradient:
@@ -149,6 +151,7 @@ def objective_gradient(
       shared: number of adjacent rows of a micro-batch whose common prompt is computed once
         (`policy.score`).
       opening: number of first tokens that all prompts share, computed once per micro-batch.
+      tree: `policy.trees.prefix_tree` of the rows, with a part for each micro-batch of a device.
       base: frozen weights to which `params` are the adapters; None: `params` are all weights.
       other: all weights of the second policy of divergences.
     Raises:
@@ -160,12 +163,12 @@ def objective_gradient(
     given = params if base is None else base
     narrow = rounded_layers(model, given)
 
-    def measure(params, rollouts):
+    def measure(params, rollouts, tree=None):
         if base is not None:
             whole = lora.attach(narrow, params)
         else:
             whole = params if narrow is given else _in_place_of(params, narrow)
-        how = {"shared": shared, "opening": opening, "other": other}
+        how = {"shared": shared, "opening": opening, "tree": tree, "other": other}
         return statistics(model, whole, rollouts, needs, options, **how)
 
     return exact_gradient(
@@ -178,6 +181,7 @@ def objective_gradient(
         fresh=fresh,
         micro_batches=micro_batches,
         mesh=model.mesh,
+        beside=tree,
     )
 
 

@@ -215,6 +215,10 @@ def attend_in_tree(
 
     Args:
       heads: queries [R, S Q, N, H], keys and values [R, S Q, K, H].
+      paths: blocks on the path to each strip.
+      sliding: this layer has the sliding window.
+      config: shape of the model.
+      mesh: that rows and heads are split over.
     """
     (number, tokens), (_, strips, depth) = heads.query.shape[:2], paths.blocks.shape
     blocks = paths.slot.shape[1]

@@ -81,6 +81,7 @@ def attention(
 
     Args:
       usual: function of the other arguments and `config`, whose gradient is taken.
+      config: shape of the model.
       heads: queries [B, S, N, H], keys [B, K, H, T] and values [B, K, T, H].
       own, slots: positions of queries and keys. Those of the keys rise.
       sliding: this layer has the sliding window.
@@ -185,7 +186,15 @@ def score(
     temperature: Float[Array, "N"],
     softcap: float | None,
 ) -> Float[Array, "N"]:
-    """Log-probs of targets from hidden states, `ROWS` of them at a time; without gradient."""
+    """Log-probs of targets from hidden states, `ROWS` of them at a time; without gradient.
+
+    Args:
+      hidden: states that the targets are predicted from.
+      unembedding: matrix of the vocabulary.
+      targets: ids.
+      temperature: of each target.
+      softcap: bound of the logits, if the model has one.
+    """
     number = len(hidden)
     hidden, unembedding = jax.lax.stop_gradient((hidden, unembedding))
     parts = [

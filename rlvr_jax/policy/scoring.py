@@ -134,7 +134,18 @@ def stats_of_hidden(
     needs: Collection[str],
     **options: Any,
 ) -> TokenStats:
-    """`token_stats` of the tokens that hidden states predict, [B, T]."""
+    """`token_stats` of the tokens that hidden states predict, [B, T].
+
+    Args:
+      model: the policy.
+      hidden: states before the unembedding, one per token.
+      unembedding: matrix of the vocabulary.
+      tokens: ids.
+      mask: places to score.
+      temperature: of each place.
+      needs: names of statistics.
+      options: of the statistics, as for `score`.
+    """
     rows, budget = tokens.shape
     hidden, tokens, mask, temperature = (
         each.reshape(rows * budget, *each.shape[2:]) for each in (hidden, tokens, mask, temperature)

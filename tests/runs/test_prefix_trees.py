@@ -71,6 +71,13 @@ def test_minibatches_and_meshes_have_the_trees_of_their_rows(policy, mesh):
 
 
 @pytest.mark.thorough
+def test_trees_have_the_bits_of_a_bitwise_sampler(policy):
+    shared = learned(settings(policy, "unused", prefix_trees="always", bitwise=True))
+    assert shared[1]["update_tokens_fraction"] < 1
+    assert shared[1]["differing_fraction"] == 0
+
+
+@pytest.mark.thorough
 def test_a_resumed_run_has_the_bytes_of_a_whole_one(policy, tmp_path):
     whole = settings(policy, tmp_path / "whole", prefix_trees="always")
     training_runs.quietly(whole)

@@ -30,14 +30,16 @@ def as_typed(option: str, *names: str) -> Iterator[None]:
 
     Args:
       option: beginning of the new message.
-      names: beginnings that are replaced; the first one that fits.
+      names: beginnings that are replaced; the first one that fits. After an empty one nothing is
+        replaced, and the option comes first.
     """
     try:
         yield
     except ValueError as error:
         message = str(error)
         for name in filter(message.startswith, names):
-            error.args = (option + message.removeprefix(name),)
+            rest = message.removeprefix(name)
+            error.args = (option + rest if name else f"{option}: {rest}",)
             break
         raise
 

@@ -96,7 +96,7 @@ def resolve(
     own = with_rules(with_task(config, task))
     hyperparameters = method_arguments(own, given, environment=task.environment is not None)
     if recipe is None:
-        with as_typed(f"--hyperparameters of {own.method}", own.method, "Recipe"):
+        with as_typed(f"--hyperparameters of {own.method}", own.method, "Recipe", ""):
             recipe = methods.recipe(own.method, **hyperparameters)
     if recipe.teacher == "":
         raise ValueError(

@@ -64,6 +64,13 @@ def arguments(config):
             "--hyperparameters of ace: gate must be a name of its method's file, .*'relu'",
         ),
         (
+            {
+                "method": "clip_cov",
+                "hyperparameters": ("covariance_low=9", "covariance_high=1"),
+            },
+            "--hyperparameters of clip_cov: drop_high_covariance: low must be below high 1.0, got",
+        ),
+        (
             {"bitwise": True, "compute_dtype": "bfloat16"},
             "--bitwise must come with --compute-dtype float32, got bfloat16",
         ),

@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rlvr_jax import tasks
+from rlvr_jax.arguments import as_typed
 from rlvr_jax.runs import described, guarded
 from rlvr_jax.tasks import Prompt, Response, Task, from_rows, verifier
 from rlvr_jax.verifiers import Check, MathVerifier
@@ -200,7 +201,8 @@ def _task(name: str) -> Task:
     if name == MATHS:
         return mathematics()
     if name not in RULES:
-        return tasks.load(name)
+        with as_typed("--tasks", "load: name"):
+            return tasks.load(name)
     check, golds, answer, threads = RULES[name]
     train = [Prompt(f"{name} {n}", answer=gold, gold=answer) for n, gold in enumerate(golds)]
     test = [Prompt(f"{name}, held out", answer=golds[0], gold=answer)]

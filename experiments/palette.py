@@ -17,6 +17,7 @@ import numpy as np
 import tyro
 
 from rlvr_jax import policy, tasks
+from rlvr_jax.arguments import as_typed
 from rlvr_jax.keys import named_key
 from rlvr_jax.policy.prefixes import (
     decode_prefix,
@@ -75,7 +76,8 @@ def mean_embeddings(task: Task, model: str, most: int) -> np.ndarray:
 
 def main(config: Config) -> None:
     """Fits the autoencoder, prints what it explains, and writes it."""
-    task = tasks.load_as_written(config.task)
+    with as_typed("--task", "load: name"):
+        task = tasks.load_as_written(config.task)
     means = mean_embeddings(task, config.model or task.base_model, config.texts)
     keys = jax.random.split(named_key(config.seed, "palette", 0))
     scale = float(np.sqrt(np.mean(means**2)))

@@ -83,7 +83,8 @@ def main(arguments: Sequence[str]) -> None:
     console = Console()
     ask, templated = _asker(config, console)
     if config.task:
-        task = tasks.load_as_written(config.task)
+        with as_typed("--task", "load: name"):
+            task = tasks.load_as_written(config.task)
         for prompt in task.test[: config.prompts]:
             _, answers = ask(prompt)
             whole = [continued(prompt, answer) for answer in answers]

@@ -16,6 +16,7 @@ import numpy as np
 import tyro
 
 from rlvr_jax import policy, tasks
+from rlvr_jax.arguments import as_typed
 from rlvr_jax.rollout import save_rollouts
 from rlvr_jax.runs import described, guarded, preset
 from rlvr_jax.runs.resolved import resolve
@@ -58,7 +59,8 @@ def main(arguments: Sequence[str]) -> None:
         epochs=config.updates,
         warmup_updates=0,
     )
-    task = tasks.load_as_written(config.task)
+    with as_typed("--task", "load: name"):
+        task = tasks.load_as_written(config.task)
     if not task.base_model:
         raise ValueError(f"--task must have a base model, got {config.task!r}")
     config.out.parent.mkdir(parents=True, exist_ok=True)

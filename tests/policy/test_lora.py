@@ -200,7 +200,10 @@ def edit(folder, **changes):
         ({"alora_invocation_tokens": [1, 2]}, "alora_invocation_tokens must be None, got"),
         ({"exclude_modules": ["q_proj"]}, "exclude_modules must be None, got"),
         *(
-            ({"init_lora_weights": name}, f"init_lora_weights must leave the base .* got '{name}'")
+            (
+                {"init_lora_weights": name},
+                f"init_lora_weights must not change the base .* got '{name}'",
+            )
             for name in ("pissa", "pissa_niter_4", "olora", "corda", "loftq", "lora_ga")
         ),
         ({"use_qalora": True}, "use_qalora must be empty, as it is not supported, got True"),

@@ -111,14 +111,14 @@ def attention(
 
     def tile(part):
         query, last = part
-        return _tile(config, query, key, value, last, slots, sliding)
+        return _tile(config, query, key, value, last, slots=slots, sliding=sliding)
 
     y = jax.lax.map(tile, (query, last)) if tiles > 1 else tile((query[0], last[0]))[None]
     y = y[:, :batch, :, :queries].reshape(tiles, batch, kv_heads, tokens, group, size)
     return y.transpose(1, 0, 3, 2, 4, 5).reshape(batch, tiles * tokens, -1)[:, :length]
 
 
-def _tile(config, query, key, value, last, slots, sliding) -> Float[Array, "B K Q H"]:
+def _tile(config, query, key, value, last, *, slots, sliding) -> Float[Array, "B K Q H"]:
     """Attention of a tile of queries [B, K, Q, H] at positions `last` [B, Q]."""
     dtype = query.dtype
     visible = slots[:, None] <= last[:, :, None]

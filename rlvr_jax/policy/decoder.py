@@ -8,7 +8,7 @@ one token are also unrolled, because a cache with one array per layer is updated
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -88,6 +88,20 @@ def _norm_initializer(config: ModelConfig) -> Any:
     return nn.initializers.zeros if config.unit_offset else nn.initializers.ones
 
 
+class Places(NamedTuple):
+    """Where the tokens of a call are, for all layers.
+
+    Fields:
+      positions: [B, S].
+      tables: result of `rotary_tables`.
+      paths: the sequence is made of blocks of trees; None: it is not.
+    """
+
+    positions: Int[Array, "B S"]
+    tables: tuple[RotaryTable, ...]
+    paths: Paths | None
+
+
 class Block(nn.Module):
     """One layer: attention and MLP, each after a norm and added to the stream."""
 
@@ -99,12 +113,10 @@ class Block(nn.Module):
     def __call__(
         self,
         x: Float[Array, "B S D"],
-        positions: Int[Array, "B S"],
-        tables: tuple[RotaryTable, ...],
+        places: Places,
         cache: LayerCache | SharedCache | None,
         sliding: Bool[Array, ""],
         routes: Int[Array, "B S k"] | None = None,
-        paths: Paths | None = None,
     ) -> tuple[Array, tuple[LayerCache | SharedCache | None, Array | None]]:
         """Returns the new stream, the cache with this call's keys and values written into it, and
         the used routes.
@@ -114,12 +126,11 @@ class Block(nn.Module):
         up to its own position in its prompt and its response.
 
         Args:
-          tables: result of `rotary_tables`.
           sliding: this layer has the sliding window; read only if some layers have one.
           routes: as for `mixture`.
-          paths: the sequence is made of blocks of trees.
         """
         config = self.config
+        positions, tables, paths = places
         heads, kv_heads, size = config.num_heads, config.num_kv_heads, config.head_size
         dtype = x.dtype
         param_dtype = wide_dtype(config.compute_dtype)
@@ -284,7 +295,7 @@ class Decoder(nn.Module):
         if remat is not None:
             block = nn.remat(Block, policy=remat, prevent_cse=False)
         # It takes of all layers what a block takes of one; flax has no types for that.
-        axes: Any = nn.broadcast, nn.broadcast, 0, 0, 0, nn.broadcast
+        axes: Any = nn.broadcast, 0, 0, 0
         stack: Any = nn.scan(
             block,
             variable_axes={"params": 0},
@@ -292,7 +303,7 @@ class Decoder(nn.Module):
             in_axes=axes,
             length=config.num_layers,
         )(config, self.mesh, self.groups, name="layers")
-        tables = rotary_tables(positions, config)
+        places = Places(positions, rotary_tables(positions, config), paths)
         sliding = np.isin(np.arange(config.num_layers), config.sliding_layers)
         scanned = config.num_layers > MOST_UNROLLED_LAYERS
         if caches is not None:
@@ -303,15 +314,14 @@ class Decoder(nn.Module):
         if self.is_initializing() or scanned:
             together = caches and jax.tree.map(lambda *layers: jnp.stack(layers), *caches)
             by_layer = None if routes is None else jnp.moveaxis(routes, 2, 0)
-            x, (together, used) = stack(x, positions, tables, together, sliding, by_layer, paths)
+            x, (together, used) = stack(x, places, together, sliding, by_layer)
             caches = caches and _each(together, config.num_layers)
             routes = None if used is None else jnp.moveaxis(used, 0, 2)
         else:
 
             def run(layer, x, cache, sliding, routes):
                 block = Block(config, self.mesh, self.groups, parent=None)
-                arguments = x, positions, tables, cache, sliding, routes, paths
-                return block.apply({"params": layer}, *arguments)
+                return block.apply({"params": layer}, x, places, cache, sliding, routes)
 
             if remat is not None:
                 run = jax.checkpoint(run, policy=remat)

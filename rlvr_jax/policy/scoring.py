@@ -101,6 +101,7 @@ def score_hidden(
     unembedding: Float[Array, "V D"],
     rollouts: Rollouts,
     needs: Collection[str],
+    *,
     heat: float = 1.0,
     mask: Bool[Array, "B T"] | None = None,
     **options: Any,
@@ -120,7 +121,7 @@ def score_hidden(
     mask = rollouts.scored if mask is None else mask
     temperature = heat * rollouts.temperature
     return stats_of_hidden(
-        model, hidden, unembedding, rollouts.tokens, mask, temperature, needs, **options
+        model, hidden, unembedding, rollouts.tokens, mask, temperature, needs=needs, **options
     )
 
 
@@ -131,6 +132,7 @@ def stats_of_hidden(
     tokens: Int[Array, "B T"],
     mask: Bool[Array, "B T"],
     temperature: Float[Array, "B T"],
+    *,
     needs: Collection[str],
     **options: Any,
 ) -> TokenStats:

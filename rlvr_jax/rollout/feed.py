@@ -280,5 +280,5 @@ def _scores(model, params, hidden, tokens, count, temperature) -> list[Array]:
     temperature = jnp.broadcast_to(temperature, (rows, width))
     needs = "logp", "entropy"
     states, unembedding = hidden[:, :-1], model.unembedding(params)
-    stats = stats_of_hidden(model, states, unembedding, tokens, given, temperature, needs)
+    stats = stats_of_hidden(model, states, unembedding, tokens, given, temperature, needs=needs)
     return [stats.get(name) for name in needs]

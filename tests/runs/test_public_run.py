@@ -29,6 +29,7 @@ UNSEEN = {
     *(f"metrics.jsonl: critic/{name}" for name in ("loss", "gradient_norm", "explained_variance")),
     *(f"metrics.jsonl: critic/{name}" for name in ("value", "return", "score")),
     *(f"metrics.jsonl: further/{name}" for name in ("loss", "gradient_norm", "updates")),
+    *(f"metrics.jsonl: {name}" for name in ("differing_fraction", "update_tokens_fraction")),
     *(f"samples/step_<step>.jsonl: {name}" for name in ("row", "compared")),
 }
 

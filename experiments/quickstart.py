@@ -80,8 +80,8 @@ def main(arguments: Sequence[str]) -> None:
         console.print(f"    {line}", highlight=False, markup=False, soft_wrap=True)
 
 
-MINUTES = 1.8
-"""Minutes of 150 steps of both runs on two cores; 300 steps took 2:42 to 4:26."""
+MINUTES = 1.7
+"""Minutes of 150 steps of both runs on two idle cores; the whole command took 1:43."""
 
 
 def _begin(config: Config, runs: Mapping[str, TrainConfig]) -> list[str]:

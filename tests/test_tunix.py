@@ -85,9 +85,9 @@ def qwen2_of_tunix(dtype):
     return Qwen2(config, rngs=nnx.Rngs(0))
 
 
-# `pip install -e .[test,tunix]` in an environment of its own: Tunix wants older packages than we.
+# `pip install -e .[test,tunix]` in an environment of its own: Tunix needs older packages.
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # what Tunix's own imports warn of
+@pytest.mark.filterwarnings("ignore")  # warnings of Tunix's own imports
 @pytest.mark.parametrize(
     ("made", "tolerance"),
     # Tunix's norms and rotations are float32 in any dtype.
@@ -131,7 +131,7 @@ def test_the_gradient_of_a_tunix_model_is_that_of_the_whole_batch(made, toleranc
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # what Tunix's own imports warn of
+@pytest.mark.filterwarnings("ignore")  # warnings of Tunix's own imports
 def test_tunix_trains_with_a_registered_objective():
     pytest.importorskip("tunix", reason="requires older packages: CONTRIBUTING.md")
     from flax import nnx

@@ -54,7 +54,7 @@ class Model:
         (`rlvr_jax.parallel`); None for one device.
     Raises:
       ValueError: a mesh with axes of another type than Auto, as those of `jax.make_mesh` are.
-        `config.bitwise` without a CPU, or with a mesh that has more than data.
+      ValueError: `config.bitwise` without a CPU, or with a mesh that has more than data.
     """
 
     config: ModelConfig

@@ -16,9 +16,9 @@ these keys. This is causal attention, for which every implementation serves.
 Objectives read [B, T] arrays. The place t of a row reads the hidden state `node`, that of the token
 before it. A statistic belongs to a node and a target: where branches begin, one state has several
 targets. Each pair is computed at one place, the `twin` of the others. The gathers are linear, so
-the gradient of a common token is the sum over its rows. Entropies are computed for each pair, too.
+the gradient of a common token is the sum over its rows. Each pair has its own entropy.
 
-Of the shapes only S depends on the tokens. It is rounded up to one of few sizes (`SIZES`).
+S is the only shape that depends on the tokens. It is rounded up to one of few sizes (`SIZES`).
 """
 
 from typing import Any, NamedTuple

@@ -61,7 +61,7 @@ def _check_bitwise(config: TrainConfig) -> None:
         "--compute-dtype float32": policy.compute_dtype != "float32" and policy.compute_dtype,
         "--mesh left out": devices.mesh,
         "--engine left out": config.engines.engine,
-        **{f"{flag(name)} left out": "a cut" for name in config.sampler().cuts},
+        **{f"{flag(name)} left out": config.flat[name] for name in config.sampler().cuts},
     }
     for wanted, seen in others.items():
         if policy.bitwise and seen:

@@ -92,13 +92,7 @@ def gradient_of(model, base, trained, batch, numbers, *, loss, adapted):
     """The loss of `loss_of`, log-probs and entropies, and the gradient of the trained weights.
 
     Args:
-      model: the policy.
-      base: weights under the adapters; empty without adapters.
-      trained: adapters if `adapted`, else all weights.
-      batch: datums, padded to one length.
-      numbers: values of `loss_fn_config` by name.
-      loss: a name of `LOSSES`.
-      adapted: whether `trained` are adapters.
+      model, base, trained, batch, numbers, loss, adapted: as for `loss_of`.
     """
     own = partial(_loss, model, base, batch=batch, numbers=numbers, loss=loss, adapted=adapted)
     (total, stats), gradient = jax.value_and_grad(own, has_aux=True)(trained)

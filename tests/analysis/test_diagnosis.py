@@ -1,4 +1,4 @@
-"""A run directory alone: verdicts of the diagnosis, and sentences about missing files."""
+"""One run directory: verdicts of the diagnosis, and sentences about missing files."""
 
 import json
 import re

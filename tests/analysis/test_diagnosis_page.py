@@ -66,7 +66,7 @@ def test_the_legend_names_what_is_drawn(tmp_path, monkeypatch, against, legend, 
         for chart in charts
         if chart["title"] == "Entropy by position in the response"
     )
-    # the responses are those of this run, whatever stands for the start of the others
+    # the responses are those of this run, also if another run is the start of the comparison
     assert [line["run"] for line in kept["series"]] == colours
     assert kept["variants"] == ([] if colours[0] == 0 else ["step 1", "step 60"])
 

@@ -18,7 +18,7 @@ def collected(compare, actor=None, **changes):
 
 
 def saying(first_score, second_score, counts=()):
-    """A comparison that gives all pairs two scores, and none to the third answer of a group."""
+    """A comparison with two scores for each pair, and none for the third answer of a group."""
 
     def compare(batch, pairs, actor, turn):
         del batch, actor, turn

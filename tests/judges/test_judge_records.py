@@ -1,9 +1,9 @@
-"""What a judge has said and cost: replayed in a resumed run, and within its budget."""
+"""Replies and costs of a judge: replayed in a resumed run, and within the budget."""
 
 import judge_server
 import numpy as np
 import pytest
-from told_judges import asked, counting, judge
+from judged_words import asked, counting, judge
 
 from rlvr_jax.judges import (
     Replies,
@@ -72,7 +72,7 @@ def test_the_budget_of_calls_holds_over_steps_and_starts(tmp_path):
     assert first.metrics["judge_no_verdict"] == 0
     np.testing.assert_array_equal(np.isnan(second.numbers[:, 0]), [False, True, False])
     assert second.metrics["judge_failed/over budget"] == 1 and len(calls) == 3
-    # Nobody was asked: there is nothing to remember, and a resumed run is told the same.
+    # No question was sent, so no reply is stored, and a resumed run has equal results.
     assert len(path.read_text().splitlines()) == 3
     again = own().query(asked("c", "d", "a"), 1)
     assert again.metrics == second.metrics and len(calls) == 3
@@ -92,7 +92,7 @@ def test_a_share_of_the_budget_that_was_used_up_is_so_for_a_resumed_run(tmp_path
     again = own().query(asked("a", "b", "c"), 0, processes=2)
     assert again.metrics == told.metrics and len(calls) == 2
     np.testing.assert_array_equal(again.numbers, told.numbers)
-    # What is left is of later steps.
+    # The rest of the budget is for later steps.
     later = first.query(asked("c", "d"), 1, processes=2)
     assert later.metrics["judge_failed/over budget"] == 1 and len(calls) == 3
 

@@ -10,8 +10,8 @@ import threading
 import judge_server
 import numpy as np
 import pytest
+from judged_words import SHOW, asked, counting, judge
 from own_cpu import own_cpu
-from told_judges import SHOW, asked, counting, judge
 
 from rlvr_jax.judges import (
     Judge,

@@ -48,7 +48,7 @@ def test_how_often_a_step_calls_its_programs(method, updates, wanted):
 
 @pytest.mark.slow
 def test_no_device_of_a_slice_gathers_the_cache_of_others():
-    """Some versions of libtpu did, where the layout of the cache is asked for as a whole."""
+    """Some versions of libtpu did, if the layout of the whole cache is requested."""
     pytest.importorskip("libtpu")
     shape = named_config("tiny", vocab_size=512)
     shape = dataclasses.replace(shape, compute_dtype="bfloat16", max_positions=8192)
@@ -62,8 +62,8 @@ def test_no_device_of_a_slice_gathers_the_cache_of_others():
 
 @pytest.mark.slow
 def test_layers_gather_their_weights_and_send_no_parts_around():
-    """Left alone, the partitioner multiplied part by part: by the compiler's estimate six times as
-    long on this slice."""
+    """Without constraints the partitioner multiplied part by part, six times as long by the
+    compiler's estimate on this slice."""
     pytest.importorskip("libtpu")
     options = dict(compute_dtype="bfloat16", remat="layers")
     shape = dataclasses.replace(PUBLISHED["qwen3-8b"], **options)

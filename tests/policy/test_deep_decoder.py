@@ -1,4 +1,4 @@
-"""Decoders that are scanned, computed again or sharded give what the plain one gives."""
+"""Decoders that are scanned, computed again or sharded have the results of the plain one."""
 
 import re
 from dataclasses import replace
@@ -125,7 +125,7 @@ def test_a_deep_model_is_scanned_and_gives_what_its_unrolled_layers_give(name, m
     [("fsdp=8", "512,4"), ("data=2,fsdp=4", "512,8"), ("fsdp=4,tensor=2", "256,8")],
 )
 def test_neither_embeddings_nor_their_gradient_are_whole_on_a_device(spec, part):
-    """Of a vocabulary of 150,000 that would be gigabytes on each."""
+    """With a vocabulary of 150,000 they would take gigabytes on each device."""
     config = replace(named_config("tiny", vocab_size=512), tied=False)
     mesh = make_mesh(spec)
     model, shardings = Model(config, mesh=mesh), parameter_shardings(config, mesh)

@@ -33,7 +33,7 @@ def test_a_judge_compares_two_answers(model, tmp_path, method):
     lines = metrics(run_dir)
     assert all(pairs > 0 for pairs in values(lines, "experience/compared_pairs"))
     assert values(lines, "experience/unreadable_pairs") == [0, 0]
-    # Both orders of a pair are asked; equal questions once.
+    # A judge reads both orders of a pair, and equal questions once.
     assert all(asked > 0 for asked in values(lines, "experience/judge_calls"))
     assert all(norm > 0 for norm in values(lines, "gradient_norm"))
     assert (run_dir / "judge.jsonl").exists()
@@ -86,7 +86,7 @@ def test_a_broken_judge_is_no_verdict_and_no_reward(model, tmp_path):
     )
     assert values(lines, "experience/rows_without_reward") == [16.0, 16.0]
     assert values(lines, "gradient_norm") == [0.0, 0.0]
-    # The verifier's word is what it was.
+    # The verifier's outcome is unchanged.
     assert np.mean(values(lines, "outcome")) > 0
 
 

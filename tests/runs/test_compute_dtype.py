@@ -28,8 +28,8 @@ KINDS = {
 }
 
 
-# Bounds are three to five times what was seen: ratios of 1 + 2.4e-7 and 1.0032, entropies 1.7e-5
-# apart.
+# Bounds are three to five times the measured values: ratios of 1 + 2.4e-7 and 1.0032, and entropies
+# 1.7e-5 apart.
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("method", "kind"), [("clip_cov", "dense"), ("verl_effective_rank", "experts")]

@@ -76,7 +76,7 @@ def arguments(config):
         ),
         ({"bitwise": True, "mesh": "data=8"}, "--bitwise must come with --mesh left out, got data"),
         ({"bitwise": True, "engine": "vllm"}, "must come with --engine left out, got vllm"),
-        ({"bitwise": True, "top_p": 0.9}, "--bitwise must come with --top-p left out, got a cut"),
+        ({"bitwise": True, "top_p": 0.9}, "--bitwise must come with --top-p left out, got 0.9"),
     ],
 )
 def test_settings_that_cannot_work_are_refused_in_a_sentence(changes, sentence):

@@ -53,7 +53,7 @@ def test_forked_rows_are_computed_as_trees_with_the_same_numbers(policy):
     alone = learned(config, rows, prefix_trees="never")
     assert shared[1].keys() - alone[1].keys() == {"update_tokens_fraction"}
     assert_same(shared, alone)
-    # Without forks nothing changes by a bit, whatever the rows share.
+    # Without forks no bit changes, even if rows have common prefixes.
     rows = rows.replace(parent=np.full_like(rows.parent, -1))
     again = learned(config, rows)
     assert again[1] == alone[1]

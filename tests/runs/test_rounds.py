@@ -37,7 +37,7 @@ def test_dynamic_sampling_fills_the_batch_with_mixed_groups(model):
         metrics["experience/refill/rounds"] > 1
         and metrics["experience/refill/filled_with_dropped"] == 0
     )
-    # Curves show all that was drawn, not what was selected.
+    # Curves show all sampled rows, not only the selected ones.
     assert 0 < metrics["outcome"] < 0.25
     np.testing.assert_allclose(
         metrics["outcome"], metrics["experience/refill/accepted_fraction"] / 4
@@ -70,7 +70,7 @@ def test_every_round_draws_other_prompts(model):
 
     run = graded_by(model, rule)
     collect(run, run.initial_state(), 0)
-    # Ten rounds of four prompts, begun at ten places of an epoch of fifteen.
+    # Ten rounds of four prompts, started at ten places of an epoch of fifteen.
     assert set(np.unique(sampled, return_counts=True)[1] // 4) == {2, 3, 4}
     assert len(set(sampled)) == 15
 

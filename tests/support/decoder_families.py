@@ -43,7 +43,7 @@ FAMILIES = {
         normalized_experts=True,
     ),
 }
-# No family has all, but the decoder does: what the dense ones share is tested on this one.
+# No family has all options of the decoder. This one has all options of dense families.
 EVERYTHING = {**FAMILIES["gemma3"], "qkv_bias": True, "tied": False, "logit_softcap": None}
 EXPERTS = {**FAMILIES["qwen3_moe"], "normalized_experts": False}
 CONFIGS = {**FAMILIES, "everything": EVERYTHING, "experts": EXPERTS}

@@ -1,4 +1,4 @@
-"""What the stages of an experience make of an input set of the reference vectors."""
+"""Results of the stages of an experience on an input set of the reference vectors."""
 
 import jax
 import jax.numpy as jnp
@@ -54,7 +54,7 @@ class _Still:
 
 
 def staged(experience, batch, samples=None):
-    """What the stages of an experience make of a record; those that draw more are passed over.
+    """Results of the stages of an experience on a record, without those that sample again.
 
     Args:
       samples: rows of a group that are trained on; None: all.

@@ -313,7 +313,7 @@ class Evaluation:
         return self.asked("token_loss")
 
     def outputs(self, suffix=""):
-        """What most vectors have, by their names; functions are called if a vector is there."""
+        """Usual outputs of vectors, by name; a function is called if its vector exists."""
         found = {
             "advantages": lambda: self.signals.advantage,
             "token_loss": lambda: self.token_loss,

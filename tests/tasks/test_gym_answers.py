@@ -266,7 +266,7 @@ def test_no_scorer_that_runs_model_text_is_left():
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Exception ignored:pytest.PytestUnraisableExceptionWarning")
 def test_every_data_set_pays_its_own_gold_and_nothing_for_an_empty_answer():
-    """Asks the scorers themselves too, with the questions as JSON gives them to the worker."""
+    """Calls the scorers also in this process, with questions as the worker reads them from JSON."""
     from reasoning_gym.factory import DATASETS
 
     for name in sorted(set(DATASETS) - set(REFUSED) - _UNORDERED):

@@ -1,4 +1,4 @@
-"""Questions that occur twice: kept once, or refused with two answers."""
+"""Questions that occur twice: loaded once, or refused with two answers."""
 
 import pytest
 from question_files import every, sums, write

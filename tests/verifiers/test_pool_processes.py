@@ -153,7 +153,7 @@ def test_closing_while_a_job_runs_ends_both():
 CALLER = """
 import sys, os, signal, time
 from rlvr_jax.verifiers.pool import WorkerPool
-signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts behind & ignores it
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored behind & of a shell
 pool = WorkerPool("builtins:eval", wall_seconds=60, workers=2)
 pool.map(["1"])
 print(pool._servers[0].process.pid, flush=True)

@@ -1,4 +1,4 @@
-"""Small judges of functions, and what they are asked."""
+"""Small judges made of functions, and their questions."""
 
 from rlvr_jax.judges import (
     Judge,

@@ -40,7 +40,7 @@ from rlvr_jax.rollout.processors import (
     keep_top_k,
     keep_top_p,
 )
-from rlvr_jax.rollout.sample import Prompts, row_keys, sample, to_rollouts
+from rlvr_jax.rollout.sample import Prompts, row_keys, sample
 from rlvr_jax.rollout.sampling_batches import sampling_batches
 from rlvr_jax.rollout.soft import SoftThinking
 from rlvr_jax.rollout.stops import Stops, find_stops
@@ -51,6 +51,7 @@ from rlvr_jax.rollout.temperatures import (
     entropy_position,
     heated_by_entropy,
 )
+from rlvr_jax.rollout.to_rollouts import to_rollouts
 
 __all__ = [
     "BUDGET",

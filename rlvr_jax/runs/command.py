@@ -17,6 +17,7 @@ from rlvr_jax import methods, parallel, policy, tasks
 from rlvr_jax.analysis.policy_card import policy_card
 from rlvr_jax.analysis.run_directory import load_run
 from rlvr_jax.console import RunProgress, make_trackers, print_settings, progress_bar
+from rlvr_jax.experience.learnable import check_known_answers
 from rlvr_jax.experience.prompts import shown_prompt, tokens_fingerprint
 from rlvr_jax.experience.reply_log import ReplyLog
 from rlvr_jax.parallel.lock import LOCK, locked
@@ -24,7 +25,6 @@ from rlvr_jax.rollout.engines import started
 from rlvr_jax.runs.checkpoints import Checkpoints, latest_step
 from rlvr_jax.runs.checks.computed_with import check_computed_with, computed_with
 from rlvr_jax.runs.checks.forecast import check_forecast
-from rlvr_jax.runs.checks.learnable import check_known_answers
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.loop import Outputs, stop_requests, train_steps
 from rlvr_jax.runs.resolved import ResolvedRun, resolve

@@ -8,8 +8,8 @@ import numpy as np
 from rlvr_jax.experience import Batch, Collected, concatenate
 from rlvr_jax.experience.engines import gap_metrics
 from rlvr_jax.experience.grades import reported_numbers, with_grades
+from rlvr_jax.experience.learnable import check_first_step
 from rlvr_jax.runs.checks.forecast import names_memory
-from rlvr_jax.runs.checks.learnable import check_first_step
 from rlvr_jax.runs.run import Run
 from rlvr_jax.runs.state import HostState, RunState
 from rlvr_jax.training.learning import learn

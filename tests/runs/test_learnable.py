@@ -9,8 +9,8 @@ import training_runs
 from rlvr_jax import policy
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.experience.learnable import check_first_step
 from rlvr_jax.experience.prompts import check_readable, encode_prompts
-from rlvr_jax.runs.checks.learnable import check_first_step
 from rlvr_jax.tasks import Grade, GradingError, Prompt
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 
-from rlvr_jax.experience import Batch
+from rlvr_jax.experience.batch import Batch
 from rlvr_jax.tasks import GradingError, SelfCheck
 from rlvr_jax.tasks.grading import shortened
 

@@ -40,7 +40,7 @@ def combine_logits(
       logits: z, logits of the policy.
       trained: logits of the trained small model.
       base: logits of its base model.
-      weight: λ.
+      weight: factor of the difference of the small models (λ).
     Source: RAST, https://github.com/ozyyshr/RAST.
     """
     width = min(x.shape[-1] for x in (logits, trained, base))

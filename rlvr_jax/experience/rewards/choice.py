@@ -98,7 +98,7 @@ def lower_bound(strength: NonNegative = 0.1, verdicts: Count = 1) -> Function:
     with a large α the most frequent answer.
 
     Args:
-      strength: α.
+      strength: weight of the penalty for few grades (α).
       verdicts: M, grades of a row; its score is their mean.
     Source: Heimdall, https://arxiv.org/abs/2504.10337.
     """

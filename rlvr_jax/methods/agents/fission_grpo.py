@@ -236,7 +236,14 @@ def _recoveries(state: Contexts, wanted: int, setting: Any) -> tuple[list[Sample
 def rewarded(
     batch: Batch, environment: Any, fraction: float, turn: StepContext
 ) -> tuple[Batch, dict[str, float]]:
-    """The rows with R, and the means of its two terms."""
+    """The rows with R, and the means of its two terms.
+
+    Args:
+      batch: graded rows.
+      environment: environment whose calls are rewarded; "task": that of the task; None: no calls.
+      fraction: weight of the names of the calls against their arguments, in [0, 1] (α).
+      turn: the step, which determines the weights of the two terms.
+    """
     world = turn.setting.task.environment if environment == "task" else environment
     style, rollouts = getattr(world, "style", None), batch.rollouts
     own = rollouts.mask if "origin" not in rollouts.records else rollouts.records["origin"] == 0
@@ -284,7 +291,11 @@ def push_context(contexts: Contexts, number: int, tokens: list[int], per_prompt:
     one.
 
     Args:
+      contexts: the buffer: tokens int [C, T], length, number and order int [C]. A free place has
+        number -1; the oldest context has the smallest order.
       number: of the prompt.
+      tokens: context, at most T tokens.
+      per_prompt: contexts of one prompt at most.
     """
     held, order = contexts["number"], contexts["order"]
     own = np.flatnonzero(held == number)

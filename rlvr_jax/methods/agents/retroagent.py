@@ -96,7 +96,15 @@ def cosines(query: np.ndarray, items: np.ndarray) -> np.ndarray:
 def lesson_scores(
     relevance: np.ndarray, utility: np.ndarray, uses: np.ndarray, alpha: float, kappa: float
 ) -> np.ndarray:
-    """α cos + (1 - α)(u + κ √(ln Σn / n)) of lessons with at least one use each."""
+    """α cos + (1 - α)(u + κ √(ln Σn / n)) of lessons with at least one use each.
+
+    Args:
+      relevance: cosine of each lesson with the prompt, [C] (cos).
+      utility: moving average of the outcomes of responses that saw the lesson, [C] (u).
+      uses: times that each lesson was shown, at least 1, [C] (n).
+      alpha: weight of the relevance, in [0, 1] (α).
+      kappa: weight of exploration, at least 0 (κ).
+    """
     bound = kappa * np.sqrt(np.log(uses.sum()) / uses)
     return alpha * relevance + (1 - alpha) * (utility + bound)
 

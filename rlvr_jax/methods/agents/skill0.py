@@ -71,7 +71,10 @@ def withdraw_skills(
 
     Args:
       skills: texts by name, the general one first.
-      samples: `rating_samples` of `skill0`, which has the other arguments. Phases are equally long.
+      sets: number of skills that each phase may show. Phases are equally long.
+      every: steps from one rating of the skills to the next.
+      rated: development prompts of a rating.
+      samples: responses to a rated prompt (`rating_samples` of `skill0`).
     Metrics: active_skills (shown skills), harmful_skills (withdrawn because Δ < 0), rated_with,
       rated_without (pass rates with and without skills).
     Raises:

@@ -89,7 +89,7 @@ def falling_cosine(steps: Count) -> Function:
     """μ(s) = (cos(π s / S) + 1) / 2: from 1 to 0 at step S, and 0 from there.
 
     Args:
-      steps: S.
+      steps: steps until the value is 0 (S).
     """
 
     def falling_cosine_of_step(step):

@@ -61,8 +61,8 @@ def value_incentive(
     """Subtracts α J* from the loss; J* = 0 without calibration rows.
 
     Args:
-      coefficient: α.
-      scale: β.
+      coefficient: weight of J* in the loss (α).
+      scale: scale of the implicit reward (β).
       rows: the calibration rows.
     Metrics: induced_value (J*, value of the best policy under the implicit reward).
     """

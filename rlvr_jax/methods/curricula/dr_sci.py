@@ -154,8 +154,11 @@ def exchanged(
     stay.
 
     Args:
+      active: prompts in the set, bool [P].
+      waiting: prompts in the queue, bool [P].
       accuracy: [P] of the epoch; NaN is not mastered.
       difficulty: [P], larger is easier.
+      mastered: accuracy above which a prompt leaves the set, in [0, 1].
     """
     leaving = np.flatnonzero(active & (np.nan_to_num(accuracy) > mastered + ROUNDING))
     queue = np.flatnonzero(waiting)

@@ -239,7 +239,10 @@ def is_question(
     """True if a text is a question to an answer: of allowed length, and without the answer.
 
     Args:
-      characters: least and most.
+      text: the question.
+      answer: the answer, which the question must not contain.
+      characters: least and most characters of the question.
+      least_words: minimum number of its words.
       searches: queries of its author: at least two, all different. None: there were no tools.
     """
     fits = characters[0] <= len(text) <= characters[1] and len(text.split()) >= least_words

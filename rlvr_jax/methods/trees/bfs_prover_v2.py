@@ -109,6 +109,10 @@ def prove(
     `propose` and `step` are not caught, because an engine failure is not a failed tactic.
 
     Args:
+      root: state to prove.
+      propose: (state, n) -> up to n of (tactic, sum of the log-probs of its tokens in nats, number
+        of tokens).
+      step: (state, tactic) -> the next state, `PROVED` or `ERROR`.
       number: tactics of a state (n).
       alpha: α, at least 0.
       expansions: at most.
@@ -189,7 +193,7 @@ def tactic_filter(surprise: np.ndarray, low: float = 0.1, high: float = 0.9) -> 
     interpolate linearly and are ours. Duplicates must be removed first.
 
     Args:
-      surprise: x, [M].
+      surprise: -mean logp of each step, nats, [M] (x).
       low, high: levels of the quantiles, 0 ≤ low ≤ high ≤ 1.
     """
     if low > high:

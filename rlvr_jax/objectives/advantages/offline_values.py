@@ -85,9 +85,9 @@ def implicit_q_losses(
       tokens: sampled tokens (actions a).
       mask: the agent's tokens.
       reward: r of each token.
-      discount: γ.
+      discount: discount per token (γ).
       expectile: τ; above ½ the best actions in the data count more.
-      conservatism: c.
+      conservatism: weight of L_C in the sum of the losses.
       sharpness: β; 0 is imitation.
     Raises:
       ValueError: discount or expectile is outside [0, 1], or a coefficient is negative.
@@ -134,7 +134,7 @@ def value_perturbed(
     Args:
       logits: logits of the policy π.
       target_q: both target heads; Q̂ is the smaller one of each action.
-      value: V.
+      value: state value (V).
       sharpness: β; 0 is the policy.
       cap: upper bound of Q̂ - V. Without it a large β with poor values breaks the language.
     """

@@ -36,7 +36,7 @@ def paid_tokens(
       rollouts: rows of the update.
       mask: tokens of the loss.
       process: process reward of each token.
-      coefficient: α.
+      coefficient: weight of the process reward (α).
       at_end: reward of a row that its last token gets.
     """
     own = jnp.where(mask, process.of(rollouts, mask), 0)

@@ -34,7 +34,7 @@ def token_rewards(
       reward: R, reward of each row.
       mask: tokens of the loss.
       log_ratio: old_logp - reference_logp, nats; required where β is not 0.
-      kl_coefficient: β.
+      kl_coefficient: weight of the log-ratio (β).
     """
     rewards = jnp.where(is_last_token(mask), reward[:, None], 0)
     if kl_coefficient:
@@ -83,6 +83,7 @@ def reward_to_go(
     """A_t = G_t - b, the discounted return of `token_rewards` against a baseline of the rewards.
 
     Args:
+      discount: discount per token (γ).
       kl_coefficient: β of the divergence from the reference, per token.
       center: a statistic that is subtracted from the reward before the return is formed; its
         `where` is true for the rows of groups with tokens.

@@ -119,7 +119,7 @@ def group_z_score(values: Rows, group: Ids, epsilon: float, where: Where = None)
 
     Args:
       values, group, where: as for `group_mean`.
-      epsilon: ε.
+      epsilon: added to the standard deviation (ε).
     """
     return group_deviation(values, group, where) / (group_std(values, group, where=where) + epsilon)
 

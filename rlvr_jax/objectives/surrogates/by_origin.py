@@ -93,7 +93,7 @@ def shaped_probability(gamma: Positive) -> Surrogate:
     where π = γ. The old policy is not read.
 
     Args:
-      gamma: γ.
+      gamma: probability at which f is ½ (γ).
     Source: LUFFY, https://github.com/ElliottYan/LUFFY.
     """
 

@@ -80,7 +80,10 @@ def test_there_are_notebooks():
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_both_forms_of_a_notebook_have_the_same_cells(name):
-    """After a change of the script: `jupytext --update --to ipynb notebooks/<name>.py`."""
+    """After a change: `jupytext --update --opt comment_magics=false --to ipynb notebooks/NAME.py`.
+
+    Without the option, the command to install becomes active.
+    """
     script = cells_of_script((FOLDER / f"{name}.py").read_text(encoding="utf-8"))
     assert {kind for kind, _ in script} == {"code", "markdown"}
     assert script == cells_of_notebook(name)

@@ -116,7 +116,7 @@ def _commands(name: str) -> list[str]:
             lines += [f"    {shown_command(name, acts=False)}"]
         return lines
     return [
-        f"    python -m experiments.train --method {name} --task {_TASK} --run-dir runs/{name}",
+        f"    python -m rlvr_jax train --method {name} --task {_TASK} --run-dir runs/{name}",
         f"    python -m experiments.compare --methods grpo {name} --seeds 5 --task {_TASK}",
         "",
         f"The second command plots its curve and GRPO's with intervals. If {_TASK} lacks a required"

@@ -94,8 +94,8 @@ def recipe(name: str, **hyperparameters: Any) -> Recipe:
       >>> sorted(methods.recipe("clip_cov", fraction=0.01).objective.reads)
       ['batch_statistics', 'logp']
 
-    Recipes of one method with equal hyperparameters are equal. A run of `experiments.train` starts
-    a few methods with other hyperparameters (`rlvr_jax.runs.preset`) and prints them.
+    Recipes of one method with equal hyperparameters are equal. `python -m rlvr_jax train` starts a
+    few methods with other hyperparameters (`rlvr_jax.runs.preset`) and prints them.
 
     Raises:
       ValueError: no method has this name, the method has no such hyperparameter, or a value is out

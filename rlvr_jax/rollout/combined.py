@@ -1,4 +1,7 @@
-"""Logits of several models that read the same tokens: differences of one, added to another."""
+"""Sampling with combined logits: what a small model learned, added to another policy.
+
+The three models read the same tokens, see `combine_logits`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -66,8 +66,9 @@ def withdraw_skills(
 
     Every prompt shows all active skills, of any kind. Every `every` steps the development prompts,
     which are not trained on, are rated with the skills and without any. A skill of another name
-    than "general" is rated on the prompts of that kind; the task must have the kind. Skills that
-    did harm there are withdrawn, and others down to the number of the phase.
+    than "general" is rated on the prompts of that kind; the task must have the kind. Skills
+    that lowered the pass rate are withdrawn. Of the others, the most helpful ones remain, as many
+    as the phase allows.
 
     Args:
       skills: texts by name, the general one first.

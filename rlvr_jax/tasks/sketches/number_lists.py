@@ -9,7 +9,7 @@ are even. A third of the prompts has none.
 
 `judge` is a judge of the soft constraints that makes no mistakes:
 
-    python -m experiments.train --task number_lists --method instruction_following \
+    python -m rlvr_jax train --task number_lists --method instruction_following \
         --judge rlvr_jax.tasks.sketches.number_lists:judge --judge-prompt constraints
 
 The base model often writes another number of words, and often violates the soft constraints.

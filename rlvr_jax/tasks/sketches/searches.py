@@ -93,9 +93,9 @@ def form_of(form: str) -> tuple[Style, str]:
 @task
 def searches(
     people: Annotated[
-        int, Range(16, 400), "people; there is a town for every eight, at most 17"
+        int, Range(16, 400), "number of people; there is a town for every eight, at most 17"
     ] = 160,
-    documents: Annotated[Count, "texts that a search shows"] = 2,
+    documents: Annotated[Count, "number of texts that a search returns"] = 2,
     form: Annotated[
         Literal["tags", "r1_searcher"], "form of a search and of the response"
     ] = "tags",

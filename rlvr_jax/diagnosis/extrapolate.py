@@ -77,7 +77,12 @@ def _parser() -> argparse.ArgumentParser:
         default=(),
         help="scores of the policies, one each (default: those of the runs)",
     )
-    add("--largest", type=float, default=3.0, help="largest step, in sizes of the last update")
+    add(
+        "--largest",
+        type=float,
+        default=3.0,
+        help="bound of the predicted update, relative to the last one",
+    )
     add("--rank", type=int, help="rank of the written update, instead of a prediction")
     return parser
 

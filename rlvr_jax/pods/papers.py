@@ -157,7 +157,7 @@ def run_paper(paper: Paper, arguments: Sequence[str]) -> int:
     )
     add("--compile", metavar="SLICE", help="print memory and cost on a slice (v5e-256, v5p-64, …)")
     add("--json", action="store_true", help="with --compile: print one JSON object")
-    add("--laptop", action="store_true", help="run two steps of arithmetic with a small model")
+    add("--laptop", action="store_true", help="train a small model on arithmetic for two steps")
     own, others = parser.parse_known_args(arguments)
     if own.compile:
         # With libtpu there JAX would look for a TPU; only shapes are computed with.

@@ -30,7 +30,9 @@ HeldOutFraction = Annotated[OpenUnit, "fraction of the questions in test, by a h
 Instruction = Annotated[
     str, "text added to a question; a request for a box only if it names no form of answer"
 ]
-DropContradictions = Annotated[bool, "drop questions with different answers instead of an error"]
+DropContradictions = Annotated[
+    bool, "drop questions that occur with different answers, instead of an error"
+]
 
 
 def described(parameter: inspect.Parameter) -> str:

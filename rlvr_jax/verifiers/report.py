@@ -105,7 +105,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "folders", nargs="+", type=Path, metavar="FOLDER", help="folder with .jsonl files of cases"
     )
-    parser.add_argument("--boxes", choices=BOXES, default="each", help="how several boxes count")
+    parser.add_argument(
+        "--boxes", choices=BOXES, default="each", help="boxes that count if a text has several"
+    )
     parser.add_argument("--choice", action="store_true", help="golds are option letters")
     parser.add_argument(
         "--show", type=int, default=5, help="number of shown differences of each kind"

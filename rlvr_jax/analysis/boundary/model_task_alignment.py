@@ -169,7 +169,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--k", type=int, default=8, help="k of the pass@k of the initial policy (default: 8)"
     )
-    parser.add_argument("--methods", nargs="*", metavar="NAME", help="only these (default: all)")
+    parser.add_argument(
+        "--methods", nargs="*", metavar="NAME", help="methods to compare (default: all)"
+    )
     options = parser.parse_args(arguments)
     try:
         found = [

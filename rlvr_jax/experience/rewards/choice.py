@@ -73,7 +73,7 @@ def choose(
 
 
 def own_score(score: Rows, cluster: Int[Array, "B"], group: Int[Array, "B"]) -> Rows:
-    """The row's score."""
+    """A rule of `choose`: the row with the highest score."""
     del cluster, group
     return score
 

@@ -54,8 +54,8 @@ def rare_event_pair(most: Count, candidates: NonNegativeInt) -> Curriculum:
     Pass rates are those of the first group of each prompt: of the `candidates` that a step rates,
     and of the prompts it trains on. Until a pair is found, steps train on shuffled epochs.
 
-    Metrics: rated_prompts (prompts), pair/hard, pair/easy (numbers of the prompts, once there is a
-      pair), pair/hard_rate, pair/easy_rate (their first pass rates).
+    Metrics: rated_prompts (prompts), pair/hard, pair/easy (numbers of the two prompts, after a
+      pair is found), pair/hard_rate, pair/easy_rate (their first pass rates).
     """
     epochs = shuffled_epochs()
 

@@ -115,7 +115,7 @@ def implicit_q_losses(
 
 
 def moved_targets(targets: Tree, parameters: Tree, rate: float = 0.005) -> Tree:
-    """θ̂ ← rate θ + (1 - rate) θ̂, leaf by leaf."""
+    """Moves target parameters towards the trained ones: θ̂ ← rate θ + (1 - rate) θ̂."""
     check_each(Unit, "moved_targets", rate=rate)
     return jax.tree.map(
         lambda t, p: (rate * p + (1 - rate) * t).astype(t.dtype), targets, parameters
@@ -129,7 +129,7 @@ def value_perturbed(
     sharpness: float,
     cap: float = jnp.inf,
 ) -> Float[Array, "... V"]:
-    """log π(a) + β min(Q̂(a) - V, cap), up to a constant: logits of a policy perturbed by values.
+    """Logits of a policy shifted by action values: log π(a) + β min(Q̂(a) - V, cap) + constant.
 
     Args:
       logits: logits of the policy π.

@@ -26,7 +26,7 @@ from rlvr_jax.types.hyperparameters import Positive
 
 
 class ImplicitRewards(NamedTuple):
-    """The input of a loss.
+    """The input of an `ImplicitLoss`: implicit rewards, outcomes and pairs of rollouts.
 
     Fields:
       reward: r, with gradient.

@@ -66,7 +66,7 @@ def pair_losses(score: Rows, best: Ids, pairs: RowMask, coefficient: float) -> R
 
 @part(writes={"term"})
 def best_against_rest(coefficient: Positive, score: Score = token_mean_score) -> Transform:
-    """Adds the mean of `pair_losses` over the pairs to the loss.
+    """Trains the best response of a group to score higher than the others (`pair_losses`).
 
     The policy of this objective is the critic. The term is 0 without a pair.
 

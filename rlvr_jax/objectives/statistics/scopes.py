@@ -35,7 +35,7 @@ __all__ = [
 
 
 class Sets(NamedTuple):
-    """Sets of the tokens of a batch.
+    """Sets of tokens with one statistic each, such as the tokens of a group.
 
     Fields:
       reduce: (reduction, values [B, T]) -> one result per set, in a shape that broadcasts against

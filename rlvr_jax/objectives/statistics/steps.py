@@ -15,7 +15,7 @@ from rlvr_jax.objectives.statistics.masked import masked_rank
 
 
 class Steps(NamedTuple):
-    """The steps of a batch.
+    """The reasoning steps of a batch: the step of each token, and which steps exist.
 
     Fields:
       index: int [B, T], column of the token's step; 0 for tokens without a step.

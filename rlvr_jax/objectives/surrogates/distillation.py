@@ -35,7 +35,7 @@ class Distance(Part):
 
 @part
 def distilled(distance: Distance, cap: Bound | None = None) -> Surrogate:
-    """w D: the distance from a teacher, independent of the advantage.
+    """The distance from a teacher as the policy loss, w D, independent of the advantage.
 
     Args:
       distance: distance of the policy from the teacher at each token (D).

@@ -93,8 +93,9 @@ def recover(
 
     Args:
       feedback: source of the text after a failed response, see the module.
-      capacity: contexts that are stored, the newest ones; None: the prompts of a step.
-      per_prompt: stored contexts of a prompt at most.
+      capacity: maximum number of contexts that are stored, the newest ones; None: the prompts of a
+        step.
+      per_prompt: maximum number of stored contexts of a prompt.
       contexts: groups of recoveries of a step, for which the buffer waits; None: a quarter of its
         prompts.
       call_fraction: weight of the names of calls against their arguments in the reward (α).
@@ -295,7 +296,7 @@ def push_context(contexts: Contexts, number: int, tokens: list[int], per_prompt:
         number -1; the oldest context has the smallest order.
       number: of the prompt.
       tokens: context, at most T tokens.
-      per_prompt: contexts of one prompt at most.
+      per_prompt: maximum number of contexts of one prompt.
     """
     held, order = contexts["number"], contexts["order"]
     own = np.flatnonzero(held == number)
@@ -345,7 +346,7 @@ def fission_grpo(
 
     Args:
       feedback: source of the text after a failed response; None: "reply" with tools, else "policy".
-      per_prompt: stored failed responses of a prompt at most.
+      per_prompt: maximum number of stored failed responses of a prompt.
       contexts: groups of recoveries of a step, for which the buffer waits; None: a quarter of its
         prompts.
       call_fraction: weight of the names of calls against their arguments in the reward (α).

@@ -124,7 +124,7 @@ def retrospect(
       beta: weight of an outcome in the utility of its lesson (β).
       kappa: weight of the bonus of lessons that were seldom used (κ).
       threshold: smallest cosine of a lesson that is shown.
-      capacity: lessons of the memory.
+      capacity: maximum number of lessons of the memory.
     Samples: half of each group, and a reflection for each row. Writes: `claimed`, `cell`.
     Metrics: lessons_shown (groups), lesson_effect (mean outcome with the lesson less without),
       lessons, new_lessons (in the memory), unreadable_reflections (fraction), predicted_outcomes

@@ -74,8 +74,8 @@ def withdraw_skills(
       skills: texts by name, the general one first.
       sets: number of skills that each phase may show. Phases are equally long.
       every: steps from one rating of the skills to the next.
-      rated: development prompts of a rating.
-      samples: responses to a rated prompt (`rating_samples` of `skill0`).
+      rated: number of development prompts of a rating.
+      samples: number of responses to a rated prompt (`rating_samples` of `skill0`).
     Metrics: active_skills (shown skills), harmful_skills (withdrawn because Δ < 0), rated_with,
       rated_without (pass rates with and without skills).
     Raises:
@@ -211,7 +211,7 @@ def next_active(gain: Mapping[str, float], most: int) -> list[str]:
 
     Args:
       gain: by name, in the order of the table, without the general one.
-      most: skills in all; 0: none.
+      most: maximum number of skills, with the general one; 0: none.
     """
     if not most:
         return []

@@ -159,8 +159,9 @@ def w_grpo_pairing(
 
     Args:
       negative: penalty of an incorrect response (λ).
-      most: correct responses of the hard prompt and incorrect ones of the easy prompt (c).
-      candidates: prompts rated per step until a pair is found.
+      most: maximum number of correct responses of the hard prompt, and of incorrect ones of the
+        easy prompt (c).
+      candidates: number of prompts rated per step until a pair is found.
       estimator: `group_centered`, `group_normalized` or `pair_normalized`.
     """
     return Recipe(

@@ -72,7 +72,7 @@ def mastery_pool(mastered: Unit, pending: Unit, discard: Unit, samples: Count = 
       mastered: accuracy in an epoch above which a prompt leaves.
       pending: pass rate of the reference model up to which a prompt waits.
       discard: pass rate from which on a prompt is discarded.
-      samples: responses per rated prompt.
+      samples: number of responses per rated prompt.
     Metrics: active_prompts (prompts of the pool), waiting_prompts (prompts that have not entered),
       mastered_prompts (prompts that left).
     """

@@ -219,7 +219,7 @@ def imitate_hard(
       views: views of the experts; each stored solution is imitated after the prompt of every view.
       incorrect_above: fraction of incorrect rows above which a prompt is hard.
       probability: of storing a hard prompt.
-      capacity: stored prompts whose solutions are imitated together.
+      capacity: number of stored prompts whose solutions are imitated together.
     Metrics: hard_groups (fraction of the groups), stored_prompts (prompts), imitated_solutions
       (rows), solutions_too_long (prompts).
     """

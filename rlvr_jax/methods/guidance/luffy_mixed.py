@@ -35,7 +35,7 @@ def luffy_mixed(gamma: Positive = 0.1, traces: Count = 1, **mixed: Any) -> Recip
 
     Args:
       gamma: probability at which the shaped probability of a token is ½ (γ).
-      traces: worked solutions of each group.
+      traces: number of worked solutions of each group.
     """
     objective = mixed_objective(shaped_probability(gamma), **mixed)
     return Recipe(objective, experience(stages=[add_traces(traces)]))

@@ -92,8 +92,8 @@ def propose_and_solve(references: Count, capacity: Count) -> Curriculum:
     world's first triplet. No prompt of the task is used.
 
     Args:
-      references: triplets that a proposer sees at most (K).
-      capacity: triplets of each buffer, the newest ones.
+      references: maximum number of triplets that a proposer sees (K).
+      capacity: maximum number of triplets of each buffer, the newest ones.
     Reads: Task.world, Grade.answer (of a proposal: its triplet). Metrics: known/<kind> (triplets in
       the buffer), new/<kind> (triplets of the step).
     """
@@ -203,7 +203,7 @@ def earn_learnability(samples: Count, incorrect: Finite = -0.5, malformed: Finit
     `malformed`.
 
     Args:
-      samples: solutions of each proposal.
+      samples: number of solutions of each proposal.
       incorrect: reward of incorrect answers, and of proposals that are never or always solved.
       malformed: reward of responses without an answer or without a valid proposal.
     Reads: Grade.info["readable"], Grade.answer (of a proposal: its triplet). Writes: reward.
@@ -311,8 +311,8 @@ def absolute_zero(
     """Applies REINFORCE++ by kind and role to questions that the policy writes.
 
     Args:
-      references: earlier triplets that a proposer sees at most (K).
-      capacity: triplets of each buffer.
+      references: maximum number of earlier triplets that a proposer sees (K).
+      capacity: maximum number of triplets of each buffer.
       solver_samples: solutions of a proposal, from which its learnability is estimated.
     """
     return Recipe(

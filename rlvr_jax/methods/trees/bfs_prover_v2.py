@@ -113,10 +113,10 @@ def prove(
       propose: (state, n) -> up to n of (tactic, sum of the log-probs of its tokens in nats, number
         of tokens).
       step: (state, tactic) -> the next state, `PROVED` or `ERROR`.
-      number: tactics of a state (n).
+      number: number of tactics of a state (n).
       alpha: α, at least 0.
-      expansions: at most.
-      banned: words.
+      expansions: maximum number of expanded states.
+      banned: words that no tactic may contain.
     Raises:
       ValueError: a count below 1, or a negative alpha.
     """
@@ -238,7 +238,7 @@ def prove_statements(
       environment: whose replies are the states. None: that of the task.
       tactics: sampled in a state (n).
       alpha: preference of the search for depth (α).
-      expansions: expanded states of a statement at most; the authors have 600 seconds.
+      expansions: maximum number of expanded states of a statement; the authors have 600 seconds.
       low, high: quantiles between which a step is trained.
       separator: text after a state in the policy's prompt, once.
       banned: words that exclude a tactic.

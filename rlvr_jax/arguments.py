@@ -11,6 +11,7 @@ import contextlib
 import difflib
 import functools
 import inspect
+import re
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -64,6 +65,34 @@ def described(function: Callable[..., Any]) -> dict[str, str]:
     """Description and range of a function's parameters, from their types, by name."""
     found = {name: words_of(hint) for name, hint in hints_of(function).items()}
     return {name: words for name, words in found.items() if words}
+
+
+def documented(function: Callable[..., Any]) -> dict[str, str]:
+    """The texts of the `Args` of a docstring, each as one line, by name."""
+    doc = inspect.getdoc(function) or ""
+    section = re.search(r"^Args:\n(.*?)(?=^\w+:|\Z)", doc, re.DOTALL | re.MULTILINE)
+    entry = r"^  (\*{0,2}\w+(?:, \*{0,2}\w+)*): (.*(?:\n    .*)*)"
+    found = re.findall(entry, section[1] if section else "", re.MULTILINE)
+    return {
+        name.strip("* "): " ".join(text.split())
+        for names, text in found
+        for name in names.split(",")
+    }
+
+
+def explained(function: Callable[..., Any]) -> dict[str, str]:
+    """The text of each argument from `Args`, with the range of its type; else as `described`."""
+    found = described(function)
+    for name, text in documented(function).items():
+        ranges = [
+            str(one)
+            for one in annotations_of(hints_of(function).get(name))
+            if isinstance(one, Range)
+        ]
+        found[name] = ", ".join([text.rstrip("."), *ranges])
+        if ranges and ". " in text:
+            found[name] = f"{text.rstrip('.')}. {ranges[0].capitalize()}"
+    return found
 
 
 def words_of(hint: Any) -> str:

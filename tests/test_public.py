@@ -13,7 +13,8 @@ import pytest
 
 import rlvr_jax
 from docs.names_page import PACKAGES, PAGE, names_page
-from rlvr_jax.arguments import annotations_of, hints_of
+from rlvr_jax import methods
+from rlvr_jax.arguments import annotations_of, documented, hints_of
 
 ROOT = Path(__file__).parents[1]
 OF_OBJECTIVES = sorted(
@@ -108,15 +109,6 @@ def exported_functions(least):
                     yield f"{subpackage}.{name}", function, arguments
 
 
-def entries(function):
-    """Names and texts of the `Args` of a function."""
-    doc = inspect.getdoc(function) or ""
-    section = re.search(r"^Args:\n(.*?)(?=^\w+:|\Z)", doc, re.DOTALL | re.MULTILINE)
-    entry = r"^  (\*{0,2}\w+(?:, \*{0,2}\w+)*): (.*(?:\n    .*)*)"
-    found = re.findall(entry, section[1] if section else "", re.MULTILINE)
-    return [(name.strip("* "), text) for names, text in found for name in names.split(",")]
-
-
 def has_words(text):
     """Whether a description is more than a symbol, a range or a shape."""
     return re.search(r"[a-z]{3}", text) is not None
@@ -129,7 +121,7 @@ def undescribed(function, arguments):
         for name, hint in hints_of(function).items()
         if any(isinstance(each, str) for each in annotations_of(hint))
     }
-    known = {name for name, text in entries(function) if has_words(text)} | typed
+    known = {name for name, text in documented(function).items() if has_words(text)} | typed
     return [name for name in arguments if name not in known]
 
 
@@ -165,7 +157,13 @@ def test_public_functions_describe_all_their_arguments(subpackage):
 @pytest.mark.parametrize("subpackage", SUBPACKAGES)
 def test_descriptions_of_arguments_have_words(subpackage):
     wordless = {
-        name: [argument for argument, text in entries(function) if not has_words(text)]
+        name: [argument for argument, text in documented(function).items() if not has_words(text)]
         for name, function, _ in public_functions(subpackage, 1)
     }
     assert {name: found for name, found in wordless.items() if found} == {}
+
+
+def test_hyperparameters_of_all_methods_are_described():
+    recipes = {name: methods.method(name).recipe for name in methods.names()}
+    found = ((name, own, list(inspect.signature(own).parameters)) for name, own in recipes.items())
+    assert without_description(found) == {}

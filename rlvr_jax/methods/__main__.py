@@ -19,7 +19,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from rlvr_jax.arguments import described
+from rlvr_jax.arguments import explained
 from rlvr_jax.methods import method, names, themes
 from rlvr_jax.methods._untrained import UNTRAINED
 from rlvr_jax.objectives import Scorer, UpdatePlan
@@ -28,6 +28,7 @@ from rlvr_jax.tools.slips import own_place, sentence
 
 MUST = "(must be given)"
 WIDTH = 100
+INDENT = 6 * " "
 """Characters of a line of a paragraph."""
 
 
@@ -151,10 +152,13 @@ def card(name: str) -> str:
     theme = f"theme {themes()[name]}; " if name in themes() else ""
     lines += ["", f"{theme}changes {about.changes or '–'}; {about.evidence}"]
     lines += _paragraph("left out", about.left_out)
-    given, words = defaults(name), described(about.recipe)
+    given, words = defaults(name), explained(about.recipe)
     lines += ["", "hyperparameters"]
     for key, value in given.items():
-        lines.append(f"  {key} = {value}" + (f"  ({words[key]})" if key in words else ""))
+        lines.append(f"  {key} = {value}")
+        lines += textwrap.wrap(
+            words.get(key, ""), WIDTH, initial_indent=INDENT, subsequent_indent=INDENT
+        )
     if open_ := [key for key, value in given.items() if value == MUST]:
         return "\n".join([*lines, "", f"parts: known once {', '.join(open_)} are given"])
     recipe = about.recipe()
@@ -174,7 +178,8 @@ def card(name: str) -> str:
 def shown_command(name: str, *, acts: bool = True) -> str:
     """The command of a method's shown setting, or of the run without its mechanism."""
     words = method(name).shown.command(name, acts=acts)
-    return shlex.join(["python", "-m", "rlvr_jax", *words, "--run-dir", f"runs/{name}"])
+    folder = f"runs/{name}" if acts else f"runs/{name}_without"
+    return shlex.join(["python", "-m", "rlvr_jax", *words, "--run-dir", folder])
 
 
 def _paragraph(label: str, text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Choosing one of N answers by their scores: for evaluation and for drivers, never for the loss.
+"""Choosing one of N answers by their scores: for evaluations and at test time, never for the loss.
 
 A rule scores the answer of each row. The row of the largest score of its group is chosen; among
 equal scores the first row by `rollout_id`.

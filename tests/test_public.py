@@ -163,6 +163,15 @@ def test_descriptions_of_arguments_have_words(subpackage):
     assert {name: found for name, found in wordless.items() if found} == {}
 
 
+@pytest.mark.parametrize("subpackage", SUBPACKAGES)
+def test_args_name_no_argument_that_is_gone(subpackage):
+    stale = {
+        name: documented(function).keys() - set(arguments)
+        for name, function, arguments in public_functions(subpackage, 0)
+    }
+    assert {name: found for name, found in stale.items() if found} == {}
+
+
 def test_hyperparameters_of_all_methods_are_described():
     recipes = {name: methods.method(name).recipe for name in methods.names()}
     found = ((name, own, list(inspect.signature(own).parameters)) for name, own in recipes.items())

@@ -76,7 +76,9 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("rollouts", type=Path, metavar="ROLLOUTS.npz", help="stored responses with outcomes")
+    add(
+        "rollouts", type=Path, metavar="ROLLOUTS.npz", help="file of stored responses with outcomes"
+    )
     add("--policy", required=True, help="policy folder or .gguf file that scores the tokens")
     add("--reference", help="frozen policy of the reference KL (default: no such column)")
     add("--groups", type=int, default=8, help="number of prompts, from the first on; 0: all")

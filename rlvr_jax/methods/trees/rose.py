@@ -89,7 +89,7 @@ def branch_at_best(fresh: Unit = 0.5, metric: Metric = diversity, top: Count = 2
 
     Args:
       fresh, metric, top: as for `rose`.
-    Metrics: branched_rows (rows), uncertain_branches (rows that branch where the metric is above
+    Metrics: branched_rows (rows), uncertain_branches (rows that branch at a token of metric above
       0), branch_position (mean over the branched rows; 0 without any).
     """
 

@@ -185,7 +185,7 @@ def _rows(
 
 
 def _topic(rollouts: Rollouts, trace: TokenTrace, rows: Sequence[Mapping[str, Any]]) -> Topic:
-    """Where the gradient goes, over all stored tokens."""
+    """Sentences about all stored tokens: rank, clipping, concentration of the gradient."""
     topic, mask = Topic("Token traces"), rollouts.mask
     size = np.abs(trace.gradient_weight[mask])
     first = trace.rank[mask] == 0

@@ -84,7 +84,7 @@ def _row(rows):
 
 
 def _ranks_by_table(ids, member):
-    """For each token the number of ids of the row that are at most its id, for ids below T."""
+    """The number of ids of the row that are at most the id of each token, for ids below T."""
     rows, width = ids.shape
     place = jnp.where(member, ids, width)
     occurs = jnp.zeros((rows, width), bool).at[_row(rows), place].set(True, mode="drop")

@@ -146,7 +146,7 @@ def reasoning_gym(
         equal = operator.eq
 
     def prompts(first_seed: int, count: int, taken: set[str]) -> list[Prompt]:
-        """As many new questions as requested, or as are found."""
+        """The requested number of new questions, or fewer if no more are found."""
         draws = _DRAWS * count
         try:
             items = package.create_dataset(name, seed=first_seed, size=draws, **config)

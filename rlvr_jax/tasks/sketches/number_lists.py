@@ -32,7 +32,7 @@ SOFT = {"rising": "Each number is larger than the one before it.", "even": "Each
 
 @generated(response_tokens=16, size=300, test_size=60)
 def number_lists() -> Generated:
-    """As many prompts with either soft constraint as with none.
+    """Prompts with either soft constraint and with none, in equal numbers.
 
     Metrics: all_followed (1 if all graded checks are followed), unjudged (ungraded checks).
     """

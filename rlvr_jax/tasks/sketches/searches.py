@@ -104,7 +104,7 @@ def searches(
     seed: Seed = 0,
     response_tokens: ResponseTokens = 96,
 ) -> Task:
-    """As many questions of one hop as of two; the task has an environment with a search.
+    """Questions of one and of two hops, in equal numbers, and an environment with a search.
 
     `solution` has a search for each hop, and the answer. Texts that are found count as tokens of
     the response.

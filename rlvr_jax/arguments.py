@@ -84,14 +84,12 @@ def explained(function: Callable[..., Any]) -> dict[str, str]:
     """The text of each argument from `Args`, with the range of its type; else as `described`."""
     found = described(function)
     for name, text in documented(function).items():
-        ranges = [
-            str(one)
-            for one in annotations_of(hints_of(function).get(name))
-            if isinstance(one, Range)
-        ]
-        found[name] = ", ".join([text.rstrip("."), *ranges])
-        if ranges and ". " in text:
-            found[name] = f"{text.rstrip('.')}. {ranges[0].capitalize()}"
+        hint = hints_of(function).get(name)
+        bounds = ", ".join(str(one) for one in annotations_of(hint) if isinstance(one, Range))
+        text = text.rstrip(".")
+        if bounds:
+            text = f"{text}. {bounds.capitalize()}" if ". " in text else f"{text}, {bounds}"
+        found[name] = text
     return found
 
 

@@ -36,7 +36,7 @@ from rlvr_jax.diagnosis.held_out import evaluation_settings
 from rlvr_jax.diagnosis.policy_pair import compare_policies, policy_folder
 from rlvr_jax.diagnosis.stored_pair import load_answers
 
-_NAMES = ("the start", "the end")
+_NAMES = ("the initial policy", "the trained policy")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,11 +1,9 @@
 """Makes a page for each method from its card, defaults and presets, and an index of them."""
 
-import inspect
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from rlvr_jax import methods
-from rlvr_jax.arguments import described
+from rlvr_jax.arguments import explained
 from rlvr_jax.methods.__main__ import MUST, defaults, needs, shown_command
 from rlvr_jax.objectives import UpdatePlan
 from rlvr_jax.runs.presets import preset
@@ -84,26 +82,16 @@ def method_page(name: str, curve: Sequence[str] = ()) -> str:
 
 
 def _table(name: str) -> list[str]:
-    told, given = _arguments(name), defaults(name)
+    texts, given = explained(methods.method(name).recipe), defaults(name)
     if not given:
         return ["The method has no hyperparameters."]
     start = dict(pair.split("=", 1) for pair in preset(_TASK, name).hyperparameters)
     lines = [f"| name | default | on {_TASK} | |", "|---|---|---|---|"]
     for key, value in given.items():
-        cells = [cell.replace("|", "\\|") for cell in (value, start.get(key, ""))]
-        lines.append(f"| `{key}` | {' | '.join(cells)} | {told.get(key, '')} |")
+        cells = (value, start.get(key, ""), texts.get(key, ""))
+        cells = [cell.replace("|", "\\|") for cell in cells]
+        lines.append(f"| `{key}` | {' | '.join(cells)} |")
     return lines
-
-
-def _arguments(name: str) -> Mapping[str, str]:
-    """The description of each argument: of its type, then of the docstring."""
-    text = inspect.getdoc(methods.method(name).recipe) or ""
-    _, _, body = text.partition("Args:\n")
-    found = dict(described(methods.method(name).recipe))
-    for head, said in re.findall(r"^  ([\w, ]+): (.*(?:\n    .*)*)", body, re.MULTILINE):
-        flat = " ".join(said.split()).replace("|", "\\|")
-        found |= dict.fromkeys(head.split(", "), flat)
-    return found
 
 
 def _commands(name: str) -> list[str]:
@@ -116,7 +104,7 @@ def _commands(name: str) -> list[str]:
             lines += [f"    {shown_command(name, acts=False)}"]
         return lines
     return [
-        f"    python -m experiments.train --method {name} --task {_TASK} --run-dir runs/{name}",
+        f"    python -m rlvr_jax train --method {name} --task {_TASK} --run-dir runs/{name}",
         f"    python -m experiments.compare --methods grpo {name} --seeds 5 --task {_TASK}",
         "",
         f"The second command plots its curve and GRPO's with intervals. If {_TASK} lacks a required"

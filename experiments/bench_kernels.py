@@ -286,7 +286,9 @@ def main(arguments: Iterable[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--shapes", nargs="+", default=_SHAPES, help="tokens x width x vocabulary")
     parser.add_argument("--dtypes", nargs="+", default=["float32", "bfloat16"], help="of inputs")
-    parser.add_argument("--programs", nargs="+", default=(), help="some of the contestants only")
+    parser.add_argument(
+        "--programs", nargs="+", default=(), help="names of the contestants to run (default: all)"
+    )
     parser.add_argument("--repeats", type=int, default=3, help="rounds (3)")
     parser.add_argument(
         "--chips",

@@ -94,9 +94,15 @@ def main(arguments: list[str] | None = None) -> None:
         prog="python -m experiments.bench_objectives", description=__doc__
     )
     parser.add_argument("--methods", nargs="*", default=names(), help="all by default")
-    parser.add_argument("--rows", type=int, default=512, help="responses of the batch (512)")
-    parser.add_argument("--tokens", type=int, default=2048, help="tokens of a response (2048)")
-    parser.add_argument("--repeat", type=int, default=5, help="timed calls of each method (5)")
+    parser.add_argument(
+        "--rows", type=int, default=512, help="number of responses of the batch (512)"
+    )
+    parser.add_argument(
+        "--tokens", type=int, default=2048, help="number of tokens of a response (2048)"
+    )
+    parser.add_argument(
+        "--repeat", type=int, default=5, help="number of timed calls of each method (5)"
+    )
     parser.add_argument("--json", action="store_true", help="one object per line")
     options = parser.parse_args(arguments)
     baseline, own, memory = _program(BASELINE, options.rows, options.tokens)

@@ -134,8 +134,12 @@ def measure(rows: int, tokens: int, repeats: int) -> list[dict[str, Any]]:
 def main(arguments: Iterable[str] | None = None) -> None:
     """Prints the table, or its rows as one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rows", type=int, default=512, help="responses of the batch (512)")
-    parser.add_argument("--tokens", type=int, default=2048, help="tokens of a response (2048)")
+    parser.add_argument(
+        "--rows", type=int, default=512, help="number of responses of the batch (512)"
+    )
+    parser.add_argument(
+        "--tokens", type=int, default=2048, help="number of tokens of a response (2048)"
+    )
     parser.add_argument("--repeats", type=int, default=5, help="rounds (5)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)

@@ -272,7 +272,7 @@ def speed() -> dict[str, tuple[float, float, str]]:
 
 
 def hostile(task: Task) -> tuple[float, str]:
-    """The longest time of a grade of `HOSTILE`, and of which."""
+    """The longest grading time of a text of `HOSTILE`, and the name of this text."""
     found = []
     for what, text in HOSTILE.items():
         started = time.perf_counter()

@@ -27,7 +27,7 @@ class Config:
 
     methods: tuple[str, ...] = ("grpo", "clip_cov")
     """Names of methods (or module:function), each optionally with settings
-    (name:setting=value,…): hyperparameters or options of experiments.train. A name that is
+    (name:setting=value,…): hyperparameters or options of rlvr_jax train. A name that is
     both is a hyperparameter. Differences are taken to the first method."""
     seeds: int = 5
     """Number of seeds, from first_seed on."""
@@ -36,9 +36,9 @@ class Config:
     task: str = "brackets"
     """Task of all runs; its presets apply."""
     task_options: tuple[str, ...] = ()
-    """Options of the task, as in experiments.train."""
+    """Options of the task, as in rlvr_jax train."""
     columns: tuple[str, ...] = ()
-    """Columns of the task's files, as in experiments.train."""
+    """Columns of the task's files, as in rlvr_jax train."""
     model: str = ""
     """Policy folder; empty: the task's base model."""
     steps: int = 0
@@ -55,7 +55,7 @@ class Config:
     jobs: int = 0
     """Parallel runs; 0: one per core, or a single one on an accelerator."""
     mesh: str = ""
-    """Devices of each run, as in experiments.train; empty: one. A run on a CPU has one device
+    """Devices of each run, as in rlvr_jax train; empty: one. A run on a CPU has one device
     unless XLA_FLAGS sets more."""
 
 

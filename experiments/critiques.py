@@ -1,11 +1,11 @@
 """Stores critiques of candidate solutions, which a model writes, as a task to learn from.
 
     python -m experiments.critiques --task arithmetic:hard --model FOLDER --out critiques.jsonl
-    python -m experiments.train --method critique_ft --task critiques:critiques.jsonl \\
+    python -m rlvr_jax train --method critique_ft --task critiques:critiques.jsonl \\
         --model FOLDER --samples-per-prompt 1 --run-dir runs/critiques
 
 A policy samples candidates for a few train prompts, and each critic writes a critique of every
-different one. A critic is named as `--judge` of experiments.train: the policy itself, another
+different one. A critic is named as `--judge` of rlvr_jax train: the policy itself, another
 folder, a server, or a function. Critiques are stored whose conclusion ("Conclusion: right [END]" or
 "wrong") agrees with the verifier. The program prints the numbers of the others: unreadable ones,
 those that disagree, and failed requests.
@@ -44,21 +44,21 @@ class Config:
     out: Path
     """Output file of JSON lines; an existing file is replaced."""
     task: str = "arithmetic:hard"
-    """Task, as in experiments.train."""
+    """Task, as in rlvr_jax train."""
     task_options: tuple[str, ...] = ()
-    """Options of the task, as in experiments.train."""
+    """Options of the task, as in rlvr_jax train."""
     problems: tuple[int, ...] = (0,)
     """Positions of the problems among the train prompts."""
     candidates: int = 100
     """Sampled candidates of each problem."""
     critics: tuple[str, ...] = ("policy",)
-    """Models of the critiques, each as --judge of experiments.train."""
+    """Models of the critiques, each as --judge of rlvr_jax train."""
     critic_options: tuple[str, ...] = ()
-    """Options of the critics, as --judge-options of experiments.train."""
+    """Options of the critics, as --judge-options of rlvr_jax train."""
     temperature: float = 1.0
     """Sampling temperature of the candidates."""
     response_tokens: int = 0
-    """Budget of a candidate; 0: that of experiments.train for the task."""
+    """Budget of a candidate; 0: that of rlvr_jax train for the task."""
     seed: int = 0
     """Seed of candidates and critiques."""
 

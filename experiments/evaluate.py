@@ -57,13 +57,13 @@ class Config:
     model: Path
     """Policy folder in Hugging Face's layout."""
     task: str = "brackets"
-    """Task, as in experiments.train."""
+    """Task, as in rlvr_jax train."""
     task_options: tuple[str, ...] = ()
-    """Options of the task, as in experiments.train."""
+    """Options of the task, as in rlvr_jax train."""
     columns: tuple[str, ...] = ()
-    """Columns of the task's files, as in experiments.train."""
+    """Columns of the task's files, as in rlvr_jax train."""
     chat_template: bool = True
-    """Use the chat template, as in experiments.train."""
+    """Use the chat template, as in rlvr_jax train."""
     chat_template_kwargs: tuple[str, ...] = ()
     """Arguments of the chat template."""
     system_prompt: str = ""
@@ -77,13 +77,13 @@ class Config:
     temperature: float = 1.0
     """Sampling temperature; 1e-6 is greedy."""
     response_tokens: int = 0
-    """Budget of a response; 0: that of experiments.train for the task."""
+    """Budget of a response; 0: that of rlvr_jax train for the task."""
     stop: tuple[str, ...] = ()
-    """Stop texts, as in experiments.train."""
+    """Stop texts, as in rlvr_jax train."""
     failed_grades: str = "raise"
-    """Effect of a verifier that raises, as in experiments.train."""
+    """Effect of a verifier that raises, as in rlvr_jax train."""
     unsafe_local: bool = False
-    """Run generated code without a sandbox, as in experiments.train."""
+    """Run generated code without a sandbox, as in rlvr_jax train."""
     seed: int = 0
     """Seed of the rollouts."""
     choose: tuple[str, ...] = ()
@@ -107,7 +107,7 @@ class Config:
     scale: float = 0.05
     """Scale of its log-ratio."""
     judge: str = ""
-    """Judge of the scorer judge, as in experiments.train with its settings below."""
+    """Judge of the scorer judge, as in rlvr_jax train with its settings below."""
     judge_rubric: str = ""
     """Criteria of the judge."""
     judge_prompt: str = ""
@@ -119,7 +119,7 @@ class Config:
     judge_replies: Path | None = None
     """File of the judge's replies, so that no call is repeated."""
     mesh: str = ""
-    """Devices, as in experiments.train; empty: one, and on a CPU one per core for many rollouts."""
+    """Devices, as in rlvr_jax train; empty: one, and on a CPU one per core for many rollouts."""
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -1,7 +1,7 @@
 """Stores hints that a policy writes to the prompts of a task, as a task with hints.
 
     python -m experiments.hints --task arithmetic:hard --model FOLDER --out hints.jsonl
-    python -m experiments.train --method nurl --task hints:hints.jsonl --model FOLDER \\
+    python -m rlvr_jax train --method nurl --task hints:hints.jsonl --model FOLDER \\
         --run-dir runs/nurl
 
 The policy explains the answer of each train prompt, which it is shown. It then writes a hint from
@@ -40,9 +40,9 @@ class Config:
     out: Path
     """Output file of JSON lines; an existing file is replaced."""
     task: str = "arithmetic:hard"
-    """Task, as in experiments.train."""
+    """Task, as in rlvr_jax train."""
     task_options: tuple[str, ...] = ()
-    """Options of the task, as in experiments.train."""
+    """Options of the task, as in rlvr_jax train."""
     prompts: int = 0
     """Number of train prompts, from the first on; 0: all."""
     tries: int = 2

@@ -49,9 +49,9 @@ class Config:
     model: Path = Path(BASE_MODEL)
     """Policy folder."""
     prompts: int = 256
-    """Held-out prompts; a response to each per sample."""
+    """Number of held-out prompts; each has `samples` responses."""
     samples: int = 8
-    """Responses per plain prompt, among which correct and incorrect ones are found."""
+    """Number of responses to a plain prompt; correct and incorrect ones are taken from them."""
     seed: int = 0
     """Seed of the responses."""
 

@@ -45,7 +45,7 @@ class Config:
     resume: bool = False
     """Continue the runs in run_dir."""
     mesh: str = ""
-    """Devices of each run, as in experiments.train; empty: one. A run on a CPU has one device
+    """Devices of each run, as in rlvr_jax train; empty: one. A run on a CPU has one device
     unless XLA_FLAGS sets more."""
     verbose: bool = False
     """Print every setting of both runs; config.json has them in any case."""

@@ -56,7 +56,7 @@ class Config:
     tokens: int = 256
     """Token budget of a response."""
     stop: tuple[str, ...] = ()
-    """Texts of one token each that end a response, as in experiments.train."""
+    """Texts of one token each that end a response, as in rlvr_jax train."""
     temperature: float = 1.0
     """Sampling temperature."""
     top_k: int = 0
@@ -70,9 +70,9 @@ class Config:
     system_prompt: str = ""
     """A system message before every prompt."""
     chat_template: bool = True
-    """Use the chat template, as in experiments.train."""
+    """Use the chat template, as in rlvr_jax train."""
     chat_template_kwargs: tuple[str, ...] = ()
-    """Arguments of the chat template, as in experiments.train."""
+    """Arguments of the chat template, as in rlvr_jax train."""
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -61,8 +61,12 @@ def main() -> None:
     """Compiles both forms for the chip and prints one JSON object about them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("chip", choices=TOPOLOGIES, help="kind of TPU")
-    parser.add_argument("--rows", type=int, default=512, help="responses of the batch (512)")
-    parser.add_argument("--tokens", type=int, default=2048, help="tokens of a response (2048)")
+    parser.add_argument(
+        "--rows", type=int, default=512, help="number of responses of the batch (512)"
+    )
+    parser.add_argument(
+        "--tokens", type=int, default=2048, help="number of tokens of a response (2048)"
+    )
     args = parser.parse_args()
     jax.config.update("jax_platforms", "cpu")  # no TPU is looked for
     with tempfile.TemporaryDirectory() as folder:

@@ -8,7 +8,7 @@ That package contains the weights, so nothing else is downloaded. Questions are 
 small numbers, responses are sentences. The last number of a response is graded; GDPO also rewards
 that the policy ends its response. With `--questions hard` the questions are sums of small and of
 two-digit numbers, and the default method is GRPO. `--model FOLDER` trains any other policy. All
-settings of experiments.train can be given.
+settings of rlvr_jax train can be given.
 """
 
 import argparse

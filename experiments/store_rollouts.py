@@ -34,7 +34,7 @@ class Config:
     out: Path
     """Output .npz file; an existing file is replaced."""
     task: str = "brackets"
-    """Task with a base model, as in experiments.train."""
+    """Task with a base model, as in rlvr_jax train."""
     prompts: int = 64
     """Prompts of the batch."""
     samples: int = 8

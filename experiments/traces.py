@@ -1,7 +1,7 @@
 """Stores correct responses of a policy to the prompts of a task, as traces to learn from.
 
     python -m experiments.traces --model runs/long/policy --task brackets --out teacher.jsonl
-    python -m experiments.train --method luffy_mixed --task traces:teacher.jsonl --run-dir runs/own
+    python -m rlvr_jax train --method luffy_mixed --task traces:teacher.jsonl --run-dir runs/own
 
 The policy samples several responses to each train prompt. Different correct ones are stored as
 `solutions` of a row; `solution` is the shortest of them in tokens, or the first one. The program
@@ -37,11 +37,11 @@ class Config:
     out: Path
     """Output file of JSON lines; an existing file is replaced."""
     task: str = "brackets"
-    """Task, as in experiments.train."""
+    """Task, as in rlvr_jax train."""
     task_options: tuple[str, ...] = ()
-    """Options of the task, as in experiments.train."""
+    """Options of the task, as in rlvr_jax train."""
     columns: tuple[str, ...] = ()
-    """Columns of the task's files, as in experiments.train."""
+    """Columns of the task's files, as in rlvr_jax train."""
     prompts: int = 0
     """Number of train prompts, from the first on; 0: all."""
     samples: int = 8
@@ -53,11 +53,11 @@ class Config:
     temperature: float = 1.0
     """Sampling temperature."""
     response_tokens: int = 0
-    """Budget of a response; 0: that of experiments.train for the task."""
+    """Budget of a response; 0: that of rlvr_jax train for the task."""
     seed: int = 0
     """Seed of the responses."""
     mesh: str = ""
-    """Devices, as in experiments.train."""
+    """Devices, as in rlvr_jax train."""
 
 
 def main(arguments: Sequence[str]) -> None:

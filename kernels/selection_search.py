@@ -34,7 +34,7 @@ def ordered_bits(values: Array) -> UInt[Array, "..."]:
 
 
 def row_counts(chosen: Bool[Array, "... T"]) -> Int[Array, "... 1"]:
-    """How many entries along the last axis are True, int32.
+    """Number of True entries along the last axis, int32.
 
     XLA for CPU stores the operand of a reduction, so there the entries are added as bytes first:
     a third of the time.

@@ -12,8 +12,8 @@
 # It takes some seconds on a CPU. The batch is a file of the package.
 
 # %%
-# Where rlvr_jax is not installed; CLONE is the folder of a clone:
-# %pip install CLONE
+# If rlvr_jax is not installed, use the path of a clone of the repository:
+# %pip install /path/to/rlvr_jax
 
 # %%
 from importlib import resources
@@ -164,7 +164,8 @@ for t, token in enumerate([*texts["response"][row].split(), "."]):
 # - `of it on the uncertain fifth`: fraction of all absolute push that acts on the fifth of the
 #   tokens with the highest entropy.
 #
-# The plots show the push on each token over its entropy.
+# In the plots, each dot is a token. Dots to the right are tokens at which the policy is uncertain.
+# Dots at a push of 0 belong to groups of equal outcomes, or the method leaves them out.
 
 # %%
 uncertain = mask & (stats.entropy >= np.quantile(stats.entropy[mask], 0.8))
@@ -172,8 +173,8 @@ print(f"{'':<16}{'weight 0':>10}{'mean |push|':>14}{'of it on the uncertain fift
 for name in recipes:
     size = np.abs(push[name])
     without = (weights[name] == 0)[mask].sum()
-    share = size[uncertain].sum() / size[mask].sum()
-    print(f"{name:<16}{without:>10}{size[mask].mean():>14.2f}{share:>32.0%}")
+    fraction = size[uncertain].sum() / size[mask].sum()
+    print(f"{name:<16}{without:>10}{size[mask].mean():>14.2f}{fraction:>32.0%}")
 
 figure, axes = plt.subplots(
     1, len(recipes), figsize=(12, 3.4), sharex=True, sharey=True, layout="constrained"
@@ -190,7 +191,7 @@ for panel, name in zip(axes, recipes, strict=True):
     panel.set(title=name, xlabel="entropy (nats)")
     panel.axhline(0, color="gray", linewidth=0.5)
 axes[0].set_ylabel("push = -∂loss/∂logp · tokens")
-_ = axes[0].legend(title="response")
+_ = figure.legend(*axes[0].get_legend_handles_labels(), title="response", loc="outside right upper")
 
 # %% [markdown]
 # If all responses of a group are correct, or all are incorrect, the push on their tokens is 0 with

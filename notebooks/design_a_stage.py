@@ -11,8 +11,8 @@
 # a policy, without training. It takes a minute on a CPU.
 
 # %%
-# Where rlvr_jax is not installed; CLONE is the folder of a clone:
-# %pip install CLONE
+# If rlvr_jax is not installed, use the path of a clone of the repository:
+# %pip install /path/to/rlvr_jax
 
 # %%
 import matplotlib.pyplot as plt
@@ -85,9 +85,9 @@ def once_more() -> Stage:
     def apply(batch, actor, state, turn):
         again = all_incorrect(batch.outcomes())
         if not again.any():
-            return batch, state, {"asked_again": 0.0}
+            return batch, state, {"sampled_again": 0.0}
         sampled = actor.grade(actor.draw(batch.requests_of(again), turn.key))
-        found = {"asked_again": float(again.mean())}
+        found = {"sampled_again": float(again.mean())}
         return batch.with_groups(again, sampled, "append"), state, found
 
     return apply
@@ -113,8 +113,9 @@ def once_more() -> Stage:
 
 # %%
 task = tasks.load("brackets:train=64")
-# The actor samples responses to held-out prompts only: they take the place of train prompts.
-asked = replace(task, train=task.test[:32], test=task.train)
+# `load_held_out` returns an actor for held-out prompts only. The train prompts of the chains are
+# therefore held-out prompts of the task.
+swapped = replace(task, train=task.test[:32], test=task.train)
 settings = evaluation_settings(
     "brackets", model=task.base_model, evaluation_prompts=8, evaluation_samples=8
 )
@@ -123,15 +124,15 @@ actor = load_held_out(settings, replace(task, test=task.test[:32])).actor()
 
 def followed(chain, steps=8):
     """Metrics of each step of a chain, without updates."""
-    setting = RunInfo(asked, 8, 8, chain.initial_samples(8), asked.response_tokens)
+    setting = RunInfo(swapped, 8, 8, chain.initial_samples(8), swapped.response_tokens)
     state = chain.init(setting)
-    told = []
+    rows = []
     for step in range(steps):
         collected = chain.collect(actor, state, step, setting)
         state, seen = chain.observe(collected, collected.batch, step, setting)
         outcomes = [grade.outcome for grade in collected.batch.grades]
-        told.append(dict(collected.metrics) | seen | {"outcome": float(np.mean(outcomes))})
-    return told
+        rows.append(dict(collected.metrics) | seen | {"outcome": float(np.mean(outcomes))})
+    return rows
 
 
 chains = {
@@ -140,14 +141,14 @@ chains = {
     "missed_first": experience([missed_first()], stages=[once_more()]),
 }
 curves = {name: followed(chain) for name, chain in chains.items()}
-for name, told in curves.items():
-    rows = [f"{row['outcome']:.2f}" for row in told]
-    print(f"{name:<14} correct, by step: {' '.join(rows)}")
+for name, rows in curves.items():
+    correct = [f"{row['outcome']:.2f}" for row in rows]
+    print(f"{name:<14} correct, by step: {' '.join(correct)}")
 
 figure, panels = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
-for name, told in curves.items():
-    panels[0].plot([row["outcome"] for row in told], label=name)
-    panels[1].plot([row.get("asked_again", 0.0) for row in told], label=name)
+for name, rows in curves.items():
+    panels[0].plot([row["outcome"] for row in rows], label=name)
+    panels[1].plot([row.get("sampled_again", 0.0) for row in rows], label=name)
 panels[0].set(title="fraction of correct responses", xlabel="step")
 panels[1].set(title="fraction of groups sampled again", xlabel="step")
 _ = panels[0].legend()

@@ -12,8 +12,8 @@
 # It takes some seconds on a CPU, and nothing is trained. The rollouts are a file of the package.
 
 # %%
-# Where rlvr_jax is not installed; CLONE is the folder of a clone:
-# %pip install CLONE
+# If rlvr_jax is not installed, use the path of a clone of the repository:
+# %pip install /path/to/rlvr_jax
 
 # %%
 import json
@@ -98,7 +98,7 @@ stats = policy.score(model, params, rollouts, needs | {"entropy"})
 mask = np.asarray(rollouts.mask)
 ratio = np.exp(np.asarray(stats.logp) - np.asarray(rollouts.behaviour_logp))[mask]
 print(f"ours over theirs: {ratio.min():.3f} to {ratio.max():.3f}, mean {ratio.mean():.3f}")
-print(f"entropy {np.asarray(stats.entropy)[mask].mean():.2f} nats a token")
+print(f"entropy {np.asarray(stats.entropy)[mask].mean():.2f} nats per token")
 
 # %% [markdown]
 # ## The push of each loss
@@ -112,6 +112,14 @@ print(f"entropy {np.asarray(stats.entropy)[mask].mean():.2f} nats a token")
 #   with the highest entropy.
 #
 # If all responses to a question are correct, or all are incorrect, only `nsr` trains on them.
+#
+# In the plots, each dot is a token.
+#
+# - `grpo` averages over each response first, so tokens of short responses get a larger push. The
+#   other losses average over all tokens.
+# - `forking_tokens` has no push on tokens of low entropy.
+# - `nsr` lowers the tokens of incorrect responses, and raises those of correct ones by a tenth of
+#   that.
 
 
 # %%
@@ -134,10 +142,10 @@ uncertain = entropy >= np.quantile(entropy, 0.8)
 pushes = {name: push_of(made) for name, made in methods.items()}
 for name, push in pushes.items():
     size = np.abs(push)
-    share = size[uncertain].sum() / max(size.sum(), 1e-9)
+    fraction = size[uncertain].sum() / max(size.sum(), 1e-9)
     print(
         f"{name:<16}{(size > 0).mean():>9.0%}{(push > 0).mean():>7.0%}{(push < 0).mean():>7.0%}"
-        f"{share:>24.0%}"
+        f"{fraction:>24.0%}"
     )
 
 figure, panels = plt.subplots(1, len(pushes), figsize=(13, 3), sharey=True, layout="constrained")

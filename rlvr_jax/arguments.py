@@ -11,6 +11,7 @@ import contextlib
 import difflib
 import functools
 import inspect
+import re
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -64,6 +65,32 @@ def described(function: Callable[..., Any]) -> dict[str, str]:
     """Description and range of a function's parameters, from their types, by name."""
     found = {name: words_of(hint) for name, hint in hints_of(function).items()}
     return {name: words for name, words in found.items() if words}
+
+
+def documented(function: Callable[..., Any]) -> dict[str, str]:
+    """The texts of the `Args` of a docstring, each as one line, by name."""
+    doc = inspect.getdoc(function) or ""
+    section = re.search(r"^Args:\n(.*?)(?=^\w+:|\Z)", doc, re.DOTALL | re.MULTILINE)
+    entry = r"^  (\*{0,2}\w+(?:, \*{0,2}\w+)*): (.*(?:\n    .*)*)"
+    found = re.findall(entry, section[1] if section else "", re.MULTILINE)
+    return {
+        name.strip("* "): " ".join(text.split())
+        for names, text in found
+        for name in names.split(",")
+    }
+
+
+def explained(function: Callable[..., Any]) -> dict[str, str]:
+    """The text of each argument from `Args`, with the range of its type; else as `described`."""
+    found = described(function)
+    for name, text in documented(function).items():
+        hint = hints_of(function).get(name)
+        bounds = ", ".join(str(one) for one in annotations_of(hint) if isinstance(one, Range))
+        text = text.rstrip(".")
+        if bounds:
+            text = f"{text}. {bounds.capitalize()}" if ". " in text else f"{text}, {bounds}"
+        found[name] = text
+    return found
 
 
 def words_of(hint: Any) -> str:

@@ -25,7 +25,7 @@ def require(holds: bool, reason: str) -> None:
 
 
 def hold(laws: Laws, case: Any) -> dict[str, str]:
-    """For each law "" if it holds for a case, else the reason."""
+    """The result of each law for a case: "" if it holds, else the reason."""
     found = {}
     for name, law in laws.items():
         try:

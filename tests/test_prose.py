@@ -5,7 +5,7 @@ from pathlib import Path
 import check_prose
 
 ROOT = Path(__file__).parents[1]
-HELD = {"long": 180, "glossary": 28, "what": 2, "number": 0}
+HELD = {"long": 179, "glossary": 28, "what": 2, "number": 0}
 
 
 def test_no_kind_of_finding_grows():

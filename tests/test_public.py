@@ -13,7 +13,8 @@ import pytest
 
 import rlvr_jax
 from docs.names_page import PACKAGES, PAGE, names_page
-from rlvr_jax.arguments import described
+from rlvr_jax import methods
+from rlvr_jax.arguments import annotations_of, documented, hints_of
 
 ROOT = Path(__file__).parents[1]
 OF_OBJECTIVES = sorted(
@@ -22,8 +23,6 @@ OF_OBJECTIVES = sorted(
 OF_OBJECTIVES = [name for name in OF_OBJECTIVES if "__" not in name]
 # The kernels are a folder that a link leads to, and its files are what is imported.
 SUBPACKAGES = [subpackage for subpackage in rlvr_jax._SUBPACKAGES if subpackage != "kernels"]
-# The arguments of a paper are in its equation, and the card of its method describes them.
-BELOW_METHODS = [subpackage for subpackage in SUBPACKAGES if subpackage != "methods"]
 
 
 @pytest.mark.parametrize("subpackage", [*SUBPACKAGES, *OF_OBJECTIVES])
@@ -93,26 +92,36 @@ def test_docs_describe_every_name_that_is_handed_out(package):
     assert [name for name in names if len(described[name]) < 10] == []
 
 
+def with_its_arguments(function):
+    """The function below decorators whose arguments a caller writes (`arguments_of` adds some)."""
+    return inspect.unwrap(function, stop=lambda each: "__signature__" in vars(each))
+
+
 def exported_functions(least):
     """Functions with at least so many arguments that a subpackage exports, by their name."""
     for subpackage in SUBPACKAGES:
         module = importlib.import_module(f"rlvr_jax.{subpackage}")
         for name in module.__all__:
-            function = inspect.unwrap(getattr(module, name))
+            function = with_its_arguments(getattr(module, name))
             if inspect.isfunction(function):
                 arguments = list(inspect.signature(function).parameters)
                 if len(arguments) >= least:
                     yield f"{subpackage}.{name}", function, arguments
 
 
+def has_words(text):
+    """Whether a description is more than a symbol, a range or a shape."""
+    return re.search(r"[a-z]{3}", text) is not None
+
+
 def undescribed(function, arguments):
-    """Arguments that neither the `Args` of a function nor their types describe."""
-    doc = inspect.getdoc(function) or ""
-    section = re.search(r"^Args:\n(.*?)(?=^\w+:|\Z)", doc, re.DOTALL | re.MULTILINE)
-    lines = re.findall(r"^  (\*{0,2}\w+(?:, \*{0,2}\w+)*): ", section[1] if section else "", re.M)
-    known = {name.strip("* ") for line in lines for name in line.split(",")} | set(
-        described(function)
-    )
+    """Arguments that neither the `Args` of a function nor their types describe in words."""
+    typed = {
+        name
+        for name, hint in hints_of(function).items()
+        if any(isinstance(each, str) for each in annotations_of(hint))
+    }
+    known = {name for name, text in documented(function).items() if has_words(text)} | typed
     return [name for name in arguments if name not in known]
 
 
@@ -122,7 +131,7 @@ def public_functions(subpackage, least):
     for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         module = importlib.import_module(info.name)
         for name, found in vars(module).items():
-            function = inspect.unwrap(found) if callable(found) else found
+            function = with_its_arguments(found) if callable(found) else found
             if inspect.isfunction(function) and function.__module__ == info.name and name[0] != "_":
                 arguments = list(inspect.signature(function).parameters)
                 if len(arguments) >= least:
@@ -140,6 +149,30 @@ def test_exported_functions_describe_all_their_arguments():
     assert without_description(found) == {}
 
 
-@pytest.mark.parametrize("subpackage", BELOW_METHODS)
+@pytest.mark.parametrize("subpackage", SUBPACKAGES)
 def test_public_functions_describe_all_their_arguments(subpackage):
     assert without_description(public_functions(subpackage, 4)) == {}
+
+
+@pytest.mark.parametrize("subpackage", SUBPACKAGES)
+def test_descriptions_of_arguments_have_words(subpackage):
+    wordless = {
+        name: [argument for argument, text in documented(function).items() if not has_words(text)]
+        for name, function, _ in public_functions(subpackage, 1)
+    }
+    assert {name: found for name, found in wordless.items() if found} == {}
+
+
+@pytest.mark.parametrize("subpackage", SUBPACKAGES)
+def test_args_name_no_argument_that_is_gone(subpackage):
+    stale = {
+        name: documented(function).keys() - set(arguments)
+        for name, function, arguments in public_functions(subpackage, 0)
+    }
+    assert {name: found for name, found in stale.items() if found} == {}
+
+
+def test_hyperparameters_of_all_methods_are_described():
+    recipes = {name: methods.method(name).recipe for name in methods.names()}
+    found = ((name, own, list(inspect.signature(own).parameters)) for name, own in recipes.items())
+    assert without_description(found) == {}

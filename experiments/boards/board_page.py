@@ -274,8 +274,8 @@ def _verdicts(found: Sequence[Standing], baseline: str, main: str) -> list[str]:
         plain = sum(each.difference.excludes_zero for each in rest)
         lines.append(
             f"- Entries that are not distinguishable from `{baseline}` with these seeds:"
-            f" {len(rest)}. Uncorrected intervals of these that exclude 0: {plain}; one in twenty"
-            " does by chance."
+            f" {len(rest)}. Without the correction, the intervals of {plain} of them exclude 0; by"
+            " chance, one in twenty does."
         )
     if alone:
         lines.append(f"- Fewer than {_FEWEST_PAIRS} pairs to compare: {', '.join(alone)}.")

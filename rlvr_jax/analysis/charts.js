@@ -32,7 +32,7 @@ const tickText = (value, all) => {
   const step = all.length > 1 ? all[1] - all[0] : 1;
   const [unit, suffix] = step >= 1e6 ? [1e6, "M"] : step >= 1000 ? [1000, "k"] : [1, ""];
   const scaled = step / unit;
-  if (scaled < 1e-4 && value !== 0) return value.toExponential(1).replace("-", "−");
+  if (scaled < 1e-4) return value ? value.toExponential(1).replace("-", "−") : "0";
   const digits = Math.max(0, Math.ceil(-Math.log10(scaled) - 1e-9));
   const halves = Math.abs(scaled * 10 ** digits - Math.round(scaled * 10 ** digits)) > 1e-6;
   return (value / unit).toFixed(digits + (halves ? 1 : 0)).replace("-", "−") + (value ? suffix : "");

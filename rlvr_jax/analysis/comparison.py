@@ -128,8 +128,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Compares methods over seeds.")
     parser.add_argument("runs", nargs="+", metavar="RUN", help="a run directory")
     parser.add_argument("--out", default="comparison", help="the folder to write")
-    parser.add_argument("--baseline", default=None, help="method that differences are taken to")
-    parser.add_argument("--level", type=float, default=None, help="held-out pass@1 to compare at")
+    parser.add_argument(
+        "--baseline", default=None, help="method from which the differences are computed"
+    )
+    parser.add_argument(
+        "--level", type=float, default=None, help="held-out pass@1 at which the runs are compared"
+    )
     options = parser.parse_args(arguments)
     try:
         with as_typed("RUN", "load_run: path"):

@@ -251,7 +251,7 @@ def _short(metric: str) -> str:
 
 def _sections(comparison: Comparison) -> list[tuple[str, str, dict[str, tuple]]]:
     """Heading, introduction and tables of the sections of both pages."""
-    held_out = f"Held-out: {comparison.note}. In brackets: seeds."
+    held_out = f"Held-out: {comparison.note}. In parentheses: number of seeds."
     found = []
     for view in (comparison.equal_rollouts, comparison.equal_pass):
         if view is not None:

@@ -38,8 +38,8 @@ def _one(title: str, note: str, metric: str, **options) -> _Curve:
 
 _QUANTILES = ("entropy/p10", "entropy/p90")
 _TRAINING = (
-    _one("Reward", "what is trained on", "reward"),
-    _one("Outcome", "what the verifier said", "outcome"),
+    _one("Reward", "of the trained responses", "reward"),
+    _one("Outcome", "by the verifier", "outcome"),
     _one(
         "Response length",
         "mean, band p10 to p90",
@@ -49,8 +49,8 @@ _TRAINING = (
     _one("Truncated", "", "truncated_fraction", zero=True),
     _Curve(
         "Verifier",
-        "for which it",
-        {"verifier_timeouts": "timed out", "verifier_no_verdict": "had no verdict"},
+        "responses that",
+        {"verifier_timeouts": "timed out", "verifier_no_verdict": "were not graded"},
         zero=True,
     ),
 )

@@ -77,9 +77,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Orders a run's prompts by their outcomes.")
     parser.add_argument("run", help="run directory")
     parser.add_argument("--by", choices=_SCORES, default="variance", help="the score")
-    parser.add_argument("--top", type=int, default=10, help="prompts to print; 0: all")
+    parser.add_argument("--top", type=int, default=10, help="number of prompts to print; 0: all")
     parser.add_argument(
-        "--least-sampled", type=int, default=2, help="least times a prompt was sampled"
+        "--least-sampled",
+        type=int,
+        default=2,
+        help="minimum number of times that a prompt was sampled",
     )
     given = parser.parse_args(arguments)
     if given.top < 0:

@@ -89,7 +89,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Writes one HTML page about one or several runs.")
     parser.add_argument("runs", nargs="+", metavar="RUN", help="a run directory")
     parser.add_argument("--out", default="report.html", help="the file to write")
-    parser.add_argument("--title", default=None, help="of the page; without it, the runs")
+    parser.add_argument(
+        "--title", default=None, help="heading of the page (default: the task and the methods)"
+    )
     options = parser.parse_args(arguments)
     try:
         with as_typed("RUN", "load_run: path"):

@@ -112,7 +112,7 @@ def _verifier(row: dict[str, Any]) -> str:
     elif row.get("stage"):
         parts.append(str(row["stage"]))
     if row.get("verdict") is False:
-        parts.append("no verdict")
+        parts.append("ungraded")
     if row.get("reply"):
         parts.append(f"judge: {_line(row['reply'], _JUDGE)}")
     return " · ".join(parts)

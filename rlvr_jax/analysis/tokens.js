@@ -79,9 +79,9 @@ function describe(r, i) {
 function responseElement(r) {
   const row = document.createElement("div");
   row.className = "response";
-  const outcome = r.outcome === null ? "" : r.outcome >= 1 ? '<span class="right">right</span>' : r.outcome <= 0 ? "wrong" : brief(r.outcome);
+  const outcome = r.outcome === null ? "" : r.outcome >= 1 ? '<span class="correct">correct</span>' : r.outcome <= 0 ? "incorrect" : brief(r.outcome);
   const differs = r.reward !== null && r.reward !== r.outcome;
-  row.innerHTML = `<div class="verdict">${outcome}${differs ? `<br>R ${brief(r.reward)}` : ""}${r.truncated ? "<br>cut" : ""}</div><div class="tokens"></div>`;
+  row.innerHTML = `<div class="verdict">${outcome}${differs ? `<br>R ${brief(r.reward)}` : ""}${r.truncated ? "<br>truncated" : ""}</div><div class="tokens"></div>`;
   const tokens = row.lastElementChild;
   r.tokens.forEach((token, i) => {
     const span = document.createElement("span");

@@ -36,7 +36,7 @@ from rlvr_jax.diagnosis.held_out import evaluation_settings
 from rlvr_jax.diagnosis.policy_pair import compare_policies, policy_folder
 from rlvr_jax.diagnosis.stored_pair import load_answers
 
-_NAMES = ("the start", "the end")
+_NAMES = ("the initial policy", "the trained policy")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -83,9 +83,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     sampled = parser.add_argument_group("responses that are sampled")
     add = sampled.add_argument
-    add("--task", help="task with the held-out prompts, as in experiments.train")
-    add("--task-options", nargs="*", default=(), help="task options, as in experiments.train")
-    add("--columns", nargs="*", default=(), help="columns of its files, as in experiments.train")
+    add("--task", help="task with the held-out prompts, as in rlvr_jax train")
+    add("--task-options", nargs="*", default=(), help="task options, as in rlvr_jax train")
+    add("--columns", nargs="*", default=(), help="columns of its files, as in rlvr_jax train")
     add("--prompts", type=int, default=256, help="number of held-out prompts")
     add("--samples", type=int, default=64, help="responses per prompt and sampling")
     add("--temperature", type=float, default=1.0, help="temperature of the sampler")
@@ -96,8 +96,8 @@ def _parser() -> argparse.ArgumentParser:
         help="largest number of tokens of a response; 0: that of the task",
     )
     add("--seed", type=int, default=0, help="seed of the responses")
-    add("--mesh", default="", help="devices, as in experiments.train")
-    add("--unsafe-local", action="store_true", help="as in experiments.train")
+    add("--mesh", default="", help="devices, as in rlvr_jax train")
+    add("--unsafe-local", action="store_true", help="as in rlvr_jax train")
     add("--keep", type=Path, metavar="FOLDER", help="also store the responses, as rollouts")
     return parser
 

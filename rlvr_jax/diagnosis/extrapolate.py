@@ -77,7 +77,12 @@ def _parser() -> argparse.ArgumentParser:
         default=(),
         help="scores of the policies, one each (default: those of the runs)",
     )
-    add("--largest", type=float, default=3.0, help="largest step, in sizes of the last update")
+    add(
+        "--largest",
+        type=float,
+        default=3.0,
+        help="bound of the predicted update, relative to the last one",
+    )
     add("--rank", type=int, help="rank of the written update, instead of a prediction")
     return parser
 
@@ -87,8 +92,8 @@ def _check(options: argparse.Namespace) -> None:
         raise ValueError("extrapolate: either --target or --rank must be given, got both or none")
     if options.rank is not None and (options.rank < 1 or len(options.policies) != 1):
         raise ValueError(
-            "extrapolate: --rank must be at least 1 and of one POLICY, got"
-            f" {options.rank} of {len(options.policies)}"
+            "extrapolate: --rank must be at least 1, with one POLICY, got"
+            f" {options.rank} with {len(options.policies)}"
         )
     if options.rank is None and len(options.policies) < 2:
         raise ValueError(

@@ -64,7 +64,7 @@ def compare_policies(
     Args:
       settings: `evaluation_settings` with the folder as `model`.
       against: the folder of the initial policy.
-      names: of the two policies, the start's first.
+      names: of the two policies, the initial one first.
       weights: whether weights are compared, where shapes agree.
       keep: folder for the responses, see `save_pair`; None: they are not stored.
       rules: formats of responses, regular expressions by name.

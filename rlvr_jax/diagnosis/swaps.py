@@ -89,10 +89,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("run", nargs="?", metavar="RUN", help="run directory with stored responses")
-    add("--task", help="task with known answers, as in experiments.train")
-    add("--task-options", nargs="*", default=(), help="as in experiments.train")
-    add("--columns", nargs="*", default=(), help="columns of its files, as in experiments.train")
-    add("--unsafe-local", action="store_true", help="as in experiments.train")
+    add("--task", help="task whose prompts have known answers, as in rlvr_jax train")
+    add("--task-options", nargs="*", default=(), help="as in rlvr_jax train")
+    add("--columns", nargs="*", default=(), help="columns of its files, as in rlvr_jax train")
+    add("--unsafe-local", action="store_true", help="as in rlvr_jax train")
     add("--pairs", type=int, default=200, help="largest number of pairs")
     return parser
 

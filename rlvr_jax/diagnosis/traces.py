@@ -76,12 +76,14 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("rollouts", type=Path, metavar="ROLLOUTS.npz", help="stored responses with outcomes")
+    add(
+        "rollouts", type=Path, metavar="ROLLOUTS.npz", help="file of stored responses with outcomes"
+    )
     add("--policy", required=True, help="policy folder or .gguf file that scores the tokens")
     add("--reference", help="frozen policy of the reference KL (default: no such column)")
     add("--groups", type=int, default=8, help="number of prompts, from the first on; 0: all")
-    add("--clip-low", type=float, default=0.2, help="ratios down to 1 - this are not clipped")
-    add("--clip-high", type=float, default=0.28, help="ratios up to 1 + this are not clipped")
+    add("--clip-low", type=float, default=0.2, help="ratios below 1 minus this value are clipped")
+    add("--clip-high", type=float, default=0.28, help="ratios above 1 plus this value are clipped")
     add("--held-out", action="store_true", help="mark the lines as test items")
     add("--out", type=Path, default=Path("traces.jsonl"), help="the file of JSON lines")
     add("--page", type=Path, help="also write a page with coloured tokens")
@@ -183,7 +185,7 @@ def _rows(
 
 
 def _topic(rollouts: Rollouts, trace: TokenTrace, rows: Sequence[Mapping[str, Any]]) -> Topic:
-    """Where the gradient goes, over all stored tokens."""
+    """Sentences about all stored tokens: rank, clipping, concentration of the gradient."""
     topic, mask = Topic("Token traces"), rollouts.mask
     size = np.abs(trace.gradient_weight[mask])
     first = trace.rank[mask] == 0

@@ -208,7 +208,7 @@ class Batch:
 
 
 def concatenate(parts: Sequence[Batch]) -> Batch:
-    """One batch of several, with new numbers of rows, groups and traces, in order.
+    """Concatenates batches, with new numbers of rows, groups and traces, in order.
 
     Optional records that one of the batches lacks are filled with 0 (False, ungraded) there.
     """

@@ -31,7 +31,7 @@ Member = Curriculum | Draw | Stage
 
 @dataclass(frozen=True)
 class Collected:
-    """The experience of a step.
+    """The result of `Experience.collect`: batches, state and metrics of a step.
 
     Fields:
       batch: the batch for training.

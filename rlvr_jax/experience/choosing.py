@@ -222,7 +222,7 @@ def by_implicit_reward(
 
     Args:
       reward, reference: models that read the tokens of the responses.
-      scale: β.
+      scale: factor of the log-ratio, above 0 (β).
     Raises:
       ValueError: the scale is not positive.
     Source: https://github.com/PRIME-RL/ImplicitPRM.

@@ -23,7 +23,7 @@ Metrics = Mapping[str, float]
 
 @dataclass(frozen=True, eq=False)
 class RunInfo:
-    """The run context of parts.
+    """The run context of parts: task, sizes of a step, number of steps, seed.
 
     Examples:
       >>> from rlvr_jax import tasks
@@ -63,7 +63,7 @@ class RunInfo:
 
 
 class StepContext(NamedTuple):
-    """The step context of a call of a part.
+    """The step context of a part: number of the step, random key, run context.
 
     Fields:
       step: step of the run, from 0.
@@ -94,7 +94,7 @@ class Written(NamedTuple):
 
 
 class Actor(Protocol):
-    """The current policy, as parts use it.
+    """The current policy for parts of a batch: it samples, grades and scores responses.
 
     `RunActor` has the sampler, scorer and verifier of a run. Any object with these methods can be
     an actor: a page of numpy, or a third-party engine. A subclass that lacks a method cannot be
@@ -211,7 +211,7 @@ def _no_events(state, step) -> frozenset[str]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Curriculum(Part):
-    """The prompts that a step requests.
+    """A curriculum: a part that requests the prompts of a step and reads their results.
 
     Examples:
       >>> from rlvr_jax.experience import Curriculum, SampleRequest, experience
@@ -250,7 +250,7 @@ class Curriculum(Part):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Draw(Part):
-    """The sampler of the requested responses.
+    """A part that samples the requested responses, such as `plain` or `turns`.
 
     Fields:
       apply: (requests, actor, state, turn) -> (batch, state, metrics).
@@ -286,7 +286,7 @@ class Draw(Part):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Stage(Part):
-    """A transform of the sampled batch.
+    """A batch transform: a part that changes the graded batch of a step.
 
     Examples:
       >>> from rlvr_jax.experience import all_incorrect, redraw

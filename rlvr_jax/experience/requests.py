@@ -38,7 +38,7 @@ class ShownPrompt(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class View(Part):
-    """A way to show a prompt.
+    """A way to show a prompt to the policy, such as with a hint.
 
     Fields:
       show: (prompt, task) -> `ShownPrompt`, pure.

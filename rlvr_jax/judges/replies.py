@@ -119,7 +119,7 @@ class Replies:
     def left(
         self, calls: int | None, tokens: int | None, processes: int = 1
     ) -> dict[str, int | None]:
-        """The remaining budget of one of several processes with equal fractions of it."""
+        """The remaining budget of this process; several processes have equal fractions of it."""
 
         def part(most, spent):
             return None if most is None else max(0, most - spent) // processes

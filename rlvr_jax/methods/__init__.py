@@ -55,7 +55,7 @@ def names() -> list[str]:
 
 
 def method(name: str) -> Method:
-    """The card of a method.
+    """The card of a method, by its name: recipe, paper, and the laws that it breaks.
 
     Args:
       name: name of a file of this subpackage, or "module:function" for a custom function that
@@ -94,9 +94,12 @@ def recipe(name: str, **hyperparameters: Any) -> Recipe:
       >>> sorted(methods.recipe("clip_cov", fraction=0.01).objective.reads)
       ['batch_statistics', 'logp']
 
-    Recipes of one method with equal hyperparameters are equal. A run of `experiments.train` starts
-    a few methods with other hyperparameters (`rlvr_jax.runs.preset`) and prints them.
+    Recipes of one method with equal hyperparameters are equal. `python -m rlvr_jax train` starts a
+    few methods with other hyperparameters (`rlvr_jax.runs.preset`) and prints them.
 
+    Args:
+      name: as for `method`.
+      **hyperparameters: arguments of the method's function, such as `fraction=0.01`.
     Raises:
       ValueError: no method has this name, the method has no such hyperparameter, or a value is out
         of its range.

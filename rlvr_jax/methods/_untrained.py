@@ -1,4 +1,4 @@
-"""Published papers without a method: `experiments.train` rejects these names."""
+"""Published papers without a method: `python -m rlvr_jax train` rejects these names."""
 
 from typing import NamedTuple
 

@@ -219,7 +219,7 @@ def temporaries(assignment: str) -> int | None:
 
 
 def _maker(shape: str, text: str) -> str:
-    """By which operation of the model an array of a shape is made, as far as the text says."""
+    """The operation of the model that makes an array of a shape, as far as the text has it."""
     for line in text.splitlines():
         if f" = {shape}" in line and (operation := _OPERATION.search(line)):
             return f" of {operation[1].split('/', 2)[-1]}"

@@ -55,8 +55,8 @@ def _shape_of(model: str) -> ModelConfig:
 
 
 def _experiment(arguments: Sequence[str]) -> tuple[TrainConfig, ModelConfig, str, int]:
-    """Settings, model, its name, and the prompts' opening of a command line of
-    `experiments.train`."""
+    """Settings, model, its name, and the common beginning of the prompts of a command of
+    `python -m rlvr_jax train`."""
     config = parse_config(arguments)
     task = load_task(config)
     config = with_task(config, task)
@@ -80,17 +80,15 @@ def _parser() -> argparse.ArgumentParser:
     add("--model", help=f"{', '.join(PUBLISHED)}, a config.json, or a folder with one")
     add("--method", default="grpo", help="a published method (grpo)")
     add("--hyperparameters", nargs="*", default=[], help="name=value pairs of the method")
-    add("--prompts", type=int, default=512, help="prompts of a step (512)")
-    add("--samples", type=int, default=16, help="responses per prompt (16)")
-    add("--prompt-len", type=int, default=1024, help="tokens of a prompt (1024)")
-    add("--response-len", type=int, default=8192, help="tokens of a response (8192)")
+    add("--prompts", type=int, default=512, help="number of prompts of a step (512)")
+    add("--samples", type=int, default=16, help="number of responses per prompt (16)")
+    add("--prompt-len", type=int, default=1024, help="number of tokens of a prompt (1024)")
+    add("--response-len", type=int, default=8192, help="number of tokens of a response (8192)")
     add("--mesh", default="", help="training mesh, data=..,fsdp=..,tensor=..; chosen if not given")
     add("--sample-mesh", default="", help="mesh of the same devices for the sampler")
     add("--sampling-batches", type=int, default=0, help="number; the fewest that fit if not given")
     add("--micro-batches", type=int, default=0, help="number; one row per device if not given")
-    add(
-        "--remat", default="layers", choices=REMAT_POLICIES, help="as in experiments.train (layers)"
-    )
+    add("--remat", default="layers", choices=REMAT_POLICIES, help="as in rlvr_jax train (layers)")
     add(
         "--compute-dtype",
         default="bfloat16",
@@ -108,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--experiment",
         nargs=argparse.REMAINDER,
-        help="options of experiments.train instead of the ones above; must be last",
+        help="options of rlvr_jax train instead of the ones above; must be last",
     )
     return parser
 

@@ -179,7 +179,7 @@ marked. The times are estimates of the compiler; nothing here was measured on a 
 - GiB: per device; for the update also the memory that the compiler allows.
 - s: the compiler's estimate for all sampling batches, scorings and updates of a step. Kernels,
   gathers, scatters and sorts have no estimate and count with their own roofline bound.
-- In brackets: the estimate over the roofline bound. "at least": a loop of unknown length counts
+- In parentheses: the estimate over the roofline bound. "at least": a loop of unknown length counts
   once, or another operation has no time.
 - All responses count with their full length. Not counted: batches that are sampled again, later
   chunks of a response, waiting for links.

@@ -130,7 +130,7 @@ def compiled(paper: Paper, topology: str, options: Sequence[str] = ()) -> dict[s
     """The report of the paper's functions, compiled for a slice that is not present.
 
     Args:
-      options: of `experiments.train`; they replace the paper's settings.
+      options: of `python -m rlvr_jax train`; they replace the paper's settings.
     Raises:
       ValueError: an unknown slice, or settings that do not match it.
     """
@@ -145,7 +145,7 @@ def run_paper(paper: Paper, arguments: Sequence[str]) -> int:
       The exit code: 1 if something does not fit the slice.
     """
     parser = argparse.ArgumentParser(
-        description=f"{paper}\n\nOther arguments are options of experiments.train.",
+        description=f"{paper}\n\nOther arguments are options of rlvr_jax train.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
@@ -157,7 +157,7 @@ def run_paper(paper: Paper, arguments: Sequence[str]) -> int:
     )
     add("--compile", metavar="SLICE", help="print memory and cost on a slice (v5e-256, v5p-64, …)")
     add("--json", action="store_true", help="with --compile: print one JSON object")
-    add("--laptop", action="store_true", help="run two steps of arithmetic with a small model")
+    add("--laptop", action="store_true", help="train a small model on arithmetic for two steps")
     own, others = parser.parse_known_args(arguments)
     if own.compile:
         # With libtpu there JAX would look for a TPU; only shapes are computed with.

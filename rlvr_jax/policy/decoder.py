@@ -89,7 +89,7 @@ def _norm_initializer(config: ModelConfig) -> Any:
 
 
 class Places(NamedTuple):
-    """Where the tokens of a call are, for all layers.
+    """The positions of the tokens of a call, for all layers.
 
     Fields:
       positions: [B, S].

@@ -51,7 +51,7 @@ def mixture(
       x: n tokens.
       experts: matrices and router of a layer.
       activation: act.
-      experts_per_token: k.
+      experts_per_token: number of experts of a token (k).
       normalized: True: the weights of the k experts sum to 1.
       mesh: that tokens and experts are split over.
       routes: experts to use, by the number 1 + e; 0: those that the router chooses.

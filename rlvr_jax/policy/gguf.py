@@ -116,7 +116,7 @@ def read(path: str | Path) -> tuple[ModelConfig, dict[str, StoredTensor], list[i
 
 
 def _scaling(kind: str, fields: Any) -> RopeScaling | None:
-    """How rotary frequencies are stretched; a file that names a factor and no type means linear."""
+    """The scaling of rotary frequencies; a file with a factor and without a type means linear."""
     scaling = fields(f"{kind}.rope.scaling.type", "linear")
     if scaling not in ("none", "linear"):
         raise ValueError(f"load: {kind}.rope.scaling.type must be none or linear, got {scaling!r}")

@@ -62,7 +62,7 @@ def switched_codes(
 
     Args:
       proposed: z_new at every place.
-      switch: β, in [0, 1].
+      switch: weight of the new code at every place, in [0, 1] (β).
       before: the code before the first place; None: 0.
     """
     start = jnp.zeros_like(proposed[:, 0]) if before is None else before

@@ -1,4 +1,4 @@
-"""Where activations lie on a mesh: rows over data and fsdp, heads and the stream over tensor.
+"""Activations on a mesh: rows are split over data and fsdp, heads and the stream over tensor.
 
 Parameters bring their own shardings, and the partitioner would follow them: the stream split by its
 width, its rows gathered. These constraints fix the sharding; on one device they do nothing.
@@ -51,7 +51,7 @@ def split_rows(x: jax.Array, mesh: Mesh | None) -> jax.Array:
 
 
 def partition(x: jax.Array, mesh: Mesh, *axes: tuple[str, ...]) -> PartitionSpec:
-    """How `constrain` splits `x`, for `jax.shard_map`."""
+    """The split of `x` by `constrain`, for `jax.shard_map`."""
     return _sharding(x, mesh, axes[: x.ndim], None).spec
 
 

@@ -12,7 +12,7 @@ from rlvr_jax.policy.model import Model
 
 
 class ParameterEntry(NamedTuple):
-    """Where one parameter lives on both sides.
+    """The places of one parameter on both sides.
 
     Fields:
       path: keys into the parameter pytree; parameters below "layers" are stacked over layers.

@@ -42,9 +42,9 @@ def new_prefix_vae(
     Args:
       key: of the random weights.
       width: D of the model's embeddings.
-      latent: Z.
-      prefix: P.
-      hidden: H.
+      latent: width of the latent code (Z).
+      prefix: number of prefix vectors (P).
+      hidden: width of the hidden layers (H).
       scale: size of the decoded entries.
     """
     keys = jax.random.split(key, 4)

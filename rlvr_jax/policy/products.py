@@ -154,7 +154,7 @@ def _tiling(rows: int, *sizes: int) -> tuple[int, ...]:
 
 
 def _tile_of(number: int) -> int:
-    """How many rows the kernels of gradients multiply at once, which divides their number; 0: none
+    """Number of rows that the kernels of gradients multiply at once, a divisor of all rows; 0: none
     does that a TPU takes."""
     return next((tile for tile in (512, 256, 128) if number % tile == 0), 0)
 

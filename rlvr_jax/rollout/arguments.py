@@ -89,7 +89,7 @@ def whole_numbers(
 
 
 def row_mask(caller: str, rows: Any, number: int) -> Bool[Array, "R"]:
-    """Which rows, as bools; numbers of rows are none."""
+    """A choice of rows as bools; numbers of rows are an error."""
     array = rows if isinstance(rows, jax.Array) else np.asarray(rows)
     if array.dtype != bool or array.shape != (number,):
         raise ValueError(

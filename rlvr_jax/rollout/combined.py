@@ -1,4 +1,7 @@
-"""Logits of several models that read the same tokens: differences of one, added to another."""
+"""Sampling with combined logits: what a small model learned, added to another policy.
+
+The three models read the same tokens, see `combine_logits`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -40,7 +43,7 @@ def combine_logits(
       logits: z, logits of the policy.
       trained: logits of the trained small model.
       base: logits of its base model.
-      weight: λ.
+      weight: factor of the difference of the small models (λ).
     Source: RAST, https://github.com/ozyyshr/RAST.
     """
     width = min(x.shape[-1] for x in (logits, trained, base))

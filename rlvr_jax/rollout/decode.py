@@ -108,7 +108,7 @@ def uniforms(pool: Pool, steps: int) -> Float[Array, "R steps 2"]:
 
 @dataclass(frozen=True)
 class Drawing:
-    """How a call of the sampler draws each of its tokens.
+    """Settings with which a call of the sampler chooses each token.
 
     Fields:
       params: layer by layer (`Model.unstacked`).

@@ -72,9 +72,11 @@ def evaluate_run(run: Run, state: RunState, step: int) -> Evaluation:
 
 
 def _rows_of_update(run: Run) -> np.ndarray:
-    """As many rows of an evaluation as an update has, in groups of one prompt each. The prompts are
-    at equal distances, since prompts of one kind are adjacent. Rows occur twice if a stage makes
-    smaller groups."""
+    """Rows of an evaluation, as many as an update has, in groups of one prompt each.
+
+    The prompts are at equal distances, since prompts of one kind are adjacent. Rows occur twice if
+    a stage makes smaller groups.
+    """
     size = run.config.sampling.samples_per_prompt
     groups = np.arange(run.config.sampling.prompts_per_step // run.config.update.minibatches)
     there = min(run.evaluator.num_prompts, len(run.held_out))

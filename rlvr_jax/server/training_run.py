@@ -236,7 +236,7 @@ class TrainingRun:
         if failed is not None:
             learner.drop_gradient()
             raise Refused(
-                f"optim_step: the gradient of this step is not whole, as request {failed} failed;"
+                f"optim_step: request {failed} failed, so the gradient of this step is incomplete;"
                 " it is dropped and the weights are unchanged"
             )
         metrics = learner.optim_step(read_adam(json.loads(record.body)))

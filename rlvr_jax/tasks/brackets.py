@@ -78,7 +78,7 @@ def brackets(
     held_out: HeldOut = "test",
     response_tokens: ResponseTokens = MAX_TOKENS,
     # Fewer prompts would leave a kind without one; more do not exist.
-    train: Annotated[int | None, Range(3, 9768), "train prompts; None: all"] = None,
+    train: Annotated[int | None, Range(3, 9768), "number of train prompts; None: all"] = None,
 ) -> Task:
     """The task; prompts are split 6:1:1 by the sorted triple of numbers.
 

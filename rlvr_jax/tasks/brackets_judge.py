@@ -5,14 +5,14 @@ writes a critique of a candidate. `effort` rates the effort of a response. `near
 attempts, for methods with `compare`. The next command uses criteria with the names `right` and
 `legal`, each of 1 point:
 
-    python -m experiments.train --task brackets --method rubric_rewards \
+    python -m rlvr_jax train --task brackets --method rubric_rewards \
         --hyperparameters weights=2,1 --judge rlvr_jax.tasks.brackets_judge:points \
         --judge-rubric rubric.json
 
 With `rewriter`, a policy first learns to write legal attempts. A vague rubric requires no more. The
 rewritten rubric also requires the target:
 
-    python -m experiments.train --task brackets --method meta_policy \
+    python -m rlvr_jax train --task brackets --method meta_policy \
         --judge rlvr_jax.tasks.brackets_judge:rewriter
 
 `critique` writes critiques for a command that stores them:

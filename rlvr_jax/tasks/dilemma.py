@@ -30,7 +30,7 @@ _LARGEST = 20
 
 @generated()
 def dilemma(
-    rounds: Annotated[Count, "rounds of a game"] = 5,
+    rounds: Annotated[Count, "number of rounds of a game"] = 5,
     form: Annotated[Literal["sentences", "signs"], "form of prompts and replies"] = "sentences",
 ) -> Generated:
     """Prisoner's dilemmas with payoffs T > R > P > S from 0 to 20 and 2 R > T + S.

@@ -26,7 +26,7 @@ Draw = Callable[[Random, Any], Prompt | tuple[str, Prompt]]
 
 
 class Generated:
-    """How the prompts of a task are made, and further fields of the task.
+    """The function that makes the prompts of a task, and further fields of the task.
 
     Args:
       draw, classes, worked: as in `splits`.

@@ -47,7 +47,7 @@ BASE_MODEL = str(Path(__file__).parent / "base_models" / "hinted_brackets")
 @takes_options_of(brackets)
 def hinted_brackets(
     judge_paths: Annotated[bool, "a step is correct if a solution begins so"] = False,
-    any_statement: Annotated[bool, "a true attempt at another problem is also correct"] = False,
+    any_statement: Annotated[bool, "accept a true equation of another problem, too"] = False,
     **settings: Any,
 ) -> Task:
     """The task; its other settings are those of `brackets`.

@@ -45,15 +45,17 @@ _INSTRUCTIONS = {
 _CONSONANTS, _VOWELS = "bdfgklmnprstvz", "aeiou"
 
 
-_Hops = Annotated[int, Range(1, 2), "hops of a question (its level), each count equally often"]
+_Hops = Annotated[int, Range(1, 2), "numbers of hops of a question (its level), each equally often"]
 
 
 @task
 def lookup(
-    people: Annotated[int, Range(8), "people of the world; there is a town for every eight"] = 1200,
+    people: Annotated[
+        int, Range(8), "number of people in the world; there is a town for every eight"
+    ] = 1200,
     min_hops: _Hops = 1,
     max_hops: _Hops = 2,
-    documents: Annotated[Count, "texts that a search shows"] = 3,
+    documents: Annotated[Count, "number of texts that a search returns"] = 3,
     form: Annotated[
         Literal["tags", "r1_searcher"], "form of a search and of the response"
     ] = "tags",

@@ -24,11 +24,15 @@ TestSize = Annotated[Count, "test prompts"]
 Seed = Annotated[int, "seed of the prompts"]
 SplitSeed = Annotated[NonNegativeInt, "seed of the split"]
 ResponseTokens = Annotated[Count, "largest number of tokens of a response"]
-HeldOut = Annotated[Literal["test", "dev"], "test prompts; dev: for choosing settings"]
+HeldOut = Annotated[Literal["test", "dev"], "test prompts; dev: prompts for the choice of settings"]
 AnswerAfter = Annotated[str | None, "mark before the answer; None: ####, a box or the whole cell"]
 HeldOutFraction = Annotated[OpenUnit, "fraction of the questions in test, by a hash of their words"]
-Instruction = Annotated[str, "added to a question; one for a box only if it has no form of answer"]
-DropContradictions = Annotated[bool, "drop questions with different answers instead of an error"]
+Instruction = Annotated[
+    str, "text added to a question; a request for a box only if it names no form of answer"
+]
+DropContradictions = Annotated[
+    bool, "drop questions that occur with different answers, instead of an error"
+]
 
 
 def described(parameter: inspect.Parameter) -> str:

@@ -38,7 +38,7 @@ def split_rows(tree: Any, chunks: int, mesh: Mesh | None) -> Any:
 def spread(groups: np.ndarray, mesh: Mesh | None) -> np.ndarray:
     """Groups in such an order that the first ones are in the first micro-batches of every device.
 
-    As they are where they cannot be shared out evenly.
+    The order does not change if the number of groups is not a multiple of the devices.
     """
     parts = row_parts(mesh)
     return groups if len(groups) % parts else groups.reshape(-1, parts).T.reshape(-1)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """The sizes of a step's updates.
+    """The sizes of the updates of a step: rollouts, updates, micro-batches.
 
     Fields:
       prompts, samples: of a batch: groups, and rollouts of each.

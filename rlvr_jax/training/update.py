@@ -29,7 +29,7 @@ from rlvr_jax.types import Recipe, Rollouts
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class TrainState:
-    """The state that a step changes on the devices.
+    """The state on the devices that a step changes: weights, optimizer, method, critic.
 
     Fields:
       params, optimizer_state: of the policy.
@@ -139,7 +139,7 @@ def objective_gradient(
     base: Params | None = None,
     other: Params | None = None,
 ) -> Gradient:
-    """`exact_gradient` of a `Model`.
+    """`exact_gradient` for a decoder model of this library (`Model`).
 
     Args:
       model, params: policy and its weights.
@@ -220,7 +220,7 @@ def update(
     fresh: Bool[Array, ""] | bool,
     **how: Any,
 ) -> tuple[TrainState, dict[str, Array], dict[str, Array]]:
-    """Makes one optimizer update.
+    """Makes one optimizer update with the exact gradient of the loss.
 
     A gradient that is zero everywhere (no group with mixed rewards, an empty mask) or not finite
     changes neither parameters nor optimizer. The momentum of Adam therefore does not move a policy

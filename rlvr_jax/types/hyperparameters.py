@@ -55,11 +55,13 @@ CacheLength = Annotated[
     "last tokens of the budget, over which the length penalty grows (L_cache)",
     OfRun("response_tokens", 5),
 ]
-TotalSteps = Annotated[Count, "steps of the run", OfRun("steps")]
-StepUpdates = Annotated[Count, "optimizer updates of a step", OfRun("updates")]
+TotalSteps = Annotated[Count, "number of steps of the run", OfRun("steps")]
+StepUpdates = Annotated[Count, "number of optimizer updates of a step", OfRun("updates")]
 LearningRate = Annotated[Positive, "learning rate of the optimizer (η)", OfRun("learning_rate")]
-OverlongFactor = Annotated[NonNegative, "length penalty at the full budget (f)"]
-MaxRounds = Annotated[Count, "batches sampled at most to fill one update"]
+OverlongFactor = Annotated[
+    NonNegative, "length penalty of a response that uses the full budget (f)"
+]
+MaxRounds = Annotated[Count, "maximum number of batches that are sampled to fill one update"]
 KLCoefficient = Annotated[NonNegative, "weight of the KL divergence (β)"]
 EntropyCoefficient = Annotated[Finite, "weight of the entropy"]
 Temperature = Annotated[Positive, "sampling temperature"]
@@ -73,6 +75,6 @@ ToolNames = Annotated[
     OfRun("environment"),
 ]
 CallStyle = Annotated[str, 'how tools are called: "json", "tags" or "fenced"']
-MaxTurns = Annotated[Count, "replies of a response at most"]
-ReplyTokens = Annotated[Count, "tokens of a reply at most"]
+MaxTurns = Annotated[Count, "maximum number of replies in a response"]
+ReplyTokens = Annotated[Count, "maximum number of tokens of a reply"]
 DescribeTools = Annotated[bool, "list the tools in a system message, which needs a chat template"]

@@ -38,7 +38,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 
 
 class Made(NamedTuple):
-    """How a part was made: its maker, and names and values of the arguments."""
+    """The maker of a part, and the names and values of the arguments."""
 
     maker: Callable[..., Any]
     arguments: tuple[tuple[str, Any], ...]

@@ -123,7 +123,7 @@ _SECTION = re.compile(r"^(Left out|Reports|Traps): ", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Method:
-    """The card of a method.
+    """The card of a published method: its recipe, its paper, and the laws that it breaks.
 
     Texts that are not arguments are read from the docstring of the method's file. Its first quoted
     text is the title. The address follows in that paragraph ("" if there is none). The last

@@ -14,7 +14,9 @@ from rlvr_jax.types.fields import pytree
 @pytree
 @dataclass(frozen=True)
 class Signals:
-    """The decisions about each token so far; every field but the last is [B, T].
+    """Advantage, weight, mask, clip bounds and penalty of each token, set by the parts of a loss.
+
+    Every field except the last is [B, T].
 
     A chain stops the gradients of the first five; gradient flows through the last three.
 

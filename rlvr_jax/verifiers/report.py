@@ -103,11 +103,15 @@ def main(arguments: list[str]) -> int:
         prog="python -m rlvr_jax.verifiers.report", description=__doc__.partition("\n")[0]
     )
     parser.add_argument(
-        "folders", nargs="+", type=Path, metavar="FOLDER", help="with .jsonl files of cases"
+        "folders", nargs="+", type=Path, metavar="FOLDER", help="folder with .jsonl files of cases"
     )
-    parser.add_argument("--boxes", choices=BOXES, default="each", help="how several boxes count")
+    parser.add_argument(
+        "--boxes", choices=BOXES, default="each", help="boxes that count if a text has several"
+    )
     parser.add_argument("--choice", action="store_true", help="golds are option letters")
-    parser.add_argument("--show", type=int, default=5, help="differences shown of each kind")
+    parser.add_argument(
+        "--show", type=int, default=5, help="number of shown differences of each kind"
+    )
     options = parser.parse_args(arguments)
     try:
         cases = [case for folder in options.folders for case in read_cases(folder)]

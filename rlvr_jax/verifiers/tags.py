@@ -78,7 +78,7 @@ def tags(
 
 
 def prefilled_tags(prompt_tail: str, spec: Sequence[str] = ("think", "answer")) -> tuple[str, ...]:
-    """The tags at the end of a prompt, for `tags`: those that a chat template has opened.
+    """The tags that a chat template has opened at the end of a prompt, for `tags`.
 
     Args:
       prompt_tail: as in `Response.prompt_tail`.

@@ -142,7 +142,7 @@ def test_answers_of_another_engine_need_no_log_probs(tmp_path):
     assert "entropy_per_token" not in told["Responses"]["numbers"]
     for sentence in (
         "Entropy needs",
-        "Calibration needs the log-probs of the responses of the start.",
+        "Calibration needs the log-probs of the responses of the first policy.",
     ):
         assert any(line.startswith(sentence) for line in told["Responses"]["missing"])
     # what one draw does not know is not compared
@@ -174,7 +174,7 @@ def test_nobody_right_and_no_verdicts_are_no_error(tmp_path):
     before = answers(0, outcome=np.full(PROBLEMS * SAMPLES, np.nan))
     topics = diagnose_answers(before, answers(1, rate=0.0))
     missing = " ".join(line for topic in topics for line in topic.missing)
-    assert "20 graded responses" in missing and "need one of the start" in missing
+    assert "20 graded responses" in missing and "need one of the first policy" in missing
     assert write_page(tmp_path / "page.html", topics, "pair").is_file()
 
 

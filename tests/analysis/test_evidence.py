@@ -166,7 +166,7 @@ def test_a_page_says_how_sure_it_is(tmp_path):
     text, cells = page_of(tmp_path, rows)
     assert cells["far"][6] == "< 0.001"
     assert "not distinguishable from `grpo` with these seeds: 11." in text
-    assert "Uncorrected intervals of these that exclude 0: 1;" in text
+    assert "Without the correction, the intervals of 1 of them exclude 0;" in text
     # Entropy is of the held-out answers: a last step may train on nothing that was drawn.
     assert cells["far"][-1] == "0.250"
     # No form is spoken of that the task does not have.

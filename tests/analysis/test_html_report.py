@@ -155,7 +155,7 @@ def test_the_intro_says_what_the_lines_are(steps, intro, window, tmp_path):
 def test_runs_of_different_lengths_have_both_in_the_note(tmp_path):
     runs = [load_run(write_run(tmp_path / str(n), steps=n, every=5)) for n in (5, 15)]
     charts = {c["title"]: c["note"] for s in sections(runs, ["a", "b"]) for c in s["charts"]}
-    assert charts["Reward"] == "what is trained on · n = 5 to 15 steps"
+    assert charts["Reward"] == "of the trained responses · n = 5 to 15 steps"
     assert charts["Held-out pass@1"] == "2 to 4 evaluations, n = 64 samples per prompt"
 
 
@@ -372,7 +372,7 @@ def test_a_browser_draws_the_page_without_a_complaint(page, tmp_path):
         ({"answer": "15", "stage": "exact"}, "answer 15 · exact"),
         ({"answer": None, "stage": "no answer"}, "no answer"),
         ({"answer": "x" * 500, "stage": "", "timed_out": True}, f"answer {'x' * 100}… · timed out"),
-        ({"stage": "lost", "verdict": False}, "lost · no verdict"),
+        ({"stage": "lost", "verdict": False}, "lost · ungraded"),
         ({}, ""),  # of a run that did not write it
     ),
 )

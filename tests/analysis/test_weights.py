@@ -155,7 +155,7 @@ def test_a_checkpoint_that_did_not_move_is_named():
     with pytest.raises(ValueError, match="rank_one_series: updates must not be zero, got zeros"):
         rank_one_series(still)
     with pytest.raises(
-        ValueError, match="linearity: updates must not be zero, got zeros as number"
+        ValueError, match="linearity: updates must not be zero, got zeros at position"
     ):
         linearity(still, [1, 2, 3], 2)
     with pytest.raises(ValueError, match="rank_one_series: updates must hold a checkpoint"):

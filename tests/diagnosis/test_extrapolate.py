@@ -81,7 +81,7 @@ def test_an_update_of_rank_one_is_its_own_replacement_and_the_scores_of_runs_are
     [
         (["a", "b"], "either --target or --rank must be given"),
         (["a", "--target", "1"], "POLICY must be given twice or more"),
-        (["a", "b", "--rank", "1"], "--rank must be at least 1 and of one POLICY"),
+        (["a", "b", "--rank", "1"], "--rank must be at least 1, with one POLICY"),
         (["a", "b", "--target", "1"], "--scores must be given, as a is not a run"),
         (["a", "b", "--target", "1", "--scores", "1"], "--scores must be 2, one per POLICY, got 1"),
         (["a", "b", "--target", "1", "--scores", "1", "2"], r"a must hold model.safetensors"),

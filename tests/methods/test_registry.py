@@ -302,6 +302,9 @@ def test_a_card_shows_what_is_needed(capsys, monkeypatch):
     assert "clip_high = 0.28" in card and "refill(when=uniform" in card
     assert "half-width of the trust region above a ratio of 1 (ε_high), at least 0" in card
     assert np.all([label in card for label in recipe("dapo").objective.labels])
+    lines = printed.card("delethink").splitlines()
+    text = lines[lines.index("  carry = None") + 1]
+    assert text.endswith("a chunk sees (m). None: half of `response_tokens`. At least 1")
     condition = printed.card("kl_cov").partition("with one update per batch\n")[2]
     assert "penalize_high_covariance(fraction=0.002, coefficient=1) has no effect" in condition
 

@@ -9,7 +9,7 @@ import training_runs
 from everyday import everyday
 
 from rlvr_jax import methods, policy
-from rlvr_jax.methods.__main__ import card
+from rlvr_jax.methods.__main__ import card, shown_command
 from rlvr_jax.runs import parse_config
 from rlvr_jax.types import Shown, replace
 
@@ -77,3 +77,5 @@ def test_a_command_has_all_settings_and_the_run_without_lacks_the_mechanism():
 def test_the_command_of_a_method_is_printed():
     command = "python -m rlvr_jax train --method clip_cov --task brackets --steps 300"
     assert f"  {command} --run-dir runs/clip_cov" in card("clip_cov").splitlines()
+    without = command.replace("clip_cov", "grpo")
+    assert shown_command("clip_cov", acts=False) == f"{without} --run-dir runs/clip_cov_without"

@@ -130,7 +130,10 @@ def test_a_refused_part_of_a_batch_refuses_the_step(client):
     wrong[0].inputs["weights"] = wrong[0].inputs["weights"][:-1]
     with pytest.raises(Refusal, match=r"data\[0\]: weights must have the shape"):
         client.train(wrong, "cross_entropy")
-    with pytest.raises(Refusal, match=r"not whole, as request .* failed; it is dropped"):
+    with pytest.raises(
+        Refusal,
+        match=r"request .* failed, so the gradient of this step is incomplete; it is dropped",
+    ):
         client.step()
     with pytest.raises(Refusal, match="a forward_backward must come before it"):
         client.step()
@@ -176,7 +179,7 @@ def test_other_datums_are_refused(client, changed, message):
 def test_other_losses_are_refused(client, loss, config, message):
     with pytest.raises(Refusal, match=message):
         client.train(requests.sampled(1), loss, config)
-    with pytest.raises(Refusal, match="not whole"):
+    with pytest.raises(Refusal, match="is incomplete"):
         client.step()
 
 

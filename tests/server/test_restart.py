@@ -136,7 +136,7 @@ def test_a_request_that_never_comes_does_not_block_the_others(brackets, tmp_path
         client.create()
         client.train(batch(0), "ppo")
         client.seq += 1
-        with pytest.raises(Refusal, match="not whole, as request 2 failed"):
+        with pytest.raises(Refusal, match="request 2 failed, so the gradient"):
             client.step()
         client.train(batch(0), "ppo")
         assert client.step()["step"] == 1

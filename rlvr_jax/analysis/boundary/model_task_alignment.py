@@ -166,8 +166,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Prints the cells by the base's pass@k, and the gains of every method in them."""
     parser = argparse.ArgumentParser(description="Gains of methods by the pass rate of the base.")
     parser.add_argument("runs", nargs="+", metavar="RUN", help="a run directory, or a .jsonl file")
-    parser.add_argument("--k", type=int, default=8, help="of the base's pass@k (default: 8)")
-    parser.add_argument("--methods", nargs="*", metavar="NAME", help="only these (default: all)")
+    parser.add_argument(
+        "--k", type=int, default=8, help="k of the pass@k of the initial policy (default: 8)"
+    )
+    parser.add_argument(
+        "--methods", nargs="*", metavar="NAME", help="methods to compare (default: all)"
+    )
     options = parser.parse_args(arguments)
     try:
         found = [

@@ -124,7 +124,7 @@ def paired_gap(
     Args:
       first_correct, second_correct: correct samples, [G], or [S, G] for several paired seeds.
       samples: n, samples per problem of both policies.
-      k: 1 ≤ k ≤ n.
+      k: samples that a reader may take, 1 ≤ k ≤ n.
       weights: [G], weights of the problems; None: equal weights.
     """
     first, second = np.atleast_2d(first_correct), np.atleast_2d(second_correct)

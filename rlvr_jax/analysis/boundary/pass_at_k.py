@@ -42,7 +42,7 @@ def pass_at_k(num_samples: ArrayLike, num_correct: ArrayLike, k: ArrayLike) -> n
     Args:
       num_samples: n, samples per problem; the three arguments broadcast.
       num_correct: c, number of correct samples, 0 ≤ c ≤ n.
-      k: 1 ≤ k ≤ n.
+      k: samples that are allowed, 1 ≤ k ≤ n.
     Returns:
       float64 of the broadcast shape, in [0, 1].
     Raises:
@@ -149,7 +149,7 @@ def best_of_k(correct: ArrayLike, scores: ArrayLike, k: int) -> float:
     Args:
       correct: [n], 0 or 1 (or an outcome in between).
       scores: [n], values of the scorer; larger is better.
-      k: 1 ≤ k ≤ n.
+      k: samples from which the best is taken, 1 ≤ k ≤ n.
     Raises:
       ValueError: shapes differ, k or correct is out of range, or a score is NaN.
     """

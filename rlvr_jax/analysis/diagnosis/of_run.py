@@ -60,7 +60,7 @@ def _other_run(against: str | Path | None) -> Run | None:
 def _reach(run: Run, other: Run | None) -> Topic:
     """Compares the last evaluation with the first one, or with the last one of the other run."""
     if other is None:
-        first, names = run.held_out[:1], ("the start", "the end")
+        first, names = run.held_out[:1], ("the initial policy", "the last policy")
         enough = len(run.held_out) > 1
     else:
         first, names = other.held_out[-1:], ("the other run", "this run")

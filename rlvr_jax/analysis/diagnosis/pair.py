@@ -19,7 +19,7 @@ def diagnose_answers(
     before: Answers,
     after: Answers,
     again: Answers | None = None,
-    names: tuple[str, str] = ("the start", "the end"),
+    names: tuple[str, str] = ("the first policy", "the second policy"),
     rules: Mapping[str, str] = FORMATS,
 ) -> list[Topic]:
     """The diagnosis of two policies from their answers, topic by topic.

@@ -192,8 +192,8 @@ def _support(topic: Topic, solved: _Solved, k: int, sampled: np.ndarray, size: i
     topic.sentences += [
         f"With {k} samples both policies solve {counts.preserved:.3g} of {problems} problems"
         " (expected numbers).",
-        f"Solved by {names[1]} alone: {new}.",
-        f"Solved by {names[0]} alone: {old}. Chance is a second sampling of {names[0]}.",
+        f"Solved only by {names[1]}: {new}.",
+        f"Solved only by {names[0]}: {old}. Chance is a second sampling of {names[0]}.",
     ]
     if (unseen := unseen_mass(k)) < 1:
         topic.sentences.append(f"With {k} samples, solve rates below {unseen:.2g} are not seen.")
@@ -262,7 +262,7 @@ def _unsolved(topic: Topic, solved: _Solved, again: np.ndarray | None) -> None:
     topic.sentences += [
         f"Never solved: {number} → {never} problems. Always solved: {int(np.sum(before == n))} →"
         f" {always}.",
-        f"Solved at least once by {names[1]} alone: {reached}, by {names[0]} alone:"
+        f"Solved at least once only by {names[1]}: {reached}, only by {names[0]}:"
         f" {table.first_only} (exact sign test, {p_value(table.p_value)}).",
     ]
 

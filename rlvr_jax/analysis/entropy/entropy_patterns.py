@@ -78,7 +78,7 @@ def change_by_percentile(
     Args:
       base_entropy, entropy: [B, T] nats, of the same tokens.
       mask: bool [B, T].
-      bins: K.
+      bins: number of bins (K).
     """
     base = _tokens("change_by_percentile", base_entropy, mask)
     change = _tokens("change_by_percentile", entropy, mask) - base

@@ -64,7 +64,7 @@ def forecast(
     Args:
       steps: [N], ascending.
       entropy: H, [N] nats.
-      score: R, [N].
+      score: score at each step, such as pass@1, [N] (R).
       fraction: points up to this fraction of the last step are fitted.
     """
     steps, entropy, score = columns("forecast", "N", steps=steps, entropy=entropy, score=score)

@@ -93,8 +93,8 @@ def calibration(
     """Measures the calibration of B rollouts.
 
     Args:
-      confidence: [B], in [0, 1].
-      outcome: [B], 0 or 1.
+      confidence: stated probability of a correct answer, [B], in [0, 1].
+      outcome: whether the answer is correct, [B], 0 or 1.
       bins: K, number of bins.
       places: int [B], the bin of each row; None: bins of equal width, from the confidences.
       epsilon: ε, bound of the clip in the NLL.

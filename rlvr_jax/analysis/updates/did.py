@@ -1,4 +1,4 @@
-"""Differential information: the factor of Bayes' rule from the reference to the policy.
+"""Differential information: the factor by which an update changes each response's probability.
 
 Won et al. 2025, "Differential Information", https://arxiv.org/abs/2505.23761 (a reconstruction from
 the abstract). For an update from π_ref to π, a response y has

@@ -54,7 +54,7 @@ def row_gradients(
 
     Args:
       hidden: [B, T, D], the input of the last layer.
-      logits: [B, T, V].
+      logits: of the last layer, [B, T, V].
       tokens: int [B, T].
       mask: bool [B, T].
     """
@@ -80,10 +80,10 @@ def interference(
 
     Args:
       gradients: [B, …], gradient of each row's mean token log-prob.
-      advantage: [B].
+      advantage: of each row, [B].
       correct: bool [B].
       group: int [B], number of the row's problem, 0 … G - 1.
-      rate: η.
+      rate: size of the step (η).
     """
     a, correct, group = np.asarray(advantage, float), np.asarray(correct, bool), np.asarray(group)
     rows = np.asarray(gradients, float).reshape(len(a), -1)

@@ -57,9 +57,9 @@ def mass_balance(
       probability: p, [..., V], with the sum 1.
       sampled: bool [..., V], tokens that occur among the samples.
       correct: bool [V] or [..., V].
-      samples: N, [...].
+      samples: number of samples, [...] (N).
       correct_reward, incorrect_reward: R_c and R_w.
-      learning_rate: η.
+      learning_rate: size of the step (η).
     Raises:
       ValueError: probabilities do not sum to 1, or there is no sample.
     """

@@ -20,7 +20,7 @@ def optimum(values: ArrayLike, temperature: float) -> np.ndarray:
     """The policy over A answers that maximises E[Q] + τ H, [A].
 
     Args:
-      values: Q, [A].
+      values: value of each answer, [A] (Q).
       temperature: τ ≥ 0. At 0 all mass is on the first maximum.
     """
     values = np.asarray(values, float)
@@ -48,10 +48,10 @@ def cliff_curve(
     """Distances between the optima of Q + δ d and of Q, [τ, δ].
 
     Args:
-      values: Q, [A].
-      direction: d, [A].
-      deltas: [δ].
-      temperatures: [τ].
+      values: value of each answer, [A] (Q).
+      direction: change of the values, [A] (d).
+      deltas: sizes of the change, one-dimensional (δ).
+      temperatures: weights of the entropy, one-dimensional (τ).
     """
     values, direction = np.asarray(values, float), np.asarray(direction, float)
     return np.array(

@@ -97,7 +97,7 @@ def predict_update(
     Args:
       series: rank-1 parts of the checkpoints, in order.
       scores: y, [K], accuracies of the checkpoints.
-      target: y*.
+      target: accuracy to extrapolate to (y*).
       largest: bound of ‖â‖ in units of the last ‖a_t‖; inf: no bound, as in the released code.
     """
     a, y = series.left, np.asarray(scores, float)

@@ -160,7 +160,7 @@ def linearity(updates: Sequence[ArrayLike], steps: ArrayLike, first: int) -> Lin
         raise ValueError(f"linearity: first must be in [2, {len(steps) - 1}], got {first}")
     for number, update in enumerate(updates):
         if not np.any(update):
-            raise ValueError(f"linearity: updates must not be zero, got zeros as number {number}")
+            raise ValueError(f"linearity: updates must not be zero, got zeros at position {number}")
     parts = [decompose(update) for update in updates]
     tops = np.stack([reconstruction(each, 1).ravel() for each in parts])
     fitted = _line(steps, tops, steps)

@@ -1,4 +1,4 @@
-"""Choosing one of N answers by their scores: for evaluation and for drivers, never for the loss.
+"""Choosing one of N answers by their scores: for evaluations and at test time, never for the loss.
 
 A rule scores the answer of each row. The row of the largest score of its group is chosen; among
 equal scores the first row by `rollout_id`.
@@ -73,7 +73,7 @@ def choose(
 
 
 def own_score(score: Rows, cluster: Int[Array, "B"], group: Int[Array, "B"]) -> Rows:
-    """The row's score."""
+    """A rule of `choose`: the row with the highest score."""
     del cluster, group
     return score
 
@@ -98,7 +98,7 @@ def lower_bound(strength: NonNegative = 0.1, verdicts: Count = 1) -> Function:
     with a large α the most frequent answer.
 
     Args:
-      strength: α.
+      strength: weight of the penalty for few grades (α).
       verdicts: M, grades of a row; its score is their mean.
     Source: Heimdall, https://arxiv.org/abs/2504.10337.
     """

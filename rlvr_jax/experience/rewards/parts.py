@@ -66,7 +66,7 @@ class Shaping(Part):
 
 @part
 def shaping(reward: Reward, reads: Iterable[str] = (), columns: int = 0) -> Shaping:
-    """The shaping of a reward without state.
+    """Makes a `Shaping` of a reward function without state.
 
     Args:
       reward: (rollouts) -> [B], or -> ([B], a dict of values [B]). The dict's names are metrics,

@@ -73,7 +73,7 @@ def fraction_of_rubric(scores: Array, rubric: Sequence[Criterion]) -> Array:
 
 @part
 def by_rubric(rubric: Sequence[Criterion], combine: Combine = fraction_of_rubric) -> Shaping:
-    """The combined scores of a rubric; each criterion is a metric.
+    """The reward is the combined score of a rubric; each criterion is also a metric.
 
     Args:
       rubric: criteria, whose points are the first columns of the task's rewards.

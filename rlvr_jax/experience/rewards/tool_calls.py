@@ -39,7 +39,9 @@ def argument_f1(arguments: Mapping[str, Any], reference: Mapping[str, Any]) -> f
 
 
 def call_reward(calls: Sequence[Call], reference: Sequence[Call], fraction: float = 0.5) -> float:
-    """α · 1[the same functions are called] + (1 - α) · mean F1 of the matched calls' arguments.
+    """Reward of tool calls that are compared with reference calls.
+
+    It is α · 1[the same functions are called] + (1 - α) · mean F1 of the matched calls' arguments.
 
     A call is matched with the first unused reference call of its name; unmatched calls only enter
     the first term. The mean is 0 without a match, and 1 if neither side has calls.
@@ -62,10 +64,13 @@ def call_reward(calls: Sequence[Call], reference: Sequence[Call], fraction: floa
 
 
 def trained_reward(form: float, correct: float, length: float, progress: float) -> float:
-    """(w_f R_format + w_c R_right + R_length) / 3, w_f from 2 down to 1 and w_c from 1 up to 2.
+    """Reward of format, correctness and length, with weights that change during the run.
+
+    R = (w_f R_format + w_c R_correct + R_length) / 3. w_f falls from 2 to 1, w_c rises from 1 to
+    2.
 
     Args:
-      form, correct, length: R_format, R_right and R_length; 0 where ungraded.
+      form, correct, length: R_format, R_correct and R_length; 0 where ungraded.
       progress: completed fraction of the training, in [0, 1].
     Source: Fission-GRPO, from notes; the linear change of the weights is ours.
     """

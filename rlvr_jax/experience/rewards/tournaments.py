@@ -63,5 +63,5 @@ def play(
 
 
 def round_robin(players: int, rounds: Rounds) -> Pairs:
-    """Every player meets every other player once."""
+    """A tournament in which every player meets every other player once."""
     return [] if rounds else list(itertools.combinations(range(players), 2))

@@ -46,7 +46,7 @@ def scale_by_entropy(coefficient: Finite) -> Transform:
     There is no floor: where z < -1/c, the advantage changes its sign.
 
     Args:
-      coefficient: c.
+      coefficient: weight of the z-score (c).
     Metrics: entropy_scale_min (smallest factor of an advantage).
     """
 

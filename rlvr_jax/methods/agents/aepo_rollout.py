@@ -40,7 +40,11 @@ def aepo_rollout(
     tools: Tools,
     **branches: Any,
 ) -> Recipe:
-    """Applies GRPO to rows whose starting points depend on a probe and the entropies of rounds."""
+    """Applies GRPO to rows whose starting points depend on a probe and the entropies of rounds.
+
+    Args:
+      round_tokens: tokens of a round, without tools.
+    """
     objective = clipped_objective(clip_low, clip_high, epsilon=epsilon, dual_clip=dual)
     return Recipe(objective, experience(draw=tools.branching_draw(round_tokens, **branches)))
 

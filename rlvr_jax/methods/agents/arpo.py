@@ -66,7 +66,7 @@ def token_owner(
     Args:
       parent: rows, of `parent_rows`.
       branch_position: the first token that is the row's own; read where the row has a parent.
-      tokens: T.
+      tokens: number of token positions (T).
     """
     rows = parent.shape[0]
     places = jnp.arange(tokens, dtype=jnp.int32)[None]

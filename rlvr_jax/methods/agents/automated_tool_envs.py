@@ -52,6 +52,8 @@ def useful_calls(
 
     Args:
       calls, solved, otherwise: `columns` of `automated_tool_envs`.
+      score: reward of a turn with calls, from the numbers of its calls and of its solving calls,
+        [B] each: `call_f1`, or a function with its arguments.
     Reads: component_rewards. Metrics: reward/calls (mean number of calls), reward/solved (mean
       number of solving calls), reward/without_calls (mean reward of turns without calls).
     """

@@ -84,6 +84,8 @@ def step_uncertainty(
 
     Args:
       entropy: of the tokens, nats.
+      steps: steps of the batch, from `find_steps`.
+      rollouts: the batch; the min-max is over all its steps.
       rate, future_rate: k and k'.
     """
     mean = step_mean(entropy, steps)

@@ -156,9 +156,13 @@ def band_penalty(
 
     Args:
       entropy: H, nats.
+      mask: response tokens that count, bool [B, T].
       env_step: s, of each row.
       state: of the past; S is its length.
-      low, high, size: κ_l, κ_r, a.
+      low, high: edges of the band, relative to the past mean (κ_l, κ_r).
+      size: penalty outside the band; with a hinge, per nat of the distance (a).
+      per_rollout: compare the mean entropy of a row with the band, not that of each token.
+      hinge: penalty in proportion to the distance to the band, with a gradient.
     """
     steps = state.count.shape[0]
     past = state.total.astype(entropy.dtype) / jnp.maximum(state.count, 1).astype(entropy.dtype)
@@ -199,8 +203,10 @@ def step_entropy(
     """Mean entropy of the tokens at each step of an episode, and at which steps there are any.
 
     Args:
+      entropy: of the tokens, nats, [B, T].
+      mask: response tokens that count, bool [B, T].
       env_step: of each row; later ones count as the last.
-      steps: S.
+      steps: number of steps of the longest episode (S).
     """
     env_step = jnp.clip(env_step, 0, steps - 1)
     total = jax.ops.segment_sum(masked_sum(entropy, mask, axis=1), env_step, num_segments=steps)

@@ -93,8 +93,9 @@ def recover(
 
     Args:
       feedback: source of the text after a failed response, see the module.
-      capacity: contexts that are stored, the newest ones; None: the prompts of a step.
-      per_prompt: stored contexts of a prompt at most.
+      capacity: maximum number of contexts that are stored, the newest ones; None: the prompts of a
+        step.
+      per_prompt: maximum number of stored contexts of a prompt.
       contexts: groups of recoveries of a step, for which the buffer waits; None: a quarter of its
         prompts.
       call_fraction: weight of the names of calls against their arguments in the reward (α).
@@ -236,7 +237,14 @@ def _recoveries(state: Contexts, wanted: int, setting: Any) -> tuple[list[Sample
 def rewarded(
     batch: Batch, environment: Any, fraction: float, turn: StepContext
 ) -> tuple[Batch, dict[str, float]]:
-    """The rows with R, and the means of its two terms."""
+    """The rows with R, and the means of its two terms.
+
+    Args:
+      batch: graded rows.
+      environment: environment whose calls are rewarded; "task": that of the task; None: no calls.
+      fraction: weight of the names of the calls against their arguments, in [0, 1] (α).
+      turn: the step, which determines the weights of the two terms.
+    """
     world = turn.setting.task.environment if environment == "task" else environment
     style, rollouts = getattr(world, "style", None), batch.rollouts
     own = rollouts.mask if "origin" not in rollouts.records else rollouts.records["origin"] == 0
@@ -284,7 +292,11 @@ def push_context(contexts: Contexts, number: int, tokens: list[int], per_prompt:
     one.
 
     Args:
+      contexts: the buffer: tokens int [C, T], length, number and order int [C]. A free place has
+        number -1; the oldest context has the smallest order.
       number: of the prompt.
+      tokens: context, at most T tokens.
+      per_prompt: maximum number of contexts of one prompt.
     """
     held, order = contexts["number"], contexts["order"]
     own = np.flatnonzero(held == number)
@@ -334,7 +346,7 @@ def fission_grpo(
 
     Args:
       feedback: source of the text after a failed response; None: "reply" with tools, else "policy".
-      per_prompt: stored failed responses of a prompt at most.
+      per_prompt: maximum number of stored failed responses of a prompt.
       contexts: groups of recoveries of a step, for which the buffer waits; None: a quarter of its
         prompts.
       call_fraction: weight of the names of calls against their arguments in the reward (α).

@@ -152,7 +152,7 @@ def cleanest_rows(
 
     Args:
       correct: bool [n].
-      penalty: [n].
+      penalty: penalty of each response, [n]; the lowest is the best.
       number: to select, at most n.
       min_incorrect, min_correct: at most `number` together.
     """

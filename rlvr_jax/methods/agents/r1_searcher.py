@@ -49,6 +49,7 @@ def r1_searcher(
       corpus: JSONL file or folder of texts that is searched; "": the task has an environment.
       stage: stage whose reward is used.
       documents, max_queries: documents of a reply, and queries of a response.
+      top_p: probability mass of the likeliest tokens that are sampled from.
       segment_tokens: maximum number of tokens up to a query or the end.
     """
     world = None

@@ -96,7 +96,15 @@ def cosines(query: np.ndarray, items: np.ndarray) -> np.ndarray:
 def lesson_scores(
     relevance: np.ndarray, utility: np.ndarray, uses: np.ndarray, alpha: float, kappa: float
 ) -> np.ndarray:
-    """α cos + (1 - α)(u + κ √(ln Σn / n)) of lessons with at least one use each."""
+    """α cos + (1 - α)(u + κ √(ln Σn / n)) of lessons with at least one use each.
+
+    Args:
+      relevance: cosine of each lesson with the prompt, [C] (cos).
+      utility: moving average of the outcomes of responses that saw the lesson, [C] (u).
+      uses: times that each lesson was shown, at least 1, [C] (n).
+      alpha: weight of the relevance, in [0, 1] (α).
+      kappa: weight of exploration, at least 0 (κ).
+    """
     bound = kappa * np.sqrt(np.log(uses.sum()) / uses)
     return alpha * relevance + (1 - alpha) * (utility + bound)
 
@@ -116,7 +124,7 @@ def retrospect(
       beta: weight of an outcome in the utility of its lesson (β).
       kappa: weight of the bonus of lessons that were seldom used (κ).
       threshold: smallest cosine of a lesson that is shown.
-      capacity: lessons of the memory.
+      capacity: maximum number of lessons of the memory.
     Samples: half of each group, and a reflection for each row. Writes: `claimed`, `cell`.
     Metrics: lessons_shown (groups), lesson_effect (mean outcome with the lesson less without),
       lessons, new_lessons (in the memory), unreadable_reflections (fraction), predicted_outcomes

@@ -66,12 +66,16 @@ def withdraw_skills(
 
     Every prompt shows all active skills, of any kind. Every `every` steps the development prompts,
     which are not trained on, are rated with the skills and without any. A skill of another name
-    than "general" is rated on the prompts of that kind; the task must have the kind. Skills that
-    did harm there are withdrawn, and others down to the number of the phase.
+    than "general" is rated on the prompts of that kind; the task must have the kind. Skills
+    that lowered the pass rate are withdrawn. Of the others, the most helpful ones remain, as many
+    as the phase allows.
 
     Args:
       skills: texts by name, the general one first.
-      samples: `rating_samples` of `skill0`, which has the other arguments. Phases are equally long.
+      sets: number of skills that each phase may show. Phases are equally long.
+      every: steps from one rating of the skills to the next.
+      rated: number of development prompts of a rating.
+      samples: number of responses to a rated prompt (`rating_samples` of `skill0`).
     Metrics: active_skills (shown skills), harmful_skills (withdrawn because Δ < 0), rated_with,
       rated_without (pass rates with and without skills).
     Raises:
@@ -207,7 +211,7 @@ def next_active(gain: Mapping[str, float], most: int) -> list[str]:
 
     Args:
       gain: by name, in the order of the table, without the general one.
-      most: skills in all; 0: none.
+      most: maximum number of skills, with the general one; 0: none.
     """
     if not most:
         return []

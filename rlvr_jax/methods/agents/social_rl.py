@@ -59,7 +59,7 @@ def aligned_with_partner(estimator: Transform, weight: Finite = 1.0) -> Transfor
 
     Args:
       estimator: of the own advantage A.
-      weight: w.
+      weight: weight of the alignment term (w).
     Metrics: those of the estimator; alignment_term (mean of |w · past · A^other| over the tokens).
     """
 

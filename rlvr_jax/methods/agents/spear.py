@@ -89,7 +89,7 @@ def falling_cosine(steps: Count) -> Function:
     """μ(s) = (cos(π s / S) + 1) / 2: from 1 to 0 at step S, and 0 from there.
 
     Args:
-      steps: S.
+      steps: steps until the value is 0 (S).
     """
 
     def falling_cosine_of_step(step):
@@ -150,7 +150,7 @@ def replay_good(
     unmodified train prompts are stored.
 
     Args:
-      replay_rows: rows of a replay update at most; the store holds twice as many.
+      replay_rows: maximum number of rows of a replay update; the store holds twice as many.
       replay_age: steps that a response is stored.
       replay_groups: groups whose mean rewards give the usual reward (b).
       replay_steps: step at which replayed responses count in full (S).

@@ -78,11 +78,11 @@ def summaries(
     response.
 
     Args:
-      most: summaries of a response at most (S).
+      most: maximum number of summaries of a response (S).
       instruction: text that requests a summary.
       context: tokens of a segment before it (L), the copied summary included; None: half the run's
         response_tokens.
-      summary: tokens of a summary at most; None: a quarter of response_tokens.
+      summary: maximum number of tokens of a summary; None: a quarter of response_tokens.
       sampling: settings of the sampler that are prescribed, as in `plain`.
     Metrics: answers (responses), segments (their segments, so that the quotient is the mean),
       summaries (segments that end with one).
@@ -148,7 +148,7 @@ def summarized_turns(
 
     Args:
       environment, reply_tokens, sampling: as for `turns`.
-      limit: replies of a response at most, in all its segments together.
+      limit: maximum number of replies of a response, in all its segments together.
       most, instruction, context, summary: as for `summaries`.
     Writes: turn, origin, process_reward, as `turns`.
     Metrics: answers (responses), segments (their segments), summaries (segments that end with one),
@@ -364,7 +364,7 @@ def supo(
     """Applies a clipped ratio to the segments of responses, between which the policy summarizes.
 
     Args:
-      max_turns: replies of a response at most, in all its segments together.
+      max_turns: maximum number of replies of a response, in all its segments together.
     """
     draw = tools.draw(summarized_turns, **lengths) if tools else summaries(**lengths)
     return Recipe(

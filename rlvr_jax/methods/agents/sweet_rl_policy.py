@@ -151,7 +151,7 @@ def sweet_rl_policy(
     Args:
       critic: policy folder of a `sweet_rl` run, with the policy's tokens and shape; "start": the
         initial policy.
-      candidates: samples of a turn.
+      candidates: number of samples of a turn.
       pairs: of candidates, at most half of their number.
       coefficient: scale of the scores (β).
       imitation: weight of the mean -logp of the better turns.

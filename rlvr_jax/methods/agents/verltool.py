@@ -70,7 +70,7 @@ def verltool(
     """Applies a clipped ratio with the token mean to the policy's text between tool replies.
 
     Args:
-      reply_tokens: tokens of a reply at most (`max_obs_length`).
+      reply_tokens: maximum number of tokens of a reply (`max_obs_length`).
       mask_overlong: whether truncated rows are removed from the loss.
       mask_void_rows: whether rows without a call or an answer are (`mask_void_traj`).
     """

@@ -57,7 +57,10 @@ def imitate_correct(capacity: Count, round_steps: Count, per_prompt: Count) -> S
     the same chance. In the first round nothing is trained. Only responses to unchanged train
     prompts are stored.
 
-    Args: as of `expert_iteration`.
+    Args:
+      capacity: maximum number of stored responses; the oldest are removed.
+      round_steps: steps of a round.
+      per_prompt: maximum number of stored responses per prompt, its first ones.
     Reads: outcome. Writes: mask (cleared), supervised.
     Metrics: new_answers (stored in this step), stored_answers (stored in all steps),
       imitated_answers (rows).
@@ -123,7 +126,14 @@ def _new_responses(batch: Batch, store: Store, per_prompt: int, setting) -> np.n
 def weighted_places(
     places: np.ndarray, number: int, weights: np.ndarray, random: np.random.Generator
 ) -> np.ndarray:
-    """Places sampled without replacement in proportion to positive weights."""
+    """Places sampled without replacement in proportion to positive weights.
+
+    Args:
+      places: candidates, int [n].
+      number: of places in the sample; all if there are fewer.
+      weights: weight of each candidate, above 0, [n].
+      random: source of the random numbers; its state advances.
+    """
     # The least E / w, E exponential, is a sample in proportion to w.
     waits = random.exponential(size=len(places)) / weights
     return places[np.argsort(waits, kind="stable")[:number]]

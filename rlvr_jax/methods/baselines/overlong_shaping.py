@@ -33,7 +33,11 @@ def overlong_shaping(
     filtered: bool = False,
     **clip: Any,
 ) -> Recipe:
-    """Applies GRPO with the token mean to outcomes with a penalty for the end of the budget."""
+    """Applies GRPO with the token mean to outcomes with a penalty for the end of the budget.
+
+    Args:
+      filtered: remove truncated responses from the loss; their rewards still count in their groups.
+    """
     penalty = overlong_excess(max_length, cache_length, factor)
     stages = [shape(total({"outcome": plain_outcome, "overlong": penalty}))]
     stages += [mask_truncated()] if filtered else []

@@ -54,8 +54,8 @@ def rare_event_pair(most: Count, candidates: NonNegativeInt) -> Curriculum:
     Pass rates are those of the first group of each prompt: of the `candidates` that a step rates,
     and of the prompts it trains on. Until a pair is found, steps train on shuffled epochs.
 
-    Metrics: rated_prompts (prompts), pair/hard, pair/easy (numbers of the prompts, once there is a
-      pair), pair/hard_rate, pair/easy_rate (their first pass rates).
+    Metrics: rated_prompts (prompts), pair/hard, pair/easy (numbers of the two prompts, after a
+      pair is found), pair/hard_rate, pair/easy_rate (their first pass rates).
     """
     epochs = shuffled_epochs()
 
@@ -159,8 +159,9 @@ def w_grpo_pairing(
 
     Args:
       negative: penalty of an incorrect response (λ).
-      most: correct responses of the hard prompt and incorrect ones of the easy prompt (c).
-      candidates: prompts rated per step until a pair is found.
+      most: maximum number of correct responses of the hard prompt, and of incorrect ones of the
+        easy prompt (c).
+      candidates: number of prompts rated per step until a pair is found.
       estimator: `group_centered`, `group_normalized` or `pair_normalized`.
     """
     return Recipe(

@@ -60,6 +60,8 @@ def balance_signs(
 
     Args:
       low, high: searches of c_low and c_high, in at most 1000 steps.
+      target: quotient of positive and negative updates at which the search ends (b).
+      epsilon: added to the denominator of b.
     Metrics: bound_low, bound_high (bounds of the ratio), balance_first, balance_last (b before and
       after the search; 1e9 without any push down), search_steps (steps of both searches).
     """

@@ -53,6 +53,8 @@ def drop_unstable_steps(
 
     Args:
       change_limit, shift_limit: δ_H and δ_F; the predictions must be strictly below them.
+      learning_rate: learning rate of the optimizer in the prediction (η).
+      top_k: number of most probable tokens in π.
       symmetric: False requires m_H in [0, δ_H): the objective may not fall.
     Metrics: rejected_fraction (of the tokens), predicted_shift_max (largest predicted shift, nats).
     """

@@ -73,6 +73,8 @@ def regularized_clip(
     Elsewhere the loss has a value but no gradient.
 
     Args:
+      divergence: term that the KL adds to R, divided by β, as a function of logp - old_logp:
+        `unnormalized_reverse_kl`, `unnormalized_forward_kl`, `reverse_kl` or `forward_kl`.
       dual: c, the largest ratio at which a token of negative Â is trained.
     """
 

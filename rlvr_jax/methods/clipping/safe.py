@@ -76,6 +76,9 @@ def predictive_kl_penalty(
     """Adds P to the loss; a batch without tokens adds nothing and does not change the state.
 
     Args:
+      coefficient: weight of the penalty (c).
+      base: threshold of the KL before control, nats (τ_0).
+      strength: strength of the penalty where the entropy is low, nats (s).
       trained: compares the KL of the batch, with its gradient, instead of KL_short.
     Metrics: kl_short (running mean of the KL, nats), kl_threshold (threshold τ, nats), kl_phase (0
       warm-up, 1 climbing, 2 plateau, 3 converged).
@@ -118,8 +121,11 @@ def excess_kl_penalty(
     """c · max(KL - τ, 0)² · max(½, s / (H + 0.1)).
 
     Args:
-      coefficient: c.
-      strength: s.
+      kl: mean log-ratio to the reference policy, nats (KL).
+      entropy: mean entropy of the tokens, nats (H).
+      threshold: KL without a penalty, nats (τ).
+      coefficient: weight of the penalty (c).
+      strength: numerator of the factor by which a low entropy increases the penalty, nats (s).
     """
     excess = jnp.maximum(kl - threshold, 0)
     return coefficient * excess**2 * jnp.maximum(0.5, strength / (entropy + 0.1))
@@ -170,6 +176,7 @@ def control_kl(
         τ = clip((τ_0 + pid) · factor of the phase, 0.1, 0.6)
 
     Args:
+      state: memory of the controller after the previous call.
       kl, reward: means of the batch.
       base: τ_0, nats.
     """
@@ -245,6 +252,9 @@ def huber_value_loss(
     """½ (h(V - R) + h(V_old + clip(V - V_old, ±ε) - R)) per rollout: a sum, not a maximum.
 
     Args:
+      values: values of the critic that is trained, [B] (V).
+      old_values: values of the critic at sampling time, [B] (V_old).
+      reward: target of the values, [B] (R).
       clip: ε, half-width of the trust region around V_old.
       width: δ of h(x) = x² / 2 for |x| ≤ δ, else δ (|x| - δ / 2).
     """

@@ -61,8 +61,8 @@ def value_incentive(
     """Subtracts α J* from the loss; J* = 0 without calibration rows.
 
     Args:
-      coefficient: α.
-      scale: β.
+      coefficient: weight of J* in the loss (α).
+      scale: scale of the implicit reward (β).
       rows: the calibration rows.
     Metrics: induced_value (J*, value of the best policy under the implicit reward).
     """
@@ -83,8 +83,8 @@ def rate_first(rated: Count, samples: Count) -> Curriculum:
     """Samples and grades responses to some prompts in step 0, before any update; never trained.
 
     Args:
-      rated: prompts, sampled without replacement; at most all train prompts.
-      samples: responses to each.
+      rated: number of prompts, sampled without replacement; at most all train prompts.
+      samples: number of responses to each.
     """
 
     def propose(requests, state, turn):
@@ -113,7 +113,8 @@ def vpo(
       value_coefficient: weight of the value (α), positive online and negative offline.
       calibration: the calibration rows, `off_policy_rows` or `chosen_rows`; any function
         (rollouts) -> bool [B].
-      rated: prompts to which the initial policy's responses are stored as calibration rows.
+      rated: number of prompts to which the initial policy's responses are stored as calibration
+        rows.
       fraction: calibration rows of a batch, as a fraction of its other rows.
     """
     terms = [implicit_reward_loss(scale), value_incentive(value_coefficient, scale, calibration)]

@@ -64,7 +64,11 @@ def long_error_factor(
     the number of correct rollouts plus ε.
 
     Args:
+      reward: reward of each row, [B]; correct if its integer part is at least 1.
+      group: group of each row, int [B].
       length: response tokens. A correct rollout without tokens is not part of the mean.
+      base: growth of the factor with the excess length, above 1 (b).
+      epsilon: added to the number of correct rollouts.
     """
     correct, tokens = reward_is_correct(reward) & (length > 0), length.astype(reward.dtype)
     count = group_count(group, correct)

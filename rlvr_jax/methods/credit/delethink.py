@@ -68,6 +68,9 @@ def chunks(most: Count, head: NonNegativeInt, carry: Count | None = None, **samp
     in size.
 
     Args:
+      most: maximum number of chunks of a response (I).
+      head: first tokens of a response that every chunk sees, at most half of the carry-over.
+      carry: tokens of earlier chunks that a chunk sees (m). None: half of the budget.
       sampling: sampler settings that are prescribed, as for `plain`.
     Metrics: answers (responses), chunks (their chunks; the quotient is the mean number of chunks),
       carried_chunks (chunks that begin with a carry-over).
@@ -158,7 +161,14 @@ def weigh_by_trace() -> Transform:
 
 
 def rows_per_trace(mask: Mask, ids: Ids, rollout_id: Ids, dtype: DTypeLike) -> Float[Array, ""]:
-    """Rows with tokens per trace with tokens; 0 for an empty batch."""
+    """Rows with tokens per trace with tokens; 0 for an empty batch.
+
+    Args:
+      mask: response tokens that count, bool [B, T].
+      ids: number of the response (trace) to which each row belongs, int [B], from `trace_ids`.
+      rollout_id: number of each row, int [B]; it grows along a trace.
+      dtype: of the result.
+    """
     traces = masked_count(last_of_trace(ids, rollout_id) & (trace_tokens(mask, ids) > 0))
     rows = masked_count(has_tokens(mask))
     return rows.astype(dtype) / jnp.maximum(traces, 1).astype(dtype)

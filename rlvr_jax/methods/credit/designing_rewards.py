@@ -97,6 +97,7 @@ def generalized_process_advantage(
     Args:
       process: reward of tokens before the end. Where a critic is fitted, it must depend only on
         the row.
+      coefficient: weight of the process reward (α).
     Metrics: those of `process_to_go`; process_paid_fraction (fraction of the tokens at which the
       weighted process reward is not 0).
     """

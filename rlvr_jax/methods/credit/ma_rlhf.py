@@ -71,7 +71,17 @@ def macro_advantage(
     reward_clip: Bound = 2.5,
     weights: Weights = equal_weights,
 ) -> Transform:
-    """`macro_advantages` of n-grams, from the outcome, a critic's values and a KL in the reward."""
+    """`macro_advantages` of n-grams, from the outcome, a critic's values and a KL in the reward.
+
+    Args:
+      length: tokens of a macro (n).
+      discount: discount per macro (γ).
+      trace_decay: decay of generalized advantage estimation per macro (λ).
+      kl_coefficient: weight of the log-ratio to the reference in the token rewards (κ).
+      reward_clip: bound of the absolute outcome reward.
+      weights: weights of the tokens of a macro in its value and reward: `equal_weights`,
+        `last_token_weights` or `position_weights`.
+    """
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
@@ -121,7 +131,7 @@ def macro_advantages(
       values: estimates of the critic at each token.
       macro: ids, as of `ngram_macros`.
       discount: γ, from one macro to the next.
-      trace_decay: λ.
+      trace_decay: decay of generalized advantage estimation, per macro (λ).
       weights: weights of the tokens in the mean of a macro.
       most: no row has more macros. None: T. The cost is proportional to it.
     """

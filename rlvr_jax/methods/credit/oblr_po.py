@@ -34,7 +34,9 @@ def score_weighted_mean(reward: Rows, norm: Rows, group: Ids, epsilon: float = 0
     """b = Σ_j w_j R_j / (Σ_j w_j + ε) over the group.
 
     Args:
+      reward: reward of each row, [B] (R).
       norm: squared norms of the scores (w).
+      group: group of each row, int [B].
       epsilon: with 0 the baseline of equal rewards is exactly their value.
     """
     if not epsilon:

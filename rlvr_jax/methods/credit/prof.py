@@ -101,8 +101,11 @@ def consistency(
     I is 1 for responses of at most one step and of `most_steps` or more.
 
     Args:
-      mean, number: of the steps of each response.
-      penalty: λ.
+      mean, number: mean score of the steps of each response and number of its steps, [B], from
+        `step_means`.
+      correct: whether the response is correct, bool [B].
+      penalty: subtracted where I is 1 (λ).
+      most_steps: number of steps from which on a response is penalized.
     """
     odd = (number <= 1) | (number >= most_steps)
     return np.where(correct, 1, -1) * (mean - penalty * odd)

@@ -155,7 +155,11 @@ def credit_potential(
     A' = A f + ξ g (`step_potential`), 0 for tokens outside of steps. Groups of equal rewards do not
     stay at 0.
 
-    Args: as of `spae`.
+    Args:
+      bonus: weight of the rise of the potential (ξ).
+      fade: fraction of the credit that is lost after the problem is solved (α).
+      saturation: potential above which the problem counts as solved (Φ_sat).
+      epsilon: added to the denominator of the min-max.
     Metrics: faded_fraction (of the tokens, those after a solved step), potential_bonus (mean |ξ g|
       of the tokens).
     """
@@ -203,10 +207,12 @@ def step_potential(
     The mean of g over all steps is 0. The constant ε is added to the denominator of the min-max.
 
     Args:
-      confidence, accuracy: in [0, 1].
+      confidence, accuracy: confidence and accuracy of the probe after each step, in [0, 1].
       steps: steps of the batch.
       rollouts: the batch.
-      epsilon: ε.
+      fade: fraction of the credit that is lost after the problem is solved (α).
+      saturation: potential above which the problem counts as solved (Φ_sat).
+      epsilon: added to the denominator of the min-max (ε).
     """
     potential = 1.5 * accuracy * confidence + 0.5 * accuracy - confidence
     potential = jnp.where(steps.exists, potential, 0)

@@ -139,8 +139,13 @@ def climbed(
 ) -> Climb:
     """The state after groups, in order: up if the mean of the window is above the threshold.
 
-    Up is the next available form, and its window starts empty. A prompt never goes down. `numbers`
-    and `rewards` are the prompt and the mean reward of each group.
+    Up is the next available form, and its window starts empty. A prompt never goes down.
+
+    Args:
+      state: of the P prompts.
+      available: forms that each prompt has, from the easiest to the prompt itself, bool [P, L].
+      numbers, rewards: prompt and mean reward of each group, in the order of the groups.
+      threshold: mean reward above which a prompt goes up (τ).
     """
     level, window, count, times_sampled = (array.copy() for array in state)
     width = window.shape[1]

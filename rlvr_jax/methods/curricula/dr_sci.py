@@ -72,7 +72,7 @@ def mastery_pool(mastered: Unit, pending: Unit, discard: Unit, samples: Count = 
       mastered: accuracy in an epoch above which a prompt leaves.
       pending: pass rate of the reference model up to which a prompt waits.
       discard: pass rate from which on a prompt is discarded.
-      samples: responses per rated prompt.
+      samples: number of responses per rated prompt.
     Metrics: active_prompts (prompts of the pool), waiting_prompts (prompts that have not entered),
       mastered_prompts (prompts that left).
     """
@@ -154,8 +154,11 @@ def exchanged(
     stay.
 
     Args:
+      active: prompts in the set, bool [P].
+      waiting: prompts in the queue, bool [P].
       accuracy: [P] of the epoch; NaN is not mastered.
       difficulty: [P], larger is easier.
+      mastered: accuracy above which a prompt leaves the set, in [0, 1].
     """
     leaving = np.flatnonzero(active & (np.nan_to_num(accuracy) > mastered + ROUNDING))
     queue = np.flatnonzero(waiting)

@@ -114,6 +114,8 @@ def difficulty_bins(
     """The bin of an accuracy, from 0 (hardest) to the number of edges; an edge is in the upper bin.
 
     Args:
+      accuracy: pass rate of the prompt of each row, in [0, 1], [B].
+      edges: edges between the bins, ascending; there is one bin more than edges.
       previous: the current bin. It changes only if the accuracy is at least `margin` away from the
         edge with number min(previous, new).
       margin: minimum distance from that edge.
@@ -137,6 +139,10 @@ def bin_losses(
     """Mean loss of the rollouts of each bin that count (`where`), and which bins occur.
 
     Args:
+      loss: of each rollout, [B].
+      bins: bin of each rollout, from 0, int [B].
+      where: rollouts that count, bool [B].
+      num_bins: number of bins (K).
       by_fraction: also divide by the bin's fraction of the batch, which makes rare bins extreme.
     """
     counted = where.astype(loss.dtype)
@@ -154,6 +160,8 @@ def adversarial_fractions(
     """q = (1 - γ) softmax(η S) + γ / K over the K bins that are present; 0 for the others.
 
     Args:
+      scores: moving average of the loss of each bin, [K] (S).
+      present: bins that occur in the batch, bool [K].
       temperature, mixing: η and γ.
     """
     fraction = jax.nn.softmax(jnp.where(present, temperature * scores, -jnp.inf))
@@ -176,7 +184,15 @@ def updated_scores(
     present: Bool[Array, "K"],
     rate: float,
 ) -> tuple[Float[Array, "K"], Bool[Array, "K"]]:
-    """S ← ℓ for a bin seen first, (1 - β) S + β ℓ for one seen again; absent bins keep their S."""
+    """S ← ℓ for a bin seen first, (1 - β) S + β ℓ for one seen again; absent bins keep their S.
+
+    Args:
+      scores: moving average of the loss of each bin, [K] (S).
+      seen: bins that occurred in an earlier batch, bool [K].
+      losses: mean loss of each bin in this batch, [K] (ℓ).
+      present: bins that occur in this batch, bool [K].
+      rate: weight of the new loss, in [0, 1] (β).
+    """
     moved = jnp.where(seen, (1 - rate) * scores + rate * losses, losses)
     return jnp.where(present, moved, scores), seen | present
 

@@ -88,7 +88,14 @@ def _levenshtein(one: np.ndarray, two: np.ndarray) -> int:
 def promotion(
     rate: float, diversity: float, outcome_weight: float, diversity_weight: float
 ) -> float:
-    """VPS = α P (1 - P) + β TDS, the variance promotion score of a prompt."""
+    """VPS = α P (1 - P) + β TDS, the variance promotion score of a prompt.
+
+    Args:
+      rate: fraction of correct responses to the prompt (P).
+      diversity: of its responses, such as `distinct_ngrams` (TDS).
+      outcome_weight: weight of the outcome variance (α).
+      diversity_weight: weight of the diversity (β).
+    """
     return outcome_weight * (rate * (1 - rate)) + diversity_weight * diversity
 
 
@@ -109,7 +116,14 @@ def refreshed(
     scale: Callable[[np.ndarray], np.ndarray],
     momentum: float,
 ) -> np.ndarray:
-    """W' = μ W + (1 - μ) scale(s), [P]; a prompt without a score (NaN) gets the mean score."""
+    """W' = μ W + (1 - μ) scale(s), [P]; a prompt without a score (NaN) gets the mean score.
+
+    Args:
+      weight: weight of each prompt before, [P] (W).
+      score: new score of each prompt, [P]; NaN for a prompt without one (s).
+      scale: weights as a function of the scores: `as_they_are` or `min_max`.
+      momentum: weight of the old weights, in [0, 1] (μ).
+    """
     known = ~np.isnan(score)
     if not known.any():
         return weight

@@ -45,7 +45,9 @@ from rlvr_jax.types.hyperparameters import (
     Temperature,
 )
 
-FirstSteps = Annotated[Count, "steps on all prompts, before the choice", OfRun("steps", 4)]
+FirstSteps = Annotated[
+    Count, "number of steps on all prompts, before some are chosen", OfRun("steps", 4)
+]
 
 
 @part

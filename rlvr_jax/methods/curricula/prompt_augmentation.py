@@ -151,6 +151,12 @@ def template_of(seed: int, epoch: int, index: int, number: int) -> int:
     """The template of prompt `index` after `epoch` steps with it, uniform over `number` of them.
 
     It is independent of other random choices.
+
+    Args:
+      seed: seed of the run.
+      epoch: earlier steps with the prompt.
+      index: number of the prompt.
+      number: number of templates.
     """
     name = zlib.crc32(b"template_of")
     return int(np.random.default_rng([seed, name, epoch, index]).integers(number))
@@ -203,7 +209,11 @@ def format_score(template: Template, text: str) -> float:
 
 @arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon", clip_high=0.28)
 def prompt_augmentation(templates: Sequence[Template] = TEMPLATES, **clip: Any) -> Recipe:
-    """Applies clip-higher GRPO without KL to prompts in random templates."""
+    """Applies clip-higher GRPO without KL to prompts in random templates.
+
+    Args:
+      templates: templates with different names, one of which is sampled for each group.
+    """
     return Recipe(
         objective=clipped_objective(**clip),
         experience=experience(

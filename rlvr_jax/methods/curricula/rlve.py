@@ -135,7 +135,14 @@ def adaptive_levels(
 def counted(
     levels: Levels, environment: np.ndarray, level: np.ndarray, correct: np.ndarray
 ) -> Levels:
-    """The levels after counting n responses; those at other levels than h do not count."""
+    """The levels after counting n responses; those at other levels than h do not count.
+
+    Args:
+      levels: before the count.
+      environment: environment of each response, int [n].
+      level: level of the prompt of each response, int [n].
+      correct: whether the response is correct, bool [n].
+    """
     there = level == levels.highest[environment]
     number = len(levels.highest)
     num_correct = np.bincount(environment[there & correct], minlength=number)
@@ -151,6 +158,12 @@ def raised(levels: Levels, least: int, threshold: float, last: np.ndarray) -> Le
 
     With at least `least` responses, both counts restart, whether h rises (accuracy ≥ τ) or not. The
     limit of h is the last level of its environment (`last`, int [E]).
+
+    Args:
+      levels: with the counts since the last decision.
+      least: responses at h that a decision requires.
+      threshold: accuracy at h from which on h rises (τ).
+      last: highest level of each environment, int [E], which limits h.
     """
     ready = levels.answers >= least
     up = ready & (levels.accuracy >= threshold)

@@ -121,7 +121,7 @@ def shift_to_weaknesses(
       votes: answers to a new problem (m).
       agreement: fraction of the answers that the majority must have.
       easiest, hardest: bounds of the accuracy of an accepted problem.
-      capacity: accepted problems, the newest ones.
+      capacity: maximum number of accepted problems, the newest ones.
     Metrics: failed_prompts (prompts), weak_asks (fraction of the prompts), written_problems,
       accepted_problems, pool_problems (problems), synthetic_prompts (prompts from the pool).
     Raises:

@@ -184,7 +184,14 @@ def teaching_rows(
     group: Int[Array, "B"],
     cell: Int[Array, "B"],
 ) -> Teaching:
-    """The `Teaching` of each row. An outcome above ½ is correct."""
+    """The `Teaching` of each row. An outcome above ½ is correct.
+
+    Args:
+      reward: reward of each row, [B].
+      outcome: outcome of each row, [B]; correct above ½.
+      group: group of each row, int [B].
+      cell: expert that wrote the row, from 0, int [B].
+    """
     mean = group_mean(reward, pair_ids(group, cell))
 
     def first_of_highest(values):
@@ -209,9 +216,10 @@ def imitate_hard(
     rows to imitate in a separate update. Only train prompts are stored.
 
     Args:
+      views: views of the experts; each stored solution is imitated after the prompt of every view.
       incorrect_above: fraction of incorrect rows above which a prompt is hard.
       probability: of storing a hard prompt.
-      capacity: stored prompts whose solutions are imitated together.
+      capacity: number of stored prompts whose solutions are imitated together.
     Metrics: hard_groups (fraction of the groups), stored_prompts (prompts), imitated_solutions
       (rows), solutions_too_long (prompts).
     """

@@ -99,7 +99,7 @@ def sdpo(
 
     Args:
       alpha: between the forward divergence, 0, and the reverse one, 1.
-      top_k: likeliest tokens of the policy that are compared one by one (k).
+      top_k: number of likeliest tokens of the policy that are compared one by one (k).
       ratio_cap: largest importance weight of old rollouts.
       success: smallest outcome of a response that is shown.
       teacher: weights of the teacher; see `Recipe`.

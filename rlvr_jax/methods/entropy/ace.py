@@ -37,7 +37,7 @@ def amplify_confident_errors(
     c is a sum over all tokens: tens of nats are usual after some training.
 
     Args:
-      strength: α.
+      strength: weight of the gate (α).
       gate: function of c; softplus is 0.69 at c = 0, so it already acts on the untrained policy.
     Metrics: error_factor (mean factor of an advantage over the tokens).
     """

@@ -63,7 +63,12 @@ def draw_controllers(
     trained at the temperature of the others. The entropy is that of the last update, as
     `imitate_controllers` estimates it.
 
-    Args: as of `arbitrary_entropy`.
+    Args:
+      target: entropy to hold, nats (H_0).
+      high, low: temperatures of the new rows up to the target entropy, and above it.
+      fraction: fraction of the prompts that are sampled again; rounded up.
+      threshold: advantage above which a new row is imitated.
+      max_samples: largest number of imitated rows.
     Writes: off_policy. Samples: as many rows as these groups have. Metrics: control_temperature
       (temperature of the controllers), entropy_of_update (nats, after the update).
     """

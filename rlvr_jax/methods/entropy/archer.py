@@ -72,6 +72,8 @@ def kl_by_entropy(
     so the weight of a token depends on the size of its class. An empty class adds 0.
 
     Args:
+      quantile: quantile of a response's entropies above which a token is uncertain; interpolated.
+      low_entropy, high_entropy: weights of the KL of the two classes (β_low, β_high).
       estimator: one of `rlvr_jax.objectives.statistics.divergences`.
     Metrics: kl_low_entropy, kl_high_entropy (mean KL of tokens of low and of high entropy, nats).
     """

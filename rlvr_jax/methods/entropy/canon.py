@@ -138,6 +138,7 @@ def in_high_half(values: Rows, group: Ids, rollout_id: Ids, where: RowMask) -> R
 
     Args:
       values: the property.
+      group: group of each row, int [B].
       rollout_id: the smaller one has the smaller of equal values.
       where: the rows that are compared; the result for the others has no meaning.
     """
@@ -168,9 +169,9 @@ def conditional_advantages(
       group: number of the prompt of each row.
       high: whether a rollout is in the high half of its group.
       where: the rows that are compared.
-      inter_fraction: μ, in [0, 1].
-      tilt: α.
-      bonus: β.
+      inter_fraction: weight of the comparison with the other half, in [0, 1] (μ).
+      tilt: factor of the reward or mean of the half that is not favored (α).
+      bonus: added in the high half and subtracted in the low half (β).
       favors_high: True: the high half is the favored one.
     """
     mean_low = group_mean(reward, group, where & ~high)

@@ -29,7 +29,13 @@ from rlvr_jax.types.hyperparameters import Share
 def clip_cov(
     fraction: Share = 2e-4, covariance_low: float = 1.0, covariance_high: float = 5.0, **clip: Any
 ) -> Recipe:
-    """Applies GRPO's advantages with the token mean, without a few tokens of high covariance."""
+    """Applies GRPO's advantages with the token mean, without a few tokens of high covariance.
+
+    Args:
+      fraction: fraction of the tokens that are dropped in each update (r).
+      covariance_low, covariance_high: bounds of the covariance of a token that may be dropped, in
+        nats times the unit of the advantage (ω_low, ω_high).
+    """
     transforms = [drop_high_covariance(fraction, low=covariance_low, high=covariance_high)]
     return Recipe(clipped_objective(transforms=transforms, **clip))
 

@@ -47,6 +47,11 @@ def mix_in_tempered_policy(
     rollout is good if its outcome is above the threshold. A batch without tokens leaves the
     estimate H. Groups that are all correct do not stay at 0.
 
+    Args:
+      target: target of the entropy, nats (H₀).
+      hot, cold: temperatures T of the tempered policy, in units of the sampler's.
+      threshold: outcome above which a rollout is good.
+      cap: largest distance to the target that counts, nats; inf: no bound.
     Metrics: last_entropy_estimate (H of the last update, nats), mixture_weight (weight of the
       tempered policy).
     """
@@ -84,7 +89,9 @@ def mixture_weight(
 
     Args:
       entropy, target: H and H₀, nats.
+      good: rollouts with an outcome above the threshold, bool [B].
       where: the rollouts of which the good ones are a fraction.
+      cap: largest distance to the target that counts, nats.
     """
     fraction = masked_mean(good, where).astype(entropy.dtype)
     gap = jnp.minimum(jnp.abs(target - entropy), cap)

@@ -50,7 +50,11 @@ def adaptive_entropy_bonus(
     was at most `target`, else 0 (also at the first update). Then c' = min(c + step, high) if H̄ ≤
     target, else max(c - step, low). A batch without tokens changes nothing.
 
-    Args: as of `entropy_bonus`; `initial` is within the bounds `low` and `high`.
+    Args:
+      target: mean entropy up to which the bonus acts, nats.
+      step: change of the coefficient in an update.
+      low, high: bounds of the coefficient.
+      initial: coefficient before the first update, from `low` to `high`.
     Metrics: entropy_coefficient (the applied coefficient).
     """
     if not low <= initial <= high:

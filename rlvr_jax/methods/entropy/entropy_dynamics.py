@@ -38,7 +38,7 @@ def drop_entropy_lowering(deviations: NonNegative) -> Transform:
     S is the `entropy_discriminator` of the policy that sampled.
 
     Args:
-      deviations: μ.
+      deviations: standard deviations from the mean beyond which a token is dropped (μ).
     Metrics: dropped_tokens_fraction (of the tokens).
     """
 
@@ -67,7 +67,7 @@ def drop_entropy_lowering_steps(deviations: NonNegative, max_fraction: Share) ->
     then position). Those with A = 0 always are: they change only the denominator.
 
     Args:
-      deviations: μ.
+      deviations: standard deviations above which a token is dropped (μ).
       max_fraction: f, of the n tokens of the batch.
     Metrics: dropped_tokens_fraction (of the tokens).
     """

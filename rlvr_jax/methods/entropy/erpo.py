@@ -77,7 +77,14 @@ def heat_solved(base: Positive, rise: NonNegative, highest: Positive) -> Curricu
 
 
 def heat(streak: np.ndarray, base: float, rise: float, highest: float) -> np.ndarray:
-    """min(T₀ + κ m, T_max)."""
+    """min(T₀ + κ m, T_max).
+
+    Args:
+      streak: times in a row that all responses were correct, int, by prompt (m).
+      base: temperature of a prompt without such a streak (T₀).
+      rise: increase of the temperature per time (κ).
+      highest: bound of the temperature (T_max).
+    """
     return np.minimum(base + rise * np.asarray(streak), highest)
 
 

@@ -122,8 +122,8 @@ def charge_mean_entropy(threshold: Bound, coefficient: Finite) -> Transform:
     A' = 0 if H̄ > threshold. Rollouts of advantage 0 are charged as well.
 
     Args:
-      threshold: nats; inf drops none.
-      coefficient: c.
+      threshold: mean entropy above which a rollout is dropped, nats; inf drops none.
+      coefficient: cost of the entropy, per nat (c).
     Metrics: dropped_rollouts_fraction (of those with tokens).
     """
 

@@ -58,7 +58,7 @@ def token_normalized(limit: Bound, epsilon: Epsilon = 1e-6, padding: bool = Fals
     (std + ε) over its rollouts instead, std with n - 1.
 
     Args:
-      limit: of |A|.
+      limit: largest |A| of a group that is normalized over its tokens.
       padding: whether the test of |A| includes positions off the mask, with a reward of 0, as in
         the released code. The result then depends on the width of the padding.
     Metrics: fell_back_fraction (of the rollouts with tokens).
@@ -89,7 +89,7 @@ def adapt_clip(strength: NonNegative, quantile: Unit, signed: bool = True) -> Tr
     Below the pivot clip_low' = clip_low (1 - α ĥ), above it clip_high' = clip_high (1 + α ĥ).
 
     Args:
-      strength: α.
+      strength: largest relative change of a half-width (α).
       quantile, signed: of `entropy_score`.
     """
 
@@ -113,6 +113,8 @@ def entropy_score(
 
     Args:
       entropy: nats.
+      mask: response tokens that count, bool [B, T].
+      rollouts: the batch; pivot, scale and extremes are those of its tokens.
       quantile: of the pivot c, in [0, 1].
       signed: False: |ĥ|, the sign error of the released code. A very certain token is then treated
         as a very uncertain one.
@@ -134,6 +136,12 @@ def scoped_nearest_quantile(
     """The element of the set at rank fraction · (n - 1), rounded, halves to the even rank.
 
     0 for an empty set. `values` must be finite on the mask.
+
+    Args:
+      values: of the tokens, [B, T], finite on the mask.
+      mask: tokens that count, bool [B, T].
+      sets: sets of tokens with one quantile each, such as `within_batch(rollouts)`.
+      fraction: level of the quantile, in [0, 1].
     """
 
     def count(chosen):
@@ -154,7 +162,7 @@ def redistribute_credit(strength: NonNegative, quantile: Unit, signed: bool = Tr
     advantage is A inside and A^e outside; below the pivot, A^e inside and A outside.
 
     Args:
-      strength: β.
+      strength: largest relative change of the advantage (β).
       quantile, signed: of `entropy_score`.
     """
 

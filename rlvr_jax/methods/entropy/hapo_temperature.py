@@ -58,7 +58,10 @@ def entropy_heated(strength: Strength, pivot: Unit, mirrored: bool = False) -> D
     The entropies are the sampler's record, those of the policy at the run's temperature.
     Evaluations sample plainly.
 
-    Args: as of `hapo_temperature`; `mirrored`, see `entropy_position`.
+    Args:
+      strength: largest relative change of the temperature (τ).
+      pivot: quantile of the entropies at which the change has sign 0.
+      mirrored: whether the sign is that of the released code, see `entropy_position`.
     Reads: entropy, mask. Metrics: entropy_scale/center, entropy_scale/spread (mean and deviation of
       the log entropy, log nats).
     """

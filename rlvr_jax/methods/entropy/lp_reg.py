@@ -93,6 +93,13 @@ def low_probability_candidates(
     """The k tokens of smallest log-prob among those with a negative advantage.
 
     k = max(⌊ρ · number of such tokens⌋, 1), and none if k is 1; ties by rollout_id.
+
+    Args:
+      advantage: of the tokens, [B, T].
+      logp: of the current policy, nats, [B, T].
+      mask: response tokens that count, bool [B, T].
+      fraction: fraction of the tokens of negative advantage that are chosen (ρ).
+      rollout_id: number of each row, which decides between equal log-probs, int [B].
     """
     negative = mask & (advantage < 0)
     k = jnp.maximum(fraction_of(fraction, masked_count(negative)), 1)
@@ -108,8 +115,10 @@ def min_p_proxy(
     """Log-prob of the token after everything below min_p · max p is dropped, -inf if it was.
 
     Args:
-      max_logp: largest log-prob of the vocabulary.
+      logp: log-prob of the token, nats.
+      max_logp: largest log-prob of the vocabulary, nats.
       min_p_mass: sum of the entries with p ≥ min_p · max p.
+      min_p: threshold of the entries, as a fraction of the largest probability.
     """
     kept = logp >= jnp.log(jnp.asarray(min_p, logp.dtype)) + max_logp
     return jnp.where(kept, logp - jnp.log(jnp.where(kept, min_p_mass, 1)), -jnp.inf)

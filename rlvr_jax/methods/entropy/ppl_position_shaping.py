@@ -61,6 +61,12 @@ def standardized_perplexity(logp: Values, mask: Mask, rollouts: Rollouts, scope:
     """(x - mean) / (std + 1e-6), n - 1, of the log perplexity x = -mean logp (nats) of rollouts.
 
     A row without tokens has no perplexity: it is not compared and has 0.
+
+    Args:
+      logp: log-probs of the tokens, nats, [B, T].
+      mask: response tokens that count, bool [B, T].
+      rollouts: the batch.
+      scope: rows that are compared with each other: `within_batch` or `within_group`.
     """
     value = -masked_mean(logp, mask, axis=1)[:, None]
     written = has_tokens(mask)[:, None]

@@ -124,7 +124,7 @@ def peak_entropy(
 
     Args:
       entropy: nats; carries the gradient, the choice does not.
-      quantile: β.
+      quantile: level of the quantile, in [0, 1] (β).
     Returns:
       The mean, and which tokens are peaks.
     """

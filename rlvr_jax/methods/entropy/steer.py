@@ -65,6 +65,12 @@ def estimated_entropy_change(
 
     p = exp(logp) is clamped to [1e-8, 1 - 1e-8], q = exp(old_logp) to [1e-8, 1]. A derivation for
     only the sampled logit has p² (1 - p); this is the form of the authors' code.
+
+    Args:
+      advantage: of the tokens, [B, T] (A).
+      logp: of the current policy, nats, [B, T].
+      old_logp: of the policy that sampled, nats, [B, T].
+      entropy: of the current policy, nats, [B, T] (H).
     """
     p = jnp.clip(jnp.exp(logp), 1e-8, 1 - 1e-8)
     q = jnp.clip(jnp.exp(old_logp), 1e-8, 1)

@@ -104,7 +104,8 @@ def rank_trend(states: Float[Array, "B T D"], mask: Mask, stride: int, window: i
 
     Args:
       states: last hidden states.
-      stride: s.
+      mask: response tokens that count, bool [B, T].
+      stride: tokens by which a prefix grows (s).
       window: number of tokens at the end of the response.
     """
     width = min(window, mask.shape[1])
@@ -165,7 +166,7 @@ def exploration(trend: RankTrend, averages: Float[Array, "3"], gain: float) -> F
 
     Args:
       averages: moving means of the three numbers of the trend.
-      gain: g.
+      gain: factor of the acceleration in β (g).
     """
     pairs = zip(trend, averages, strict=True)
     rank, velocity, acceleration = (

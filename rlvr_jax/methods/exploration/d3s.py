@@ -149,6 +149,7 @@ def most_varied(
     Args:
       values: one number per row; best centered, because squares are summed.
       group: ids of the groups; equal ones for the whole batch.
+      eligible: rows that may be selected, bool [B].
       k: at least 1, equal within a group. A smaller group keeps all its rows.
       rollout_id: of equal values the smaller id counts as the smaller value.
     """
@@ -189,6 +190,13 @@ def keep_top_scores(
     """The tokens whose score is at least the ⌈fraction · n⌉-th largest of the n on the mask.
 
     The product is rounded down by 2⁻²² first, so that 0.2 of 55 is 11.
+
+    Args:
+      score: of the tokens, [B, T].
+      mask: tokens that count, bool [B, T].
+      fraction: of the tokens on the mask, in (0, 1].
+      rollout_id: number of each row, int [B]. It has no effect on the result, because tokens with
+        equal scores are all included.
     """
     product = masked_count(mask).astype(score.dtype) * fraction * (1 - 2.0**-22)
     k = jnp.ceil(product).astype(jnp.int32)

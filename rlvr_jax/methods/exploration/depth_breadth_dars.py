@@ -105,7 +105,9 @@ def extra_rollouts(
 
     Args:
       num_correct: correct ones of the first N rollouts, in [0, N].
+      group_size: rollouts of each prompt so far (N).
       max_rollouts: largest number of rollouts of a prompt, at least N.
+      by_hardness: harder prompts get more than equal treatment.
     Raises:
       ValueError: group_size not positive, or max_rollouts below it.
     """

@@ -65,8 +65,8 @@ def set_solved_aside(rated: Count, samples: Count) -> Curriculum:
     It must follow a curriculum that picks prompts.
 
     Args:
-      rated: prompts that are rated, without replacement; at most all.
-      samples: responses to each.
+      rated: number of prompts that are rated, without replacement; at most all.
+      samples: number of responses to each.
     Metrics: solved_prompts (set aside).
     """
 
@@ -194,7 +194,7 @@ def dph_rl(
     """Applies clip-higher to the policy's own rows and a divergence to rehearsed ones.
 
     Args:
-      rated: prompts that the base policy answers before training; in the paper all.
+      rated: number of prompts that the base policy answers before training; in the paper all.
       rating_samples: responses to each, all of which must be correct to set the prompt aside.
       fraction: rehearsed rows of a batch, as a fraction of its new rows.
     """

@@ -89,6 +89,12 @@ def formula_uniqueness(
 
     0 on incorrect rows, on rows without formulas, and without another correct row. Ids of formulas
     are padded with -1; repeated ids count once.
+
+    Args:
+      formulas: ids of the formulas in each row, int [B, F]; -1 is padding.
+      correct: whether the row is correct, bool [B].
+      group: group of each row, int [B].
+      dtype: of the result.
     """
     rows, width = formulas.shape
     ids = jnp.sort(formulas, axis=1)
@@ -165,7 +171,7 @@ def diversity_weighted_entropy(coefficient: Finite, temperature: Positive = 1.0)
     `diversity_weights` of the correct rows. Groups and rows without tokens do not count.
 
     Args:
-      coefficient: λ.
+      coefficient: weight of J in the loss (λ).
       temperature: of the weights (τ).
     Metrics: local_entropy (J, weighted entropy of correct rollouts, nats).
     """
@@ -187,7 +193,14 @@ def diversity_weighted_entropy(coefficient: Finite, temperature: Positive = 1.0)
 def diversity_weights(
     values: Float[Array, "B"], correct: Bool[Array, "B"], group: Int[Array, "B"], temperature: float
 ) -> Float[Array, "B"]:
-    """Softmax of d / τ over the correct rows of the group; 0 on incorrect ones."""
+    """Softmax of d / τ over the correct rows of the group; 0 on incorrect ones.
+
+    Args:
+      values: diversity of each row, [B] (d).
+      correct: whether the row is correct, bool [B].
+      group: group of each row, int [B].
+      temperature: of the softmax, above 0 (τ).
+    """
     scaled = values / temperature
     power = jnp.where(correct, jnp.exp(scaled - group_max(scaled, group, correct)), 0)
     total = group_sum(power, group)

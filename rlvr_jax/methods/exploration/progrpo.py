@@ -51,7 +51,7 @@ def credit_unlikely(
     are shifted alike, and the shifts of a group do not sum to 0.
 
     Args:
-      coefficient: α.
+      coefficient: weight of the difference of the confidences (α).
       fraction: fraction of the tokens in a confidence.
       where: (reward [B], group [B]) -> bool [B], the groups that are shifted: `any_reward` or
         `mixed_reward`.

@@ -74,6 +74,8 @@ def leverage(
     close to 1 - 1/N.
 
     Args:
+      features: hidden state of each row, [B, D].
+      group: group of each row, int [B].
       ridge: λ, positive.
       where: rows that count; the others have 0. None: all.
     """

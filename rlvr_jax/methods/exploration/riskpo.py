@@ -52,9 +52,11 @@ TRACKED_LEVELS = tuple(level / 20 for level in range(1, 20))
 Scores = Float[Array, "B"]
 Pair = Sequence[Float[Array, ""] | float]
 Tail = Callable[[Scores, Pair, Pair, float], Scores]
-"""(scores, quantiles at α_low and α_high, these levels, ε) -> value of each score."""
+"""(score, quantiles at α_low and α_high, these levels, ε) -> value of each score."""
 Ids = Int[Array, "B"]
 Credit = Callable[[Scores, Scores, Ids, Ids, float], Scores]
+"""(value of the score that each rollout enters, reward, group, unit of `Bundles`, ε) -> advantage
+of each rollout."""
 
 
 class Bundles(NamedTuple):
@@ -81,33 +83,57 @@ class TrackedQuantiles(NamedTuple):
 
 
 def lower_tail(score: Scores, quantiles: Pair, levels: Pair, epsilon: float) -> Scores:
-    """-(q_low - x)⁺ / (α_low + ε): depth of a score in the lower tail."""
+    """-(q_low - x)⁺ / (α_low + ε): depth of a score in the lower tail.
+
+    Args:
+      score, quantiles, levels, epsilon: arguments of a `Tail`.
+    """
     return -jnp.maximum(quantiles[0] - score, 0) / (levels[0] + epsilon)
 
 
 def upper_tail(score: Scores, quantiles: Pair, levels: Pair, epsilon: float) -> Scores:
-    """(x - q_high)⁺ / (1 - α_high + ε): height of a score in the upper tail."""
+    """(x - q_high)⁺ / (1 - α_high + ε): height of a score in the upper tail.
+
+    Args:
+      score, quantiles, levels, epsilon: arguments of a `Tail`.
+    """
     return jnp.maximum(score - quantiles[1], 0) / (1 - levels[1] + epsilon)
 
 
 def uniform_credit(value: Scores, reward: Scores, group: Ids, unit: Ids, epsilon: float) -> Scores:
-    """The value itself."""
+    """The value of the score, for each of its rollouts.
+
+    Args:
+      value, reward, group, unit, epsilon: arguments of a `Credit`; only the value is used.
+    """
     return value
 
 
 def spread_credit(value: Scores, reward: Scores, group: Ids, unit: Ids, epsilon: float) -> Scores:
-    """value / (std of the prompt's rewards + ε); a std of 1e-3 or less is replaced by 1."""
+    """value / (std of the prompt's rewards + ε); a std of 1e-3 or less is replaced by 1.
+
+    Args:
+      value, reward, group, unit, epsilon: arguments of a `Credit`; the unit is not used.
+    """
     std = group_std(reward, group)
     return value / (jnp.where(std <= 1e-3, 1, std) + epsilon)
 
 
 def outcome_credit(value: Scores, reward: Scores, group: Ids, unit: Ids, epsilon: float) -> Scores:
-    """Half the value for rewards above 0, one and a half for the others."""
+    """Half the value for rewards above 0, one and a half for the others.
+
+    Args:
+      value, reward, group, unit, epsilon: arguments of a `Credit`; value and reward are used.
+    """
     return jnp.where(reward > 0, 0.5, 1.5).astype(value.dtype) * value
 
 
 def relative_credit(value: Scores, reward: Scores, group: Ids, unit: Ids, epsilon: float) -> Scores:
-    """The fraction of R - mean in its sum over the unit; equal parts if that sum is ≤ ε."""
+    """The fraction of R - mean in its sum over the unit; equal parts if that sum is ≤ ε.
+
+    Args:
+      value, reward, group, unit, epsilon: arguments of a `Credit`.
+    """
     lead = group_deviation(reward, group)
     total = group_sum(lead, unit)
     even = 1 / group_count(unit).astype(value.dtype)

@@ -96,6 +96,12 @@ def priority_rows(
     """The ⌈α n⌉ shortest correct and the ⌈α n⌉ longest incorrect rows of each group, bool [B].
 
     n is the number of correct, or of incorrect, rows of the group; equal lengths keep their order.
+
+    Args:
+      outcome: of each row, [B]; correct above ½.
+      length: tokens of each response, int [B].
+      group: group of each row, int [B].
+      fraction: fraction of the rows of each kind that is selected, in (0, 1] (α).
     """
     correct = is_correct(outcome)
     chosen = np.zeros(len(outcome), bool)

@@ -84,7 +84,14 @@ def relative_semantic_entropy(
     group: Int[Array, "B"],
     where: Bool[Array, "B"] | None = None,
 ) -> Rows:
-    """u = SE / ln n in [0, 1], n the rollouts of the group that count; 0 for a group of one."""
+    """u = SE / ln n in [0, 1], n the rollouts of the group that count; 0 for a group of one.
+
+    Args:
+      loglik: mean log-prob of the tokens of each row, nats, [B].
+      answer: class of the final answer of each row, int [B].
+      group: group of each row, int [B].
+      where: rows that count, bool [B]; None: all.
+    """
     number = jnp.maximum(group_count(group, where), 1)
     largest = jnp.log(number.astype(loglik.dtype))
     entropy = semantic_entropy(loglik, answer, group, where)

@@ -64,7 +64,7 @@ def soft_thinking(
 
     Args:
       end: text of the one token that ends the thinking. "": the whole response is thinking.
-      candidates: tokens of a mixture (k).
+      candidates: number of tokens of a mixture (k).
       top_p: mass of their nucleus.
       mixing_temperature: temperature of the mixture (τ).
       noise: bounds of the noise. None: those of `GumbelNoise`.

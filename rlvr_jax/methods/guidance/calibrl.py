@@ -82,7 +82,14 @@ def expert_level(
     off_policy: Bool[Array, "B"],
     group: Int[Array, "B"],
 ) -> tuple[Float[Array, "B T"], Bool[Array, "B T"]]:
-    """Mean old log-prob of the group's expert tokens at each position, and where there are any."""
+    """Mean old log-prob of the group's expert tokens at each position, and where there are any.
+
+    Args:
+      old_logp: of the policy that sampled, nats, [B, T].
+      mask: response tokens that count, bool [B, T].
+      off_policy: rows that an expert wrote, bool [B].
+      group: group of each row, int [B].
+    """
     there = mask & off_policy[:, None]
     along_tokens = jax.vmap(group_mean, in_axes=(1, None, 1), out_axes=1)
     count = jax.vmap(group_count, in_axes=(None, 1), out_axes=1)(group, there)

@@ -101,7 +101,7 @@ def given_tokens(length: int, solution: int, longest: int) -> int:
     """Number of given tokens of a solution: ⌊ℓ min(1, n / ℓ_max)⌋, at least 1.
 
     Args:
-      length: ℓ.
+      length: given tokens of a solution of ℓ_max tokens or more (ℓ).
       solution: tokens of the solution (n).
       longest: ℓ_max.
     """

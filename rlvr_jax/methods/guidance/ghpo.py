@@ -34,7 +34,13 @@ def ghpo(
     characters: bool = True,
     epsilon: Epsilon = 1e-4,
 ) -> Recipe:
-    """Applies group-normalized advantages to groups that are sampled again with hints."""
+    """Applies group-normalized advantages to groups that are sampled again with hints.
+
+    Args:
+      fractions: fraction of the worked solution in the hint, one for each further attempt.
+      weights: weights of the first rewards of the task in the reward (accuracy, format).
+      characters: cut the solution at a character; False: at a word.
+    """
     stages = [redraw(all_incorrect, hint(fraction, characters)) for fraction in fractions]
     stages += [shape(weighted(weights), rewards=len(weights))]
     loss = objective(

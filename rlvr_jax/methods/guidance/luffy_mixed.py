@@ -31,7 +31,12 @@ from rlvr_jax.types.hyperparameters import Count, Positive
 
 @arguments_of(mixed_objective, "max_length", "entropy_coefficient")
 def luffy_mixed(gamma: Positive = 0.1, traces: Count = 1, **mixed: Any) -> Recipe:
-    """Applies the policy gradient to own tokens, a shaped probability to `traces` solutions."""
+    """Applies the policy gradient to own tokens, a shaped probability to `traces` solutions.
+
+    Args:
+      gamma: probability at which the shaped probability of a token is ½ (γ).
+      traces: number of worked solutions of each group.
+    """
     objective = mixed_objective(shaped_probability(gamma), **mixed)
     return Recipe(objective, experience(stages=[add_traces(traces)]))
 

@@ -40,6 +40,10 @@ def begin_with_prefixes(low: Unit, high: Unit, cuts: Count, fraction: Unit) -> C
     not trained on. It counts in the budget of the response and is graded with the rest. The
     responses to one prefix are a group.
 
+    Args:
+      low, high: bounds of the fraction of the solution in a prefix.
+      cuts: prefixes of each prompt.
+      fraction: fraction of the requests that begin with a prefix.
     Metrics: prefixed_fraction (of the groups), outcome_prefixed, outcome_plain (means over the
       groups of each kind).
     """
@@ -76,6 +80,7 @@ def prefix_fraction(seed: int, number: int, cut: int, low: float, high: float) -
     Args:
       seed: seed of the run.
       number, cut: number of the prompt, and of the prefix among its prefixes.
+      low, high: bounds of the fraction, in [0, 1].
     """
     name = zlib.crc32(b"begin_with_prefixes")
     return float(np.random.default_rng([seed, name, number, cut]).uniform(low, high))

@@ -72,7 +72,7 @@ def rl_plus(exploration: NonNegative = 0.5, traces: Count = 1, **mixed: Any) -> 
 
     Args:
       exploration: power of 1 - π for a solution's token (γ).
-      traces: rows of each group that are its solution.
+      traces: number of rows of each group that are its solution.
     """
     return Recipe(
         objective=mixed_objective(

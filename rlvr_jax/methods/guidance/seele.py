@@ -265,7 +265,8 @@ def seele(
     """Applies PPO after hints whose length is searched for, with a small imitation of the hints.
 
     Args:
-      rounds: rounds of sampling, each with another hint (m); a divisor of the rows of a group.
+      rounds: number of rounds of sampling, each with another hint (m); a divisor of the rows of a
+        group.
       target: target accuracy of the hints (a*).
       imitation: weight of the log-probs of hint tokens (γ).
     """

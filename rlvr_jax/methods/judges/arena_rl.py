@@ -256,7 +256,7 @@ def arena_rl(
     """Applies clip-higher with the token mean to the ranks of a tournament.
 
     Args:
-      arena: `KNOCKOUT`, `ANCHOR`, `ROBIN` or `SWISS`.
+      arena: form of the tournament: `KNOCKOUT`, `ANCHOR`, `ROBIN` or `SWISS`.
       compare: (batch, pairs of rows, actor, turn) -> scores of both, metrics, and the judge's
         replies; such as `compare_with(judge)`.
     """

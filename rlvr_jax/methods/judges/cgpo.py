@@ -185,7 +185,12 @@ def feasible_imitation(kl_max: Bound, judges: Judges) -> Transform:
 
 
 def crpg(kl_max: float, scale: float, likelihood_coefficient: float, judges: Judges) -> Objective:
-    """Policy gradient on the constrained reward, within a KL budget."""
+    """Policy gradient on the constrained reward, within a KL budget.
+
+    Args:
+      kl_max, judges: those of `cgpo`.
+      scale, likelihood_coefficient: not used.
+    """
     return objective(
         advantage=constrained_advantage(kl_max, judges),
         surrogate=reinforce(),
@@ -194,12 +199,22 @@ def crpg(kl_max: float, scale: float, likelihood_coefficient: float, judges: Jud
 
 
 def codpo(kl_max: float, scale: float, likelihood_coefficient: float, judges: Judges) -> Objective:
-    """Preference of the best accepted over the worst rejected response."""
+    """Preference of the best accepted over the worst rejected response.
+
+    Args:
+      kl_max: not used.
+      scale, likelihood_coefficient, judges: those of `cgpo`.
+    """
     return objective_of_terms([feasible_preference(scale, likelihood_coefficient, judges)])
 
 
 def crraft(kl_max: float, scale: float, likelihood_coefficient: float, judges: Judges) -> Objective:
-    """Imitation of the best accepted response within the KL budget."""
+    """Imitation of the best accepted response within the KL budget.
+
+    Args:
+      kl_max, judges: those of `cgpo`.
+      scale, likelihood_coefficient: not used.
+    """
     return objective_of_terms([feasible_imitation(kl_max, judges)])
 
 

@@ -86,7 +86,14 @@ def reward_itself(scale: Positive, reference: Finite, min_std: NonNegative | Non
 def self_reward(
     verdict_logp: Float[Array, "B"], finished: Bool[Array, "B"], scale: float, reference: float
 ) -> Float[Array, "B"]:
-    """s = β (log π(z_c | x, y, end) - c) at temperature 1, 0 on rows that are not finished."""
+    """s = β (log π(z_c | x, y, end) - c) at temperature 1, 0 on rows that are not finished.
+
+    Args:
+      verdict_logp: log-prob of the token z_c after the response, nats, [B].
+      finished: rows that are not truncated, bool [B].
+      scale: factor of the log-prob (β).
+      reference: constant log-prob of z_c that is subtracted, nats (c).
+    """
     return jnp.where(finished, scale * (verdict_logp - reference), 0)
 
 
@@ -128,6 +135,9 @@ def self_advantage(
 
     Args:
       score: s, clipped to [0, 1], 0 on truncated rows, which count.
+      advantage: used where the scores of a group are too similar, [B].
+      group: group of each row, int [B].
+      min_std: standard deviation of a group's scores up to which `advantage` is used.
     """
     spread, useful = usable_spread(score, group, min_std)
     centered = group_deviation(score, group)
@@ -141,6 +151,9 @@ def self_reward_loss(
     """Adds coefficient · mean of w (s - R)², 0 on unfinished rows, over groups with tokens.
 
     Args:
+      coefficient: weight of the squared error.
+      scale: scale of the log-prob of z_c (β).
+      reference: log-prob of z_c under the reference policy, nats (c).
       balanced: w is `class_balance`; else 1.
     Metrics: self_reward/correct, self_reward/incorrect (means over finished correct and incorrect
       rows).

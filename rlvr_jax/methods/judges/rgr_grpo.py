@@ -145,6 +145,12 @@ def request_revision(task: Task, prompt: Prompt, answer: str, lacking: Sequence[
     """The prompt with the response and the failed criteria.
 
     The task's own form comes first (`Task.show_answer`).
+
+    Args:
+      task: whose `show_answer` is used, if it has one.
+      prompt: the prompt that was answered.
+      answer: text of the response.
+      lacking: names of the criteria that the response does not meet.
     """
     if task.show_answer is not None:
         return "\n".join([task.show_answer(prompt, answer), *lacking])

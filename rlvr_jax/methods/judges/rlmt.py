@@ -36,7 +36,11 @@ def rlmt(
     entropy_coefficient: EntropyCoefficient = 0.001,
     **clip: Any,
 ) -> Recipe:
-    """Applies GRPO with a dual clip, a KL and an entropy bonus to a preference score."""
+    """Applies GRPO with a dual clip, a KL and an entropy bonus to a preference score.
+
+    Args:
+      number: index of the task's reward that is the preference score.
+    """
     terms = {"kl_coefficient": kl_coefficient, "entropy_coefficient": entropy_coefficient}
     stages = [shape(total({"preference": column(number)}))]
     return Recipe(clipped_objective(**terms, **clip), experience(stages=stages))

@@ -51,7 +51,15 @@ def anchored(
     power: Positive = 1.0,
     veto_below: Unit = 0.5,
 ) -> Function:
-    """The weighted fraction with saturation, synergy, power and veto."""
+    """The weighted fraction with saturation, synergy, power and veto.
+
+    Args:
+      saturation: scale of the saturation of the scores (τ); None: no saturation.
+      synergy: weight of the product of two scores, above -1 (c).
+      pair: columns of these two scores.
+      power: exponent of the reward (p).
+      veto_below: score below which a criterion of the kind "veto" sets the reward to 0.
+    """
 
     def anchored_fraction(scores, rubric):
         counted = scores

@@ -30,7 +30,12 @@ from rlvr_jax.verifiers.checks import Check
 
 @arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def tp_judge(outcome_weight: Finite = 0.0, behind_prompt: bool = False, **clip: Any) -> Recipe:
-    """Applies GRPO to the validity of all steps, plus `outcome_weight` times the outcome."""
+    """Applies GRPO to the validity of all steps, plus `outcome_weight` times the outcome.
+
+    Args:
+      outcome_weight: weight of the outcome; the validity has the weight 1.
+      behind_prompt: check prompt and response as one text: the first step begins in the prompt.
+    """
     check = Check("rlvr_jax.verifiers.texts.tp_judge:check_lines")
     proved = grade_also(check, ["false_steps"], "proved", behind_prompt)
     reward = {"proved": column(0), "outcome": plain_outcome}

@@ -145,8 +145,17 @@ def prune(
 def on_control(
     batch: Batch, weights: np.ndarray, keep: float, fraction: float, control: int
 ) -> dict[str, float]:
-    """Fractions of correct rows in the groups that are never pruned: of all rows, and of those that
-    the head would keep. Empty without such groups."""
+    """Fractions of correct rows in the groups that are never pruned.
+
+    They are of all rows, and of those that the head would select. Empty without such groups.
+
+    Args:
+      batch: rows with the hidden state at the check, as `embedding`.
+      weights: of the head, [D + 1].
+      keep: fraction of a group's rows that continues.
+      fraction: targeted fraction of correct rows (ρ).
+      control: one group in this many is not pruned; 0: all groups are pruned.
+    """
     every, kept = [], []
     for rows in batch.groups[::control] if control else ():
         hidden = batch.rollouts.records["embedding"][rows].astype(float)
@@ -165,7 +174,7 @@ def head_scores(weights: np.ndarray, hidden: np.ndarray) -> np.ndarray:
 
     Args:
       weights: w and b, [D + 1].
-      hidden: h, [M, D].
+      hidden: hidden states, [M, D] (h).
     """
     return 1 / (1 + np.exp(-(hidden @ weights[:-1] + weights[-1])))
 
@@ -173,7 +182,14 @@ def head_scores(weights: np.ndarray, hidden: np.ndarray) -> np.ndarray:
 def head_gradient(
     weights: np.ndarray, hidden: np.ndarray, outcome: np.ndarray, mask: np.ndarray
 ) -> np.ndarray:
-    """The gradient by the weights of the mean of -R ln q - (1 - R) ln(1 - q), [D + 1]."""
+    """The gradient by the weights of the mean of -R ln q - (1 - R) ln(1 - q), [D + 1].
+
+    Args:
+      weights: w and b of `head_scores`, [D + 1].
+      hidden: hidden state of each row at the check, [M, D].
+      outcome: of each row, [M] (R).
+      mask: rows that count, bool [M].
+    """
     miss = np.where(mask, head_scores(weights, hidden) - outcome, 0) / max(mask.sum(), 1)
     return np.append(miss @ hidden, miss.sum())
 
@@ -184,7 +200,7 @@ def area_under_curve(scores: np.ndarray, outcome: np.ndarray) -> float:
     It is ½ if all responses are correct, or none.
 
     Args:
-      scores: [M].
+      scores: score of each response, [M].
       outcome: [M], correct above ½.
     """
     correct, incorrect = scores[is_correct(outcome)], scores[~is_correct(outcome)]
@@ -204,9 +220,9 @@ def pruned_choice(
     earlier row.
 
     Args:
-      quality: q, [N].
+      quality: score of each row by the head, [N] (q).
       finished: bool [N].
-      keep: K.
+      keep: rows of the group that are written to their ends (K).
       fraction: ρ, of correct rows.
     """
     chosen = np.asarray(finished, bool).copy()

@@ -49,7 +49,14 @@ def reweighted_advantage(cap: AtLeastOne) -> Transform:
 
 
 def capped_rollout_weight(logp: Values, old_logp: Values, mask: Mask, cap: float) -> Rows:
-    """w_i = min(Π_t ρ_it, η), without gradient; the cap acts before exp, so w is never infinite."""
+    """w_i = min(Π_t ρ_it, η), without gradient; the cap acts before exp, so w is never infinite.
+
+    Args:
+      logp: of the current policy, nats, [B, T].
+      old_logp: of the policy that sampled, nats, [B, T].
+      mask: response tokens that count, bool [B, T].
+      cap: largest weight, at least 1 (η).
+    """
     log_ratio = masked_sum(jax.lax.stop_gradient(logp) - old_logp, mask, axis=1)
     return jnp.exp(jnp.minimum(log_ratio, jnp.log(jnp.asarray(cap, log_ratio.dtype))))
 

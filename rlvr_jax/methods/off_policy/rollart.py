@@ -40,7 +40,11 @@ def rollart(
     tools: Tools,
     **queue: Any,
 ) -> Recipe:
-    """Applies GRPO to groups that are sampled over several steps, with importance weights."""
+    """Applies GRPO to groups that are sampled over several steps, with importance weights.
+
+    Args:
+      cap: largest importance weight of a token.
+    """
     transforms = [truncate_importance(cap)]
     objective = clipped_objective(clip_low, clip_high, epsilon=epsilon, transforms=transforms)
     draw = queued(**queue)

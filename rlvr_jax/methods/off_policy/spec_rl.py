@@ -247,9 +247,11 @@ def accepted_prefix(
     """Number of tokens of each draft before the first rejected one, where ln u > Δ + b; int [B].
 
     Args:
-      log_ratio: Δ, [B, T].
+      log_ratio: log-prob of the current policy minus that of the draft, nats, [B, T] (Δ).
       length: number of tokens of the drafts, int [B].
-      uniform: u in [0, 1), [B, T].
+      uniform: random numbers in [0, 1), [B, T] (u).
+      lenience: added to the log-ratio, nats (b). 0: the rule of speculative sampling; a larger
+        value accepts more tokens.
     """
     there = np.arange(log_ratio.shape[1])[None] < length[:, None]
     rejected = there & (uniform > np.exp(np.minimum(lenience + log_ratio, 0)))

@@ -203,7 +203,14 @@ def hesitation_advantage(
 def batch_threshold(
     entropy: Float[Array, "B T"], rollouts: Rollouts, window: int, percentile: float
 ) -> Float[Array, ""]:
-    """Median of `response_threshold` over the rows with tokens; 0 without any."""
+    """Median of `response_threshold` over the rows with tokens; 0 without any.
+
+    Args:
+      entropy: of the tokens, nats, [B, T].
+      rollouts: the batch.
+      window: tokens whose entropy is averaged (w).
+      percentile: that of `response_threshold`, from 0 to 100.
+    """
     thresholds = response_threshold(entropy, rollouts, window, percentile)
     return masked_quantile(thresholds, jnp.any(rollouts.mask, axis=1), 0.5)
 
@@ -215,6 +222,12 @@ def response_threshold(
 
     A missing window counts as the mean of those before it, and in a response without any window as
     the entropy of its first token.
+
+    Args:
+      entropy: of the tokens, nats, [B, T].
+      rollouts: the batch.
+      window: tokens whose entropy is averaged (w).
+      percentile: percentile of a response's window entropies, from 0 to 100.
     """
     mask = rollouts.mask
     values, exists = window_entropy(entropy, mask, window)
@@ -248,7 +261,14 @@ def window_entropy(
 def hesitation_count(
     entropy: Float[Array, "B T"], rollouts: Rollouts, threshold: Float[Array, ""], window: int
 ) -> Int[Array, "B"]:
-    """n: trigger words whose window entropy reaches the threshold."""
+    """n: trigger words whose window entropy reaches the threshold.
+
+    Args:
+      entropy: of the tokens, nats, [B, T].
+      rollouts: the batch, with the record `trigger`.
+      threshold: window entropy that counts, nats.
+      window: tokens whose entropy is averaged (w).
+    """
     values, exists = window_entropy(entropy, rollouts.mask, window)
     return masked_count(rollouts.records["trigger"] & exists & (values >= threshold), axis=1)
 
@@ -302,6 +322,13 @@ def hesitation_score(
         medium, correct  -min(c, c h((|δ| - m)⁺) / (m + κ))
         hard, correct    c σ_T(δ + m) if δ ≥ -m, else -min(c, ½ c h(-δ - m) / (m + κ))
         incorrect        c σ_T((δ - m)⁺) · 0.6, 0.8 or 1
+
+    Args:
+      count: number of hesitation words of the response (n).
+      target: target number of hesitation words (n*).
+      level: difficulty of the prompt: `EASY`, `MEDIUM` or `HARD`.
+      correct: whether the response is correct.
+      scale: the constants α, f, κ, T and cap.
     """
     dtype = target.dtype
 

@@ -33,7 +33,12 @@ from rlvr_jax.types.hyperparameters import Finite, Unit
 
 @arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def empo(least: Unit = 0.0, missing: Finite | None = None, **clip: Any) -> Recipe:
-    """Applies GRPO without KL to the frequencies of answers."""
+    """Applies GRPO without KL to the frequencies of answers.
+
+    Args:
+      least: if the fraction of the most frequent answer is below it, the reward of the group is 0.
+      missing: reward of a response without an answer; None: the fraction of one row.
+    """
     objective = clipped_objective(aggregation=rollout_mean_token_mean(), **clip)
     return Recipe(objective, experience(stages=[shape(agreement(least, missing=missing))]))
 

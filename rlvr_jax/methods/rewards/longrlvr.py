@@ -47,6 +47,8 @@ def grounded(
     Args:
       precision, recall: indices of the task's rewards.
       form: index of the reward that is 1 if the format is correct; None: it always is.
+      beta: weight of recall in F (β).
+      fraction: fraction of F that an incorrect response earns (η).
     Metrics: reward/precision, reward/recall, reward/f_score, reward/format (means over the rows;
       reward/format with a format), reward/citations (mean of the reward minus the outcome).
     """

@@ -134,6 +134,8 @@ def judged_label(
       answers: classes of the answers; negative ones agree with no other.
       majorities, rates: values of the earlier times the prompt was sampled, in order.
       visit: number of earlier times in total.
+      start: earlier times above which a label may be replaced.
+      slope: smallest slope of the fractions for a replacement, per time.
     """
     # An unreadable answer is a class of its own.
     named = [a if a >= 0 else -1 - number for number, a in enumerate(answers)]

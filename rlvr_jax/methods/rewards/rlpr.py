@@ -206,7 +206,14 @@ def _check_answer(spliced: Spliced, prompt: Prompt) -> None:
 
 
 def likelihoods(batch: Batch, actor: Actor, spliced: Sequence[Spliced], of: str) -> np.ndarray:
-    """p, the mean probability of each answer's tokens, [B]."""
+    """p, the mean probability of each answer's tokens, [B].
+
+    Args:
+      batch: responses, whose requests and token budget are used.
+      actor: the policies, which score the tokens.
+      spliced: each response with the reference as its answer.
+      of: policy that scores: "current", "start" (the initial policy) or "teacher".
+    """
     budget = batch.rollouts.tokens.shape[1]
     rows, counts = [], []
     for request, one in zip(batch.requests, spliced, strict=True):

@@ -57,6 +57,12 @@ def decoupled_exploration(
 ) -> Shaping:
     """(1 - w) (v + e) + w g, or v + e without a judge.
 
+    Args:
+      scale: length that costs 1, in tokens (C).
+      cap: largest cost of a short response; None: no bound.
+      weight: weight of the effort g (w).
+      number: index of the task's reward with that effort; None: no judge.
+      clip: bound of the reward on both sides; None: no bound.
     Metrics: reward/outcome, reward/exploration, reward/effort (means of the outcome v, the bonus e
       and the effort g), out_of_order (1 if e differs by more than 1 in the batch, so that length
       can outweigh correctness), exploration_range (largest e less the smallest one).

@@ -79,7 +79,7 @@ def partial_kl_return(kl_coefficient: NonNegative, divergence: Divergence = k1) 
     """A_t = Σ_{s ≥ t} r_s of the reward at the last token and of -β times a divergence in the code.
 
     Args:
-      kl_coefficient: β.
+      kl_coefficient: weight of the divergence (β).
       divergence: of the policy that sampled from the reference, per token.
     Metrics: free_fraction (fraction of the tokens, before the code, that the KL leaves free),
       code_kl (mean divergence of the tokens of the code, nats).

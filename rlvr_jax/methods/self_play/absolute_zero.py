@@ -92,8 +92,8 @@ def propose_and_solve(references: Count, capacity: Count) -> Curriculum:
     world's first triplet. No prompt of the task is used.
 
     Args:
-      references: triplets that a proposer sees at most (K).
-      capacity: triplets of each buffer, the newest ones.
+      references: maximum number of triplets that a proposer sees (K).
+      capacity: maximum number of triplets of each buffer, the newest ones.
     Reads: Task.world, Grade.answer (of a proposal: its triplet). Metrics: known/<kind> (triplets in
       the buffer), new/<kind> (triplets of the step).
     """
@@ -169,7 +169,14 @@ def cell_of(kind: int, role: int) -> int:
 
 
 def to_solve(store: Store, number: int, step: int, random: np.random.Generator) -> np.ndarray:
-    """Positions of triplets to solve: those of the previous step first, then others at random."""
+    """Positions of triplets to solve: those of the previous step first, then others at random.
+
+    Args:
+      store: triplets of one kind.
+      number: of positions; a triplet may occur several times.
+      step: current step.
+      random: source of the random numbers; its state advances.
+    """
     newest = oldest(store)[::-1][:number]
     fresh = [place for place in newest.tolist() if store.step[place] == step - 1]
     rest = random.choice(oldest(store), number - len(fresh))
@@ -196,7 +203,7 @@ def earn_learnability(samples: Count, incorrect: Finite = -0.5, malformed: Finit
     `malformed`.
 
     Args:
-      samples: solutions of each proposal.
+      samples: number of solutions of each proposal.
       incorrect: reward of incorrect answers, and of proposals that are never or always solved.
       malformed: reward of responses without an answer or without a valid proposal.
     Reads: Grade.info["readable"], Grade.answer (of a proposal: its triplet). Writes: reward.
@@ -247,14 +254,28 @@ def learnability(rate: Rate) -> Rate:
 def composed_solver_reward(
     correct: Bool[Array, "..."], well_formed: Bool[Array, "..."], incorrect: float, malformed: float
 ) -> Rate:
-    """1 for a correct answer, `incorrect` for an incorrect one, `malformed` if not well-formed."""
+    """1 for a correct answer, `incorrect` for an incorrect one, `malformed` if not well-formed.
+
+    Args:
+      correct: whether the answer is correct.
+      well_formed: whether the response has an answer.
+      incorrect: reward of an incorrect answer.
+      malformed: reward of a response without an answer.
+    """
     return jnp.where(well_formed, jnp.where(correct, 1.0, incorrect), malformed)
 
 
 def composed_proposer_reward(
     learnable: Rate, well_formed: Bool[Array, "..."], worthless: float, malformed: float
 ) -> Rate:
-    """The learnability if above 0, else `worthless`; `malformed` for invalid proposals."""
+    """The learnability if above 0, else `worthless`; `malformed` for invalid proposals.
+
+    Args:
+      learnable: learnability of the proposal, in [0, 1).
+      well_formed: whether the proposal is valid.
+      worthless: reward of a proposal that is never or always solved.
+      malformed: reward of a response without a valid proposal.
+    """
     value = jnp.where(learnable > 0, learnable, worthless)
     return jnp.where(well_formed, value, malformed)
 
@@ -266,7 +287,14 @@ def whitened_by_cell(
     epsilon: NonNegative = 0.0,
     floor: NonNegative = 1e-8,
 ) -> Transform:
-    """`whitened` with a mean and a variance for each kind and role (record `cell`)."""
+    """`whitened` with a mean and a variance for each kind and role (record `cell`).
+
+    Args:
+      estimator: advantages before whitening.
+      ddof: the sum of squares is divided by n - ddof, n the number of tokens.
+      epsilon: added to the variance (ε); this or `floor` must be positive.
+      floor: smallest square of the divisor.
+    """
     own = whitened(estimator, ddof, epsilon, floor)
     return advantage_by_cell(dict.fromkeys(range(2 * len(KINDS)), own), other=own)
 
@@ -283,8 +311,8 @@ def absolute_zero(
     """Applies REINFORCE++ by kind and role to questions that the policy writes.
 
     Args:
-      references: earlier triplets that a proposer sees at most (K).
-      capacity: triplets of each buffer.
+      references: maximum number of earlier triplets that a proposer sees (K).
+      capacity: maximum number of triplets of each buffer.
       solver_samples: solutions of a proposal, from which its learnability is estimated.
     """
     return Recipe(

@@ -120,7 +120,7 @@ def pose_questions(
       penalty: reward of an invalid question.
       intermediate: reward 4 s (1 - s), largest for questions that are solved half of the time.
       reuse_below: pass rate up to which a question is stored.
-      capacity: stored questions, the newest ones.
+      capacity: maximum number of stored questions, the newest ones.
       clear_every: steps after which the store is emptied.
       least_characters, most_characters, least_words: bounds of a question's length.
       searched: a question requires at least two different calls of the environment's tools, and an
@@ -239,7 +239,10 @@ def is_question(
     """True if a text is a question to an answer: of allowed length, and without the answer.
 
     Args:
-      characters: least and most.
+      text: the question.
+      answer: the answer, which the question must not contain.
+      characters: least and most characters of the question.
+      least_words: minimum number of its words.
       searches: queries of its author: at least two, all different. None: there were no tools.
     """
     fits = characters[0] <= len(text) <= characters[1] and len(text.split()) >= least_words

@@ -83,8 +83,8 @@ def synthesize_problems(
       written_low, written_high: pass rates of written problems that earn 1.
       sources: correct responses of a step from which problems are written, at most; chosen at
         random.
-      most: rows of an update at most, as a multiple of prompts × samples. Whole groups are left
-        out from the end; the order above is ours.
+      most: maximum number of rows of an update, as a multiple of prompts × samples. Whole groups
+        are left out from the end; the order above is ours.
     Reads: outcome, the responses' texts. Writes: cell. Metrics: sources (prompts that problems are
       written from), written_problems (problems read), written_fraction (fraction of the texts that
       earn 1), written_rate (mean pass rate of written problems), accepted_prompts,

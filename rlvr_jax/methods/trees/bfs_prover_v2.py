@@ -109,10 +109,14 @@ def prove(
     `propose` and `step` are not caught, because an engine failure is not a failed tactic.
 
     Args:
-      number: tactics of a state (n).
+      root: state to prove.
+      propose: (state, n) -> up to n of (tactic, sum of the log-probs of its tokens in nats, number
+        of tokens).
+      step: (state, tactic) -> the next state, `PROVED` or `ERROR`.
+      number: number of tactics of a state (n).
       alpha: α, at least 0.
-      expansions: at most.
-      banned: words.
+      expansions: maximum number of expanded states.
+      banned: words that no tactic may contain.
     Raises:
       ValueError: a count below 1, or a negative alpha.
     """
@@ -189,7 +193,7 @@ def tactic_filter(surprise: np.ndarray, low: float = 0.1, high: float = 0.9) -> 
     interpolate linearly and are ours. Duplicates must be removed first.
 
     Args:
-      surprise: x, [M].
+      surprise: -mean logp of each step, nats, [M] (x).
       low, high: levels of the quantiles, 0 ≤ low ≤ high ≤ 1.
     """
     if low > high:
@@ -234,7 +238,7 @@ def prove_statements(
       environment: whose replies are the states. None: that of the task.
       tactics: sampled in a state (n).
       alpha: preference of the search for depth (α).
-      expansions: expanded states of a statement at most; the authors have 600 seconds.
+      expansions: maximum number of expanded states of a statement; the authors have 600 seconds.
       low, high: quantiles between which a step is trained.
       separator: text after a state in the policy's prompt, once.
       banned: words that exclude a tactic.

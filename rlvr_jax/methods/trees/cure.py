@@ -62,7 +62,7 @@ def branch(at: Places, samples: Count) -> Stage:
 
     Args:
       at: positions, such as `critical_token()`.
-      samples: branches of each row.
+      samples: number of branches of each row.
     Reads: the records that `at` reads. Writes: parent, branch_position, of the branches.
     Draws: `samples` for each row. Metrics: branched_fraction (rows with a branch after their
       beginning), branch_position (mean over rows); those of `at`.
@@ -132,7 +132,7 @@ def critical_token(top_k: Count = 20, barred_characters: NonNegativeInt = 1) -> 
     sampler.
 
     Args:
-      top_k: candidates of a row.
+      top_k: number of candidates of a row.
       barred_characters: as for `barred_tokens`; 0 for vocabularies of single characters.
     Metrics: passed_over_fraction (of the eligible positions, those whose entropy is too low).
     Raises:
@@ -218,8 +218,8 @@ def cure(
     """Applies DAPO's loss to groups of responses and branches with mixed outcomes.
 
     Args:
-      samples: branches of each response (n₂); groups are multiples of 1 + samples.
-      top_k: positions of highest entropy, one of which is sampled.
+      samples: number of branches of each response (n₂); groups are multiples of 1 + samples.
+      top_k: number of positions of highest entropy, one of which is sampled.
       barred_characters: tokens of at most this many characters are not critical.
     """
     branches = branch(critical_token(top_k, barred_characters), samples)

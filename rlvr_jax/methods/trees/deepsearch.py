@@ -223,6 +223,7 @@ def back_up_bounded(nodes: Nodes, path: np.ndarray, reward: float, least: float 
     so a node on a solved path is never below 0.
 
     Args:
+      nodes: of the trees; the result is a copy with new `value` and `visits`.
       path: int [L + 1], of `path_to`.
       reward: r, of either sign.
       least: smallest γ.
@@ -265,9 +266,9 @@ def token_rewards(value: np.ndarray, last: np.ndarray, extra: np.ndarray) -> np.
     """tanh(v) of the token's node, v itself in the last node of the path; plus a term of the row.
 
     Args:
-      value: v, [R, T].
+      value: value of the node of each token, [R, T] (v).
       last: bool [R, T], tokens of the last node.
-      extra: [R].
+      extra: term of each row, [R].
     """
     return np.where(last, value, np.tanh(value)) + np.asarray(extra)[:, None]
 

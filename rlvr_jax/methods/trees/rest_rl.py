@@ -217,13 +217,13 @@ def rest_rl(
     """Applies GRPO to prompts of varied outcomes and prefixes of their best responses.
 
     Args:
-      rated: prompts that are rated in each step; ours, the paper rates all in a cycle.
+      rated: number of prompts that are rated in each step; ours, the paper rates all in a cycle.
       rating_samples, rating_temperature: number and temperature of their responses.
       spread: smallest standard deviation of their outcomes.
       accept: outcome from which on the best response has prefixes.
       ratio: prefixes per line.
       decay: decay of the chance of a prefix from one line to the next.
-      capacity: entries of the queue.
+      capacity: maximum number of entries of the queue.
       bonus: reward of a response that was not truncated.
     """
     starts = start_from_prefixes(

@@ -48,7 +48,7 @@ def similarity(
     and its value if all cosines are 1.
 
     Args:
-      topk_logp, topk_ids: [n, T, K].
+      topk_logp, topk_ids: log-probs (nats) and ids of the K likeliest tokens, [n, T, K].
       embeddings: [V, D], of any length but 0.
     Returns:
       Two arrays [n, T].
@@ -89,7 +89,7 @@ def branch_at_best(fresh: Unit = 0.5, metric: Metric = diversity, top: Count = 2
 
     Args:
       fresh, metric, top: as for `rose`.
-    Metrics: branched_rows (rows), uncertain_branches (rows that branch where the metric is above
+    Metrics: branched_rows (rows), uncertain_branches (rows that branch at a token of metric above
       0), branch_position (mean over the branched rows; 0 without any).
     """
 
@@ -192,7 +192,7 @@ def branch_points(
 
     Args:
       parent, branch_position: as for `token_owner`.
-      tokens: T.
+      tokens: number of token positions (T).
     """
     rows = parent.shape[0]
     every = jnp.arange(rows, dtype=jnp.int32)
@@ -265,7 +265,14 @@ def shorten_correct_rows(
     points: Bool[Array, "B T"],
     exponent: float,
 ) -> Float[Array, "B T"]:
-    """The length penalty of `between_branch_points`."""
+    """The length penalty of `between_branch_points`.
+
+    Args:
+      advantage: of the tokens, [B, T].
+      rollouts: the batch.
+      points: branch points, bool [B, T], from `branch_points`.
+      exponent: strength of the penalty, above 0 (λ).
+    """
     length, width = rollouts.length, points.shape[1]
     rows = jnp.arange(len(length), dtype=jnp.int32)
     places = jnp.arange(width, dtype=jnp.int32)[None]

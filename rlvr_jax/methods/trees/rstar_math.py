@@ -131,9 +131,10 @@ def step_tree(
     weights and their moments.
 
     Args:
-      candidates: next steps that are sampled at a node.
-      iterations: descents of a tree.
-      depth: steps of a response at most.
+      separator: text that ends a step.
+      candidates: number of next steps that are sampled at a node.
+      iterations: number of descents of a tree.
+      depth: maximum number of steps of a response.
       exploration: weight of exploration in the choice among children (c).
       traces: maximum number of trained traces of a problem.
       step_tokens: maximum number of tokens of a step. None: the rest of the budget.
@@ -312,10 +313,11 @@ def search_steps(
     the model, or 0 without one.
 
     Args:
+      root: state before the first step.
       expand: (state) -> candidates of the next step.
-      iterations: descents.
-      depth: steps of a response at most; deeper nodes are not expanded.
-      constant: c.
+      iterations: number of descents.
+      depth: maximum number of steps of a response; deeper nodes are not expanded.
+      constant: weight of exploration in the choice among children, at least 0 (c).
       value_of_end: ends are backed up by the model's value instead of the outcome (at test time,
         where the outcome is unknown).
     Raises:

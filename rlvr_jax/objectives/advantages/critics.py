@@ -79,7 +79,9 @@ def critic_of(
 
 
 def value_loss(values: Values, old_values: Values, returns: Values, clip: float) -> Values:
-    """½ max((V - G)², (V_clip - G)²) at every token, V_clip = V_old + clip(V - V_old, ±ε).
+    """The clipped loss of a critic at every token, ½ max((V - G)², (V_clip - G)²).
+
+    V_clip = V_old + clip(V - V_old, ±ε).
 
     The gradient is 0 where the clipped error is larger than the unclipped one. So the loss stops
     pulling a value that has moved more than ε towards the return.

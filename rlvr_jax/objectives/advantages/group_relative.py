@@ -115,7 +115,7 @@ def rollout_advantage(
 
 
 def group_of_one_remark(plan: UpdatePlan) -> str | None:
-    """The remark of an estimator that compares the rollouts of a group, for groups of one."""
+    """The remark that a run prints for groups of one rollout, which have nothing to compare."""
     if plan.group_size == 1:
         return "is 0 everywhere: a group of one has no baseline."
     return None

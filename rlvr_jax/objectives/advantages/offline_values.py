@@ -85,9 +85,9 @@ def implicit_q_losses(
       tokens: sampled tokens (actions a).
       mask: the agent's tokens.
       reward: r of each token.
-      discount: γ.
+      discount: discount per token (γ).
       expectile: τ; above ½ the best actions in the data count more.
-      conservatism: c.
+      conservatism: weight of L_C in the sum of the losses.
       sharpness: β; 0 is imitation.
     Raises:
       ValueError: discount or expectile is outside [0, 1], or a coefficient is negative.
@@ -115,7 +115,7 @@ def implicit_q_losses(
 
 
 def moved_targets(targets: Tree, parameters: Tree, rate: float = 0.005) -> Tree:
-    """θ̂ ← rate θ + (1 - rate) θ̂, leaf by leaf."""
+    """Moves target parameters towards the trained ones: θ̂ ← rate θ + (1 - rate) θ̂."""
     check_each(Unit, "moved_targets", rate=rate)
     return jax.tree.map(
         lambda t, p: (rate * p + (1 - rate) * t).astype(t.dtype), targets, parameters
@@ -129,12 +129,12 @@ def value_perturbed(
     sharpness: float,
     cap: float = jnp.inf,
 ) -> Float[Array, "... V"]:
-    """log π(a) + β min(Q̂(a) - V, cap), up to a constant: logits of a policy perturbed by values.
+    """Logits of a policy shifted by action values: log π(a) + β min(Q̂(a) - V, cap) + constant.
 
     Args:
       logits: logits of the policy π.
       target_q: both target heads; Q̂ is the smaller one of each action.
-      value: V.
+      value: state value (V).
       sharpness: β; 0 is the policy.
       cap: upper bound of Q̂ - V. Without it a large β with poor values breaks the language.
     """

@@ -23,20 +23,20 @@ AtEnd = Callable[[Rollouts], Array]
 
 
 def own_reward(rollouts: Rollouts) -> Float[Array, "B"]:
-    """The reward of the response."""
+    """The reward of the response, as the reward at its last token (`at_end`)."""
     return rollouts.reward
 
 
 def paid_tokens(
     rollouts: Rollouts, mask: Mask, process: ProcessReward, coefficient: float, at_end: AtEnd
 ) -> Values:
-    """α times the process reward at every token, plus the reward `at_end` at the last one.
+    """Rewards of tokens: α times the process reward, plus `at_end` at the last token.
 
     Args:
       rollouts: rows of the update.
       mask: tokens of the loss.
       process: process reward of each token.
-      coefficient: α.
+      coefficient: weight of the process reward (α).
       at_end: reward of a row that its last token gets.
     """
     own = jnp.where(mask, process.of(rollouts, mask), 0)
@@ -83,7 +83,7 @@ Table = Float[Array, "B T"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ProcessReward(Part):
-    """Rewards of tokens.
+    """Rewards of tokens before the end of a response, such as scores of its steps.
 
     Fields:
       of: (rollouts, mask) -> [B, T], read on the mask only.

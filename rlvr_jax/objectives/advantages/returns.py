@@ -28,13 +28,13 @@ def is_last_token(mask: Bool[Array, "B T"]) -> Bool[Array, "B T"]:
 def token_rewards(
     reward: Rows, mask: Mask, log_ratio: Values | None = None, kl_coefficient: float = 0.0
 ) -> Values:
-    """r_t = -β log_ratio_t at every token, plus R at the last one; 0 off the mask.
+    """Rewards of tokens: -β log_ratio_t at every token, plus R at the last one; 0 off the mask.
 
     Args:
       reward: R, reward of each row.
       mask: tokens of the loss.
       log_ratio: old_logp - reference_logp, nats; required where β is not 0.
-      kl_coefficient: β.
+      kl_coefficient: weight of the log-ratio (β).
     """
     rewards = jnp.where(is_last_token(mask), reward[:, None], 0)
     if kl_coefficient:
@@ -43,7 +43,9 @@ def token_rewards(
 
 
 def discounted_returns(rewards: Values, mask: Mask, discount: float = 1.0) -> Values:
-    """G_t = Σ_{s ≥ t} γ^{s-t} r_s over the mask; s - t counts positions. 0 off the mask."""
+    """Discounted return of each token: G_t = Σ_{s ≥ t} γ^{s-t} r_s over the mask, 0 off the mask.
+
+    The exponent s - t counts positions, masked ones included."""
     terms = jnp.where(mask, rewards, 0)
     return jnp.where(mask, _backward(terms, jnp.full_like(terms, discount)), 0)
 
@@ -51,11 +53,11 @@ def discounted_returns(rewards: Values, mask: Mask, discount: float = 1.0) -> Va
 def generalized_advantages(
     rewards: Values, values: Values, mask: Mask, discount: float = 1.0, trace_decay: float = 1.0
 ) -> Values:
-    """Â_t = δ_t + γλ Â_{t+1} with δ_t = r_t + γ V_{t+1} - V_t; 0 off the mask.
+    """Generalized advantage estimation: Â_t = δ_t + γλ Â_{t+1}, δ_t = r_t + γ V_{t+1} - V_t.
 
-    Positions off the mask (tokens of a tool) are skipped: t + 1 is the next token on the mask.
-    After the last token V and Â are 0. A critic is fitted to the return Â + V. With γ = λ = 1 the
-    result is the sum of the later rewards minus V.
+    Â is 0 off the mask. These positions (tokens of a tool) are skipped: t + 1 is the next token on
+    the mask. After the last token V and Â are 0. A critic is fitted to the return Â + V. With γ = λ
+    = 1 the result is the sum of the later rewards minus V.
 
     Args:
       rewards: r, reward of each token.
@@ -83,6 +85,7 @@ def reward_to_go(
     """A_t = G_t - b, the discounted return of `token_rewards` against a baseline of the rewards.
 
     Args:
+      discount: discount per token (γ).
       kl_coefficient: β of the divergence from the reference, per token.
       center: a statistic that is subtracted from the reward before the return is formed; its
         `where` is true for the rows of groups with tokens.

@@ -17,7 +17,7 @@ from rlvr_jax.types import Part, Rollouts
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scorer(Part):
-    """A network that scores tokens or responses.
+    """A network that is fitted during the run and scores tokens or responses, such as a critic.
 
     Fields:
       init: (key, width of the policy, dtype) -> its parameters, a pytree; {} if only the trunk has

@@ -14,7 +14,7 @@ from rlvr_jax.types.hyperparameters import Positive
 def whitened(
     estimator: Transform, ddof: int = 0, epsilon: float = 0.0, floor: float = 1e-8
 ) -> Transform:
-    """A'_t = (A_t - mean) / sqrt(max(var + ε, floor)), mean and variance over the tokens.
+    """Standardizes advantages over tokens: A'_t = (A_t - mean) / sqrt(max(var + ε, floor)).
 
     Every token counts once, so long rollouts weigh more in mean and variance. A batch is whitened
     as a whole before it is split into updates, unless the estimator reads the current policy. (A

@@ -54,7 +54,7 @@ _DECIDED = ("advantage", "weight", "mask", "clip_low", "clip_high")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Objective(Part):
-    """A loss in token space.
+    """A loss on `[B, T]` arrays, composed of parts by `objective`.
 
     Fields:
       init: (spec) -> state, a dict with one entry per part that has state.

@@ -15,7 +15,7 @@ Records = tuple[tuple[str, int | tuple[float, ...]], ...]
 
 @dataclass(frozen=True)
 class Spec:
-    """Sizes on which the state of a transform may depend: prompts of the task, rows and tokens.
+    """Sizes from which a part makes its state: prompts of the task, rows and tokens.
 
     Examples:
       >>> from rlvr_jax import Spec, methods
@@ -38,7 +38,7 @@ class UpdatePlan:
 
 @dataclass(frozen=True)
 class Context:
-    """The input of a part.
+    """The input of a part of a loss: statistics of the tokens, rollouts, a random key.
 
     Fields:
       stats: `TokenStats` of the current policy, 0 off the mask, differentiable.
@@ -69,7 +69,7 @@ def no_remark(plan: UpdatePlan) -> None:
 
 
 def at_one_update(text: str) -> Callable[[UpdatePlan], str | None]:
-    """The remark of a part that has no effect with one update per batch."""
+    """The remark that a run prints for a part without effect at one update per batch."""
     return lambda plan: text if plan.updates_per_batch == 1 else None
 
 
@@ -113,7 +113,7 @@ class Transform(Part):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Surrogate(Part):
-    """The policy loss of a token.
+    """A part that defines the policy loss of each token, such as `ppo_clip`.
 
     Fields:
       prepare: (signals, context) -> signals with `ratio`, `clip_low` and `clip_high`.

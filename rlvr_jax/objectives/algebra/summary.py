@@ -10,7 +10,7 @@ from rlvr_jax.types import Signals
 
 
 def summarize(signals: Signals, logp: Float[Array, "B T"]) -> dict[str, Float[Array, ""]]:
-    """The metrics of `objective`, taken over the mask; all 0 for an empty one."""
+    """The metrics that every objective reports, over the mask; 0 if the mask is empty."""
     ratio, mask = signals.ratio, signals.mask
     return {
         "clipped_fraction": masked_mean(is_clipped(signals), mask),

@@ -27,6 +27,7 @@ def imitate(
     """Adds weight · mean of -logp over the tokens to imitate; 0 where there are none.
 
     Args:
+      weight: weight of the imitation loss.
       where: (rollouts) -> bool [B, T], tokens on the mask or of supervised rows.
       reads: optional records of the rollouts that `where` and `factor` read.
       factor: (rollouts) -> [B, T], factors of the tokens' losses; the mean still divides by the

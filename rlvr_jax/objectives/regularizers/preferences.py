@@ -26,7 +26,7 @@ from rlvr_jax.types.hyperparameters import Positive
 
 
 class ImplicitRewards(NamedTuple):
-    """The input of a loss.
+    """The input of an `ImplicitLoss`: implicit rewards, outcomes and pairs of rollouts.
 
     Fields:
       reward: r, with gradient.
@@ -117,7 +117,7 @@ def implicit_reward_loss(
     Pairs are those of `correct_incorrect_pairs` among the rollouts with tokens.
 
     Args:
-      scale: β.
+      scale: scale of the implicit reward (β).
       loss: (`ImplicitRewards`) -> scalar.
       one_pair: only one pair of each group, that of `first_pairs`; `off_policy` rows come last.
     Metrics: implicit_reward/correct, implicit_reward/incorrect (means over the rollouts of a kind

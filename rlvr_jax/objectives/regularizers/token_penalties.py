@@ -81,7 +81,7 @@ def kl_penalty(
     """Penalises the distance from the frozen reference: penalty' = penalty + β · estimator.
 
     Args:
-      coefficient: β.
+      coefficient: weight of the divergence (β).
       estimator: one of `rlvr_jax.objectives.statistics.divergences`, with its bias and gradient.
       weight: (signals, context) -> [B, T] or [B, 1], a factor on β without gradient; None for 1.
       reads: optional records that the weight reads.

@@ -57,7 +57,7 @@ def pair_losses(score: Rows, best: Ids, pairs: RowMask, coefficient: float) -> R
       score: S_i, one number per row.
       best: row of the best response of each group (`best_in_group`).
       pairs: True for rows that form a pair with it.
-      coefficient: β.
+      coefficient: factor of the difference of the scores (β).
 
     Source: SWEET-RL, https://github.com/facebookresearch/sweet_rl.
     """
@@ -66,12 +66,12 @@ def pair_losses(score: Rows, best: Ids, pairs: RowMask, coefficient: float) -> R
 
 @part(writes={"term"})
 def best_against_rest(coefficient: Positive, score: Score = token_mean_score) -> Transform:
-    """Adds the mean of `pair_losses` over the pairs to the loss.
+    """Trains the best response of a group to score higher than the others (`pair_losses`).
 
     The policy of this objective is the critic. The term is 0 without a pair.
 
     Args:
-      coefficient: β.
+      coefficient: factor of the difference of the scores (β).
       score: (log-ratios [B, T], rollouts) -> [B], `token_mean_score` or `turn_sum_score`.
     Metrics: preferred_fraction (fraction of the pairs that the critic orders as the rewards do).
     Source: SWEET-RL, https://github.com/facebookresearch/sweet_rl.

@@ -9,7 +9,9 @@ from rlvr_jax.types import Mask, Values
 
 
 def token_covariance(advantage: Values, logp: Values, mask: Mask) -> Values:
-    """(A_t - mean A) · (logp_t - mean logp), with means over the mask; 0 off the mask.
+    """Covariance of advantage and log-prob at each token: (A_t - mean A) (logp_t - mean logp).
+
+    Means are over the mask; the result is 0 off the mask.
 
     The result is equal to the last bit for every sharding: the means are sums of integers.
 

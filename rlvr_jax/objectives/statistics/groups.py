@@ -29,7 +29,7 @@ Virtual = tuple[float, int] | None
 
 
 def pair_ids(one: Int[Array, "B"], other: Int[Array, "B"]) -> Int[Array, "B"]:
-    """One id per pair of ids."""
+    """One id for each pair of two ids, such as group and cell."""
     places = [jnp.searchsorted(jnp.sort(ids), ids) for ids in (one, other)]
     return places[0] * one.shape[0] + places[1]
 
@@ -119,14 +119,14 @@ def group_z_score(values: Rows, group: Ids, epsilon: float, where: Where = None)
 
     Args:
       values, group, where: as for `group_mean`.
-      epsilon: ε.
+      epsilon: added to the standard deviation (ε).
     """
     return group_deviation(values, group, where) / (group_std(values, group, where=where) + epsilon)
 
 
 @part
 def mean_with_virtual(value: Finite, number: NonNegativeInt) -> Function:
-    """`group_mean` with virtual entries: (values, group, where) -> [B]."""
+    """Makes a `group_mean` with further, virtual entries: (values, group, where) -> [B]."""
     return lambda values, group, where=None: group_mean(
         values, group, where, virtual=(value, number)
     )

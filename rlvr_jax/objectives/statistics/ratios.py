@@ -19,7 +19,7 @@ Ratio = Callable[[Array, Array, Array], Array]
 
 
 def token_ratio(logp: Values, old_logp: Values, mask: Mask) -> Values:
-    """ρ_it = exp(logp_it - old_logp_it)."""
+    """The importance ratio of each token, ρ_it = exp(logp_it - old_logp_it)."""
     return guarded_exp(jnp.where(mask, logp - old_logp, 0))
 
 
@@ -29,7 +29,7 @@ def clamped_token_ratio(logp: Values, old_logp: Values, mask: Mask) -> Values:
 
 
 def sequence_ratio(logp: Values, old_logp: Values, mask: Mask) -> Values:
-    """s_i at each token of a rollout, with the gradient s_i ∇logp_it at token t.
+    """The ratio of a whole rollout, s_i, at each of its tokens, with the gradient s_i ∇logp_it.
 
     A mean over the tokens of the rollout then has the gradient of s_i.
     """

@@ -35,7 +35,7 @@ __all__ = [
 
 
 class Sets(NamedTuple):
-    """Sets of the tokens of a batch.
+    """Sets of tokens with one statistic each, such as the tokens of a group.
 
     Fields:
       reduce: (reduction, values [B, T]) -> one result per set, in a shape that broadcasts against
@@ -161,7 +161,7 @@ def min_max(values: Values, mask: Mask, sets: Sets, epsilon: float, equal: float
     Args:
       values, mask: numbers, and those that count.
       sets: sets of the numbers, from a `Scope`.
-      epsilon: ε.
+      epsilon: added to the denominator (ε).
       equal: result if all numbers of a set are equal.
     """
     low = scoped_min(values, mask, sets)

@@ -15,7 +15,7 @@ from rlvr_jax.objectives.statistics.masked import masked_rank
 
 
 class Steps(NamedTuple):
-    """The steps of a batch.
+    """The reasoning steps of a batch: the step of each token, and which steps exist.
 
     Fields:
       index: int [B, T], column of the token's step; 0 for tokens without a step.
@@ -84,7 +84,7 @@ def _row(rows):
 
 
 def _ranks_by_table(ids, member):
-    """For each token the number of ids of the row that are at most its id, for ids below T."""
+    """The number of ids of the row that are at most the id of each token, for ids below T."""
     rows, width = ids.shape
     place = jnp.where(member, ids, width)
     occurs = jnp.zeros((rows, width), bool).at[_row(rows), place].set(True, mode="drop")

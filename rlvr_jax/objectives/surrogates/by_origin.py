@@ -86,14 +86,16 @@ def by_origin(
 
 @part
 def shaped_probability(gamma: Positive) -> Surrogate:
-    """-A f(π) with f(π) = π / (π + γ), for tokens whose writer is assumed to be certain of them.
+    """LUFFY's loss of tokens of another writer: -A f(π) with f(π) = π / (π + γ).
+
+    The writer is assumed to be certain of its tokens.
 
     With a behaviour probability of 1 the importance ratio is π. Its gradient A π ∇log π is small
     for tokens that the policy finds unlikely. The gradient of f, A γ π / (π + γ)², is largest
     where π = γ. The old policy is not read.
 
     Args:
-      gamma: γ.
+      gamma: probability at which f is ½ (γ).
     Source: LUFFY, https://github.com/ElliottYan/LUFFY.
     """
 

@@ -35,10 +35,10 @@ class Distance(Part):
 
 @part
 def distilled(distance: Distance, cap: Bound | None = None) -> Surrogate:
-    """w D: the distance from a teacher, independent of the advantage.
+    """The distance from a teacher as the policy loss, w D, independent of the advantage.
 
     Args:
-      distance: D.
+      distance: distance of the policy from the teacher at each token (D).
       cap: of w = sg(min(ρ, cap)), which corrects for the age of the rollouts. ρ is the importance
         ratio of the sampled token, its logarithm clamped to ±20. None: w = 1.
     Source: SDPO, https://github.com/lasgroup/SDPO.

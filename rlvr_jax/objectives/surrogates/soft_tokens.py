@@ -55,12 +55,14 @@ def nucleus_candidates(
 def perturbed(
     p: Float[Array, "... k"], noise: Float[Array, "... k"], bounds: GumbelNoise
 ) -> Float[Array, "... k"]:
-    """g = log(p + 1e-6) + clip(noise), recorded as `candidate_noisy_logp`."""
+    """Noisy log-probs of the candidates of a soft token: g = log(p + 1e-6) + clip(noise).
+
+    They are the record `candidate_noisy_logp`."""
     return jnp.log(p + bounds.epsilon) + jnp.clip(noise, bounds.low, bounds.high)
 
 
 def mixture_weights(noisy_logp: Float[Array, "... k"], temperature: float) -> Float[Array, "... k"]:
-    """softmax(g / τ): the weights of the candidates' embeddings in the next input."""
+    """Weights of the candidates of a soft token in the next input: softmax(g / τ)."""
     return jax.nn.softmax(noisy_logp / temperature, axis=-1)
 
 

@@ -40,7 +40,7 @@ def truncate_importance(
     """Weighs each token by its importance, bounded above: weight' = weight · min(r, C).
 
     Args:
-      cap: C.
+      cap: largest weight (C).
       ratio: computes r from (old_logp, behaviour_logp, mask). `clamped_token_ratio` is per token
         (low variance, biased), `product_ratio` per rollout (high variance, unbiased).
       normalizer: a mean by which the weights are divided: `masked_mean` over the tokens, or

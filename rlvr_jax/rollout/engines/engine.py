@@ -34,7 +34,7 @@ class Generated(NamedTuple):
 
 @dataclass(frozen=True)
 class Decoding:
-    """How responses are sampled.
+    """Settings with which an engine samples responses.
 
     Fields:
       tokens: budget of a response.

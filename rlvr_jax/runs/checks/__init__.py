@@ -1,4 +1,5 @@
 """Checks that end a run before it wastes time, or that a resumed run must pass.
 
-`computed_with`: the initial policies of a run. `forecast`: memory.
+- `computed_with`: a resumed run has the initial policies of its beginning.
+- `forecast`: memory that the run will need.
 """

@@ -163,7 +163,7 @@ def _disjunction(random: Random) -> _Theorem:
 
 
 def _injections(tree: _Tree) -> dict[str, str]:
-    """For each leaf, a proof of the disjunction with % where the leaf's proof goes."""
+    """A proof of the disjunction for each leaf, with % in the place of the leaf's proof."""
     if isinstance(tree, str):
         return {tree: "%"}
     sides = zip(("Or.inl", "Or.inr"), tree, strict=True)

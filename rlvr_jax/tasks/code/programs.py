@@ -15,7 +15,7 @@ CODE = "rlvr_jax.verifiers.programs.python.code"
 _NAME = "solve"
 _EMPTY = {"lists": [], "texts": "", "numbers": 0}
 _TESTS = 8
-_Steps = Annotated[int, Range(1, 6), "steps of a function, each count equally often"]
+_Steps = Annotated[int, Range(1, 6), "numbers of steps of a function, each equally often"]
 
 
 @generated()

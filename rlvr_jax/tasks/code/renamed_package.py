@@ -50,7 +50,9 @@ _DOCUMENTATION = {
     "double_add": "package.double_add(a, b) returns 2 * a + b.",
 }
 
-_Calls = Annotated[int, Range(1, 3), "calls of a question (its level), each count equally often"]
+_Calls = Annotated[
+    int, Range(1, 3), "numbers of calls of a question (its level), each equally often"
+]
 
 
 @task

@@ -63,7 +63,7 @@ def named_columns(columns: Mapping[str, str] | Iterable[str] | str | None) -> di
 
 @dataclass
 class Columns:
-    """How the rows of one table are read.
+    """The reader of the rows of one table.
 
     Fields:
       of: the column of each field that the table has.

@@ -217,7 +217,7 @@ class _Reading:
 
     @property
     def notes(self) -> list[str]:
-        """How the columns were read, a sentence for each way."""
+        """Sentences about the ways in which the columns were read."""
         ways: dict[tuple, Columns] = {}
         for columns in self.read:
             key = (tuple(columns.of.items()), columns.schema)

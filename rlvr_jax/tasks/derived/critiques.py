@@ -40,7 +40,7 @@ def conclusion(text: str) -> bool | None:
 
 
 def keep_critiques(texts: Sequence[str], outcomes: Sequence[float]) -> list[bool]:
-    """Which critiques have the verifier's conclusion: "right" if the outcome is 1."""
+    """The critiques that have the verifier's conclusion: "right" if the outcome is 1."""
     return [
         conclusion(text) is not None and conclusion(text) == (outcome == 1)
         for text, outcome in zip(texts, outcomes, strict=True)

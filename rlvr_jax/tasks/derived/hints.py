@@ -67,7 +67,7 @@ def augment(problem: str, generation: str, answer: str, fraction: float) -> str 
       problem: text of the problem.
       generation: a generated solution.
       answer: the final answer.
-      fraction: in [0, 1].
+      fraction: fraction of the characters of the solution, in [0, 1].
     Source: QuestA, https://github.com/foreverlasting1202/QuestA.
     """
     solution = generation.rpartition(THOUGHT)[2]

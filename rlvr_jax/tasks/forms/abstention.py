@@ -33,7 +33,7 @@ _NUMBER = re.compile(r"\d{1,9}")
 
 @generated(response_tokens=8)
 def abstention() -> Generated:
-    """As many answerable questions as unanswerable ones.
+    """Answerable and unanswerable questions, in equal numbers.
 
     Metrics: answerable (1 for a question with an answer), abstained (1 for `unknown` without a
       number), confidence (0 to 1; NaN if none is stated).

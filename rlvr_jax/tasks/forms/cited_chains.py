@@ -34,7 +34,7 @@ HOPS = (2, 3)
 
 @generated(response_tokens=24)
 def cited_chains() -> Generated:
-    """As many chains of two facts as of three.
+    """Chains of two and of three facts, in equal numbers.
 
     Metrics: precision, recall (of the cited chunks), format (1 if each block occurs once), evidence
       (reached fraction of the rubric).

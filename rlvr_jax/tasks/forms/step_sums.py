@@ -55,7 +55,7 @@ class LineSteps:
 # The gold of five numbers has four lines of five words, three signs and the stop token.
 @generated(response_tokens=24)
 def step_sums() -> Generated:
-    """As many sums of each number of terms; all orders of the numbers are in one split."""
+    """Sums of each number of terms, in equal numbers; all orders of a sum are in one split."""
     return Generated(_prompt, TERMS, verify=_verify, base_model=BASE_MODEL, environment=LineSteps())
 
 

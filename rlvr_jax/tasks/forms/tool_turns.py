@@ -39,7 +39,7 @@ STATES = ((), (0,), (1,), (0, 1), (0, 1, 2))
 
 @generated(response_tokens=28)
 def tool_turns() -> Generated:
-    """As many states of each kind: none, either, both of the sums, or all sub-questions are solved.
+    """States of each kind, in equal numbers: no, one, both sums or all sub-questions are solved.
 
     Metrics: calls (calls in a turn), solved (calls that solve an open sub-question), without_calls
       (reward of a turn without calls; NaN with calls).

@@ -85,9 +85,11 @@ def reasoning_gym(
     size: Annotated[int | None, Range(1), "train prompts"] = None,
     test_size: Annotated[int | None, Range(1), "test prompts"] = None,
     seed: Annotated[int, Range(0, _TEST_SEED // 2, open_high=True), "seed of the prompts"] = 0,
-    instruction: Annotated[str, "added to each question"] = INSTRUCTION,
+    instruction: Annotated[str, "text that is added to each question"] = INSTRUCTION,
     response_tokens: ResponseTokens = 256,
-    wall_seconds: Annotated[Positive, "limit of a call of the data set's scorer (s)"] = 1.0,
+    wall_seconds: Annotated[
+        Positive, "time limit of a call of the data set's scorer, seconds"
+    ] = 1.0,
     **config: Any,
 ) -> Task:
     """A task with questions of one data set; no question is in both splits or twice in one.
@@ -144,7 +146,7 @@ def reasoning_gym(
         equal = operator.eq
 
     def prompts(first_seed: int, count: int, taken: set[str]) -> list[Prompt]:
-        """As many new questions as requested, or as are found."""
+        """The requested number of new questions, or fewer if no more are found."""
         draws = _DRAWS * count
         try:
             items = package.create_dataset(name, seed=first_seed, size=draws, **config)

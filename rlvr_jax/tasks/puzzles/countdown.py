@@ -11,7 +11,7 @@ from rlvr_jax.verifiers.puzzles.countdown import generate
 
 _MODULE = "rlvr_jax.verifiers.puzzles.countdown"
 # The check does not read longer expressions, which more numbers would need.
-_Numbers = Annotated[int, Range(2, 12), "numbers of a prompt, each count equally often"]
+_Numbers = Annotated[int, Range(2, 12), "how many numbers a prompt has, each count equally often"]
 
 
 @generated(response_tokens=128)

@@ -12,7 +12,9 @@ from rlvr_jax.verifiers.puzzles.knights import NAMES, generate
 _MODULE = "rlvr_jax.verifiers.puzzles.knights"
 # With two people, a person does not have two others to speak about.
 _LEAST = 3
-_People = Annotated[int, Range(_LEAST, len(NAMES)), "people of a puzzle, each count equally often"]
+_People = Annotated[
+    int, Range(_LEAST, len(NAMES)), "how many people a puzzle has, each count equally often"
+]
 
 
 @generated()

@@ -29,7 +29,7 @@ _INTERVAL = re.compile(r"(\d{1,2})-(\d{1,2})")
 
 @generated(response_tokens=12)
 def clips() -> Generated:
-    """As many intervals as captions.
+    """Intervals and captions, in equal numbers.
 
     Metrics: metric (of the kind of the question, 0 to 1).
     """

@@ -37,7 +37,7 @@ _POINTS = 24
 
 @generated(response_tokens=96, size=320, test_size=40)
 def equations() -> Generated:
-    """As many data sets of each term; y = a · term + b with random a and b.
+    """Data sets of each term, in equal numbers: y = a · term + b with random a and b.
 
     Metrics: unreadable (1 for an equation outside of the grammar).
     """

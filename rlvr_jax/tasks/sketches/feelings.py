@@ -23,7 +23,7 @@ SIZES = (2, 3, 4)
 
 @generated(response_tokens=20, size=180, test_size=40)
 def feelings() -> Generated:
-    """As many scenes of two, three and four emotions.
+    """Scenes of two, three and four emotions, in equal numbers.
 
     Metrics: precision, recall, f1 (of the clusters), price (of words beyond the
       reference), reward (f1 less the price).

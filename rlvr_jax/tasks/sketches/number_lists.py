@@ -9,7 +9,7 @@ are even. A third of the prompts has none.
 
 `judge` is a judge of the soft constraints that makes no mistakes:
 
-    python -m experiments.train --task number_lists --method instruction_following \
+    python -m rlvr_jax train --task number_lists --method instruction_following \
         --judge rlvr_jax.tasks.sketches.number_lists:judge --judge-prompt constraints
 
 The base model often writes another number of words, and often violates the soft constraints.
@@ -32,7 +32,7 @@ SOFT = {"rising": "Each number is larger than the one before it.", "even": "Each
 
 @generated(response_tokens=16, size=300, test_size=60)
 def number_lists() -> Generated:
-    """As many prompts with either soft constraint as with none.
+    """Prompts with either soft constraint and with none, in equal numbers.
 
     Metrics: all_followed (1 if all graded checks are followed), unjudged (ungraded checks).
     """

@@ -38,7 +38,7 @@ def table() -> list[tuple[str, int, str]]:
 
 @generated(response_tokens=96, size=300, test_size=50)
 def queries() -> Generated:
-    """As many conditions on the age as on town and age.
+    """Questions of two kinds in equal numbers: a condition on the age, or on town and age.
 
     The outcome is 1 for the rows of the gold query in its order. A response that is not played has
     the reward 0. Replies count as tokens of a response.

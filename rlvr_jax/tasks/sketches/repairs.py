@@ -35,7 +35,7 @@ LINES = 2
 
 @generated(response_tokens=24)
 def repairs() -> Generated:
-    """As many changes of each file.
+    """Changes of each file, in equal numbers.
 
     Metrics: malformed (1 for a change that cannot be applied), exact (1 if all files equal the
       oracle's).

@@ -33,7 +33,7 @@ LENGTHS = (3, 4, 5)
 
 @generated(response_tokens=28)
 def routes() -> Generated:
-    """As many questions of each kind.
+    """Questions of each kind, in equal numbers.
 
     Metrics: detail (points of the parts of a route), score (weighted points).
     """

@@ -93,9 +93,9 @@ def form_of(form: str) -> tuple[Style, str]:
 @task
 def searches(
     people: Annotated[
-        int, Range(16, 400), "people; there is a town for every eight, at most 17"
+        int, Range(16, 400), "number of people; there is a town for every eight, at most 17"
     ] = 160,
-    documents: Annotated[Count, "texts that a search shows"] = 2,
+    documents: Annotated[Count, "number of texts that a search returns"] = 2,
     form: Annotated[
         Literal["tags", "r1_searcher"], "form of a search and of the response"
     ] = "tags",
@@ -104,7 +104,7 @@ def searches(
     seed: Seed = 0,
     response_tokens: ResponseTokens = 96,
 ) -> Task:
-    """As many questions of one hop as of two; the task has an environment with a search.
+    """Questions of one and of two hops, in equal numbers, and an environment with a search.
 
     `solution` has a search for each hop, and the answer. Texts that are found count as tokens of
     the response.

@@ -58,10 +58,12 @@ def calculator_calls() -> Environment:
 @task
 def calculations(
     held_out: HeldOut = "test",
-    call_cost: Annotated[NonNegative, "taken from the reward (not the outcome) per call"] = 0.1,
+    call_cost: Annotated[
+        NonNegative, "subtracted from the reward (not the outcome) per call"
+    ] = 0.1,
     response_tokens: ResponseTokens = MAX_TOKENS,
     wrong_labels: Annotated[Unit, "fraction of the train prompts with an incorrect answer"] = 0.0,
-    sums: Annotated[NonNegativeInt, "train prompts, sums only; 0: all prompts"] = 0,
+    sums: Annotated[NonNegativeInt, "number of train prompts, sums only; 0: all prompts"] = 0,
 ) -> Task:
     """The task; prompts are split 6:1:1 by the pair of numbers, for sums, products and both orders
     alike. Replies of the calculator count as tokens of the response.

@@ -53,7 +53,7 @@ def _line(a: int, b: int, total: int) -> str:
 
 @generated(response_tokens=32, size=500)
 def partial_sums(
-    terms: Annotated[int, Range(LEAST_TERMS), "terms of a sum"] = 4,
+    terms: Annotated[int, Range(LEAST_TERMS), "number of terms of a sum"] = 4,
     largest: Annotated[Count, "largest term"] = 9,
 ) -> Generated:
     """Sums with their traces; the seed determines prompts and errors."""

@@ -58,7 +58,7 @@ def concept_scores(
     Args:
       chosen: at least one.
       together: [C, C], number of problems in which two concepts occur.
-      embeddings: [C, D].
+      embeddings: embedding of each concept, [C, D].
     Source: SwS, https://github.com/MasterVito/SwS, whose released sampler pairs the cosines with
       other concepts.
     """
@@ -78,7 +78,7 @@ def concept_chances(
       chosen: numbers of the chosen concepts.
       together: [C, C], number of problems that two concepts share.
       embeddings: [C, D], one row per concept.
-      temperature: τ.
+      temperature: temperature of the softmax, above 0 (τ).
     """
     score = concept_scores(chosen, together, embeddings) / temperature
     score[list(chosen)] = -np.inf

@@ -41,7 +41,7 @@ ALIKE = 0.5
 
 
 class Contamination(NamedTuple):
-    """Which questions stay, bool [n], and the test questions for which each one is dropped."""
+    """The questions that stay, bool [n], and the test questions for which each one is dropped."""
 
     keep: np.ndarray
     hits: list[list[int]]

@@ -26,7 +26,7 @@ def worked(name: str, made_of: Mapping[str, Any]) -> list[str]:
 
 
 def _sum(made_of, number: Callable[[str], Any] = int) -> Iterator[str]:
-    """From the left: each sign with its term."""
+    """Each sign with its term, from the left."""
     first, *rest = made_of["expression"].split()
     total = number(first)
     for sign, word in zip(rest[::2], rest[1::2], strict=True):
@@ -35,7 +35,7 @@ def _sum(made_of, number: Callable[[str], Any] = int) -> Iterator[str]:
 
 
 def _product(made_of) -> Iterator[str]:
-    """From the left: the sum of products with each digit of the next factor, last digit first."""
+    """The sum of products with each digit of the next factor, from the left, last digit first."""
     first, *rest = made_of["expression"].split()
     total = int(first)
     for word in rest[1::2]:

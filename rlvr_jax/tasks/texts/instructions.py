@@ -21,10 +21,12 @@ MODULE = "rlvr_jax.verifiers.texts.instruction_following"
 
 @generated()
 def instructions(
-    most: Annotated[int, Range(1, MOST), "instructions of a prompt"] = MOST,
+    most: Annotated[int, Range(1, MOST), "number of instructions in a prompt"] = MOST,
     partial: Annotated[bool, "the outcome is the fraction of instructions followed"] = False,
     amount: Annotated[
-        str, ("", *AMOUNTS), "check of the first instruction, about an amount; empty: any"
+        str,
+        ("", *AMOUNTS),
+        "check of the first instruction, which is about an amount; empty: any check",
     ] = "",
 ) -> Generated:
     """Prompts with 1 to `most` instructions, equally many of each number."""

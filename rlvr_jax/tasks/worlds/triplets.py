@@ -39,7 +39,7 @@ class Triplet(NamedTuple):
     outputs: tuple[Any, ...]
 
     def text(self) -> str:
-        """As JSON."""
+        """The triplet as JSON."""
         return json.dumps([self.program, list(self.inputs), list(self.outputs)])
 
     @classmethod

@@ -53,7 +53,7 @@ _READ_AS_SIGNS = (Text, Expression, Unread)
 
 @dataclass(frozen=True)
 class Rules(NumberRules):
-    """How answers are read and compared, with the fields of `NumberRules`.
+    """Rules for reading and comparing answers, with the fields of `NumberRules`.
 
     Fields:
       choice: letters are options.

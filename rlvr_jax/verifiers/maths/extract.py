@@ -74,7 +74,7 @@ def boxes(text: str) -> list[str] | None:
 
 
 def _after_arguments(text: str, position: int, command: str) -> int:
-    """Where the arguments of a command end; -1 if one of them is not closed."""
+    """The end of the arguments of a command; -1 if one of them is not closed."""
     for _ in range(_ARGUMENTS.get(command, 1)):
         argument = re.compile(r"\s*(\{|\w|\\[A-Za-z]+)").match(text, position)
         if argument is None:

@@ -12,7 +12,7 @@ _TOLERANCE = Fraction(1, 10**6)
 
 @dataclass(frozen=True, kw_only=True)
 class NumberRules:
-    """How numbers are compared.
+    """Rules for the comparison of numbers.
 
     Fields:
       percent_is_number: 50 % also equals 50.

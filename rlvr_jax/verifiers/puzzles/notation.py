@@ -64,7 +64,10 @@ def read_cells_on(text: str, grid: Sequence[Sequence[Any]]) -> set[Cell] | None:
 
 
 def read_cells(text: str) -> list[Cell] | None:
-    """(row, column), … from 0, in brackets [ ] or not, without repetition; "" is the empty list."""
+    """Reads pairs (row, column), counted from 0, with or without [ ] around them.
+
+    The empty text is the empty list. None: another text, or a pair that occurs twice.
+    """
     text = text.strip()
     if text[:1] == "[" and text[-1:] == "]":
         text = text[1:-1]

@@ -46,7 +46,7 @@ def generate(random: Random, level: int) -> Puzzle:
 
 
 def _seen(grid: list[list[int]]) -> dict[str, list[int]]:
-    """How many buildings are seen from each place of each side."""
+    """The number of buildings that are seen from each place of each side."""
     columns = list(zip(*grid, strict=True))
     return {
         "top": [_visible(line) for line in columns],

@@ -182,7 +182,7 @@ def _alphabet(text: str) -> bool:
 
 
 def _ends(text: str) -> Counter[str]:
-    """How many sentences end with each sign."""
+    """The number of sentences that end with each sign."""
     return Counter(sentence[-1] for sentence in sentences(text))
 
 

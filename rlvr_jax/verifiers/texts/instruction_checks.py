@@ -42,7 +42,7 @@ def _paragraph_first_word(text: str, number: int, word: str) -> bool:
 
 
 def _unique_words(text: str, relation: str | None = None, number: int = 0) -> bool:
-    """How many different words there are; without arguments, that none occurs twice."""
+    """Checks the number of different words; without arguments, that none occurs twice."""
     counted = bare_words(text)
     if relation is None:
         return len(set(counted)) == len(counted)
@@ -104,7 +104,7 @@ def _capital_words(text: str, relation: str, number: int) -> bool:
 
 
 def _filled(text: str, opening: str, closing: str) -> int:
-    """How many pairs of marks have a letter or a digit between them."""
+    """The number of pairs of marks with a letter or a digit between them."""
     return sum(bool(re.search(r"\w", content)) for content in enclosed(text, opening, closing))
 
 

@@ -43,7 +43,7 @@ def spans(text: str) -> list[list[tuple[int, int]]] | None:
 
 
 def _behind_arguments(text: str, position: int, count: int) -> int:
-    """Where the body begins, after `count` arguments in braces; -1 if one is missing."""
+    """The beginning of the body, after `count` arguments in braces; -1 if one is missing."""
     for _ in range(count):
         position = _ARGUMENT.match(text, position).end()
         if text[position : position + 1] != "{":

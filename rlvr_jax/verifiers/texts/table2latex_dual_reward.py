@@ -26,7 +26,7 @@ _MOST_NODES = 600  # a distance between two such trees takes half a second
 
 
 def check(output: str, reference: Any) -> Grade:
-    """1 if the structure is the reference's, up to a tenth of its nodes, else 0; info: teds, ….
+    """1 if the structure of the table differs from the reference in at most a tenth, else 0.
 
     Args:
       output, reference: LaTeX with a tabular. A reference without one is ungraded.

@@ -34,7 +34,7 @@ def compared_value(reward: float, other: float) -> float:
     """(r - r_compared + 1) / 2: by how much an answer is better than another one, in [0, 1].
 
     Args:
-      reward, other: in [0, 1].
+      reward, other: rewards of the two answers, in [0, 1].
     """
     return (reward - other + 1) / 2
 

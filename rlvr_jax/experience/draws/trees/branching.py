@@ -35,7 +35,7 @@ def first_entropy(
       topk_logp: [n, T, K], log-probs of the most probable tokens.
       tokens: bool [n, T], those of the round.
       window: number of first tokens of the round that count.
-      vocabulary: V.
+      vocabulary: number of tokens of the vocabulary (V).
     """
     counted = tokens & (np.cumsum(tokens, axis=1) <= window)
     return np.where(counted, top_entropy(topk_logp), 0).sum(axis=1) / np.log(vocabulary)
@@ -48,7 +48,7 @@ def branch_probability(
 
     Args:
       delta: ΔE, entropy of a round minus that of the first round of its row.
-      weight: of ΔE.
+      weight: factor of the change of entropy (ΔE), per nat.
       base: probability at ΔE = 0 without damping.
       damping: in [0, 1]; 1: none.
     """
@@ -307,7 +307,7 @@ def num_from_prompt(
       root: H_root, entropy at the start of the response.
       tool: H_tool, entropy after the replies of tools.
       total: k, at least 1.
-      sensitivity: β.
+      sensitivity: factor of the difference of the entropies (β).
       tolerance: added before rounding down, so that rounding errors have no effect.
     Source: Dong et al. 2025, https://arxiv.org/abs/2510.14545; the paper has no + 1.
     """

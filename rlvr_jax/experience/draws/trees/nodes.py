@@ -94,7 +94,7 @@ def back_up_mixed(nodes: Nodes, path: np.ndarray, value: float, fraction: float 
       nodes: of the tree.
       path: int [L + 1], from `path_to`; `visits` of all its nodes increase by one.
       value: in [0, 1], of the leaf.
-      fraction: γ, in [0, 1].
+      fraction: weight of the child, in [0, 1] (γ).
     Source: LLaMA-Berry, as used by Empirical-MCTS.
     """
     visits, found = nodes.visits.copy(), nodes.value.copy()
@@ -113,7 +113,7 @@ def upper_confidence(
     Args:
       value: sums of rewards v, [...].
       visits, parent_visits: N and N_parent.
-      constant: c.
+      constant: weight of exploration, at least 0 (c).
     """
     count = np.maximum(visits, 1)
     logarithm = np.log(np.maximum(parent_visits, 1))

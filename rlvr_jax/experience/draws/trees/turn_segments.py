@@ -52,7 +52,9 @@ def draw_turn(
     until: Sequence[int] | None = None,
     behind: Sequence[int] = (),
 ) -> np.ndarray:
-    """Writes a turn of some rows, after their replies; returns the numbers of the segments.
+    """Samples the next turn of some rows, after the replies to them; returns the new segments.
+
+    A segment is returned as its number.
 
     Args:
       segments: receives the new segments.

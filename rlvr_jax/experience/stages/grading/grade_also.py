@@ -1,4 +1,4 @@
-"""A second verifier, whose numbers are further rewards."""
+"""Grades responses with a second verifier; its numbers are further rewards."""
 
 import functools
 from collections.abc import Sequence

@@ -33,7 +33,7 @@ Standing = Callable[[int, Rounds], np.ndarray]
 
 @part
 def compare_by(column: int | None = None) -> Function:
-    """Compares by a number of each response.
+    """A comparison of responses by one number of each, such as the outcome.
 
     Args:
       column: of the task's rewards; None: the outcome.

@@ -62,7 +62,7 @@ def extract(response: str) -> str | None:
 
 
 def _unlabelled(text: str, lasts: Sequence[int]) -> re.Match[str] | None:
-    """Where the last closed block without a label opens, of blocks that follow one another."""
+    """The beginning of the last closed block without a label, of blocks that follow one another."""
     found, position = None, 0
     while opening := _ANY.search(text, position):
         ticks = bool(opening["tick"])

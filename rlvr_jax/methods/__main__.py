@@ -28,8 +28,8 @@ from rlvr_jax.tools.slips import own_place, sentence
 
 MUST = "(must be given)"
 WIDTH = 100
-INDENT = 6 * " "
 """Characters of a line of a paragraph."""
+INDENT = 6 * " "
 
 
 def selected(theme: str = "", changes: str = "", search: str = "") -> list[str]:

@@ -1,5 +1,6 @@
 """Numbers that every objective reports about its signals."""
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
@@ -11,6 +12,8 @@ from rlvr_jax.types import Signals
 
 def summarize(signals: Signals, logp: Float[Array, "B T"]) -> dict[str, Float[Array, ""]]:
     """The metrics that every objective reports, over the mask; 0 if the mask is empty."""
+    # Without this, JAX also traces the derivatives of the metrics.
+    signals, logp = jax.lax.stop_gradient((signals, logp))
     ratio, mask = signals.ratio, signals.mask
     return {
         "clipped_fraction": masked_mean(is_clipped(signals), mask),

@@ -7,8 +7,9 @@
 That package contains the weights, so nothing else is downloaded. Questions are products and sums of
 small numbers, responses are sentences. The last number of a response is graded; GDPO also rewards
 that the policy ends its response. With `--questions hard` the questions are sums of small and of
-two-digit numbers, and the default method is GRPO. `--model FOLDER` trains any other policy. All
-settings of rlvr_jax train can be given.
+two-digit numbers, and the default method is GRPO. The number format is the faster one of the
+machine (`--compute-dtype auto`). `--model FOLDER` trains any other policy. All settings of rlvr_jax
+train can be given.
 """
 
 import argparse
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str]) -> None:
     task, method = TASKS[own.questions]
     start = ["--run-dir", f"runs/smollm2_{own.questions}"]
     if "--resume" not in others:  # which takes the settings of the run
-        start += ["--task", task, "--method", method]
+        start += ["--task", task, "--method", method, "--compute-dtype", "auto"]
     config = parse_config([*start, *others], __doc__)
     if not config.policy.model:
         config = config.replace(model=str(shipped_weights()))

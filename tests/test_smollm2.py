@@ -9,6 +9,7 @@ import training_runs
 
 from experiments import smollm2
 from rlvr_jax import tasks
+from rlvr_jax.parallel import faster_dtype
 from rlvr_jax.policy import shipped_weights
 from rlvr_jax.runs import TrainConfig
 from rlvr_jax.runs.run_writer import write_json
@@ -62,6 +63,7 @@ def test_any_folder_is_trained_with_the_preset_and_what_is_given(
     assert (settings["task"], settings["method"]) == (task, method)
     assert settings["hyperparameters"] == hyperparameters
     assert settings["response_tokens"] == response_tokens and settings["steps"] == 1
+    assert settings["compute_dtype"] == faster_dtype()
 
 
 def test_a_method_that_is_given_stands_in_the_place_of_the_first_one(tmp_path):

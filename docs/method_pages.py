@@ -96,17 +96,9 @@ def _table(name: str) -> list[str]:
 
 def _commands(name: str) -> list[str]:
     shown = methods.method(name).shown
-    if shown is not None:
-        lines = [f"In this setting the mechanism acts: the metric `{shown.acts}` is above 0."]
-        lines += ["", f"    {shown_command(name)}"]
-        if shown.without is not None:
-            lines += ["", "Without the mechanism, to compare:", ""]
-            lines += [f"    {shown_command(name, acts=False)}"]
-        return lines
-    return [
-        f"    python -m rlvr_jax train --method {name} --task {_TASK} --run-dir runs/{name}",
-        f"    python -m experiments.compare --methods grpo {name} --seeds 5 --task {_TASK}",
-        "",
-        f"The second command plots its curve and GRPO's with intervals. If {_TASK} lacks a required"
-        " input, both commands report it by name.",
-    ]
+    lines = [f"In this setting the mechanism acts: the metric `{shown.acts}` is above 0."]
+    lines += ["", f"    {shown_command(name)}"]
+    if shown.without is not None:
+        lines += ["", "Without the mechanism, to compare:", ""]
+        lines += [f"    {shown_command(name, acts=False)}"]
+    return lines

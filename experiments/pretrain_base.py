@@ -15,6 +15,8 @@ r"""Trains the base models that ship: a common habit and a rarer, weaker skill.
         --num-traces 100000 --out rlvr_jax/tasks/base_models/step_sums
     python -m experiments.pretrain_base --task requests --steps 2500 --batch 64 \
         --num-traces 100000 --shown-batch 24 --out rlvr_jax/tasks/base_models/requests
+    python -m experiments.pretrain_base --task option_sums --steps 4000 --batch 96 \
+        --num-traces 100000 --out rlvr_jax/tasks/base_models/option_sums
     python -m experiments.pretrain_base --task sketches --steps 5000 --batch 48 \
         --num-traces 60000 --out rlvr_jax/tasks/base_models/sketches
 
@@ -35,7 +37,7 @@ import optax
 import tyro
 
 from rlvr_jax import policy, token_stats
-from rlvr_jax.experiments.base_traces import request_traces
+from rlvr_jax.experiments.base_traces import option_traces, request_traces
 from rlvr_jax.experiments.base_traces.bracket_traces import Habits, bracket_traces
 from rlvr_jax.experiments.base_traces.calculation_traces import calculation_traces
 from rlvr_jax.experiments.base_traces.expression_traces import expression_traces
@@ -59,6 +61,7 @@ TaskName = Literal[
     "noted_calculations",
     "forms",
     "step_sums",
+    "option_sums",
     "requests",
     "sketches",
 ]
@@ -125,6 +128,11 @@ BASES: dict[TaskName, Base] = {
     # A turn of tools after its state is 68.
     "forms": Base(forms.VOCABULARY, _one_kind(form_traces), positions=96, pattern=forms.PATTERN),
     "step_sums": Base(forms.VOCABULARY, _one_kind(step_traces), pattern=forms.PATTERN),
+    "option_sums": Base(
+        option_traces.VOCABULARY,
+        _one_kind(option_traces.option_traces),
+        pattern=option_traces.PATTERN,
+    ),
     # Two responses of 24 tokens, a request and the reply.
     "requests": Base(
         request_traces.VOCABULARY,

@@ -22,7 +22,7 @@ _BUILT_IN = {
         *("sums.discussed_sums", "sums.noted_calculations", "sums.partial_sums", "brackets"),
         *("dilemma", "lookup", "sketches.clips", "sketches.equations", "sketches.feelings"),
         *("sketches.number_lists", "sketches.queries", "sketches.repairs", "sketches.routes"),
-        *("sketches.searches",),
+        *("sketches.searches", "sums.option_sums"),
         *("hinted_brackets", "texts.ifbench", "texts.instructions", "texts.preferences"),
         *("forms.abstention", "forms.cited_chains", "forms.critiqued_sums", "forms.judged_sums"),
         *("forms.step_sums", "forms.tool_turns", "code.renamed_package", "puzzles.combinatorial"),

@@ -21,6 +21,7 @@ _TASKS["operators"] = _TASKS["brackets"]
 _TASKS["calculations"] = _TASKS["brackets"]
 _TASKS["noted_calculations"] = _TASKS["brackets"]
 _TASKS["discussed_sums"] = _TASKS["brackets"]
+_TASKS["option_sums"] = _TASKS["brackets"]
 # The tasks of required forms; their base model is as small as that of brackets.
 _FORMS = (
     *("abstention", "cited_chains", "critiqued_sums", "judged_sums"),

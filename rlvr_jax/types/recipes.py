@@ -153,7 +153,7 @@ class Method:
       rewards: "any", or "binary" if it reads 0 and 1 only.
       random: its choice depends on the random key.
       small: hyperparameters under which the method acts on a batch of some 60 tokens.
-      shown: the setting in which the method is shown to act; None if there is none yet.
+      shown: the setting in which the method is shown to act; None for a custom method.
       presets: settings with which a command line starts, by the name of the task; "" for all tasks.
     """
 

@@ -259,7 +259,9 @@ CASES = {
     "retrospect": lambda: experience(stages=[retrospect(threshold=-1.0), shape(beyond_best())]),
     "place_ranked_traces": lambda: experience(stages=[place_ranked_traces(none_above(0.9))]),
     "begin_with_prefixes": lambda: experience(
-        [shuffled_epochs(), begin_with_prefixes(0.2, 0.9, cuts=2, fraction=0.6)],
+        curriculum=begin_with_prefixes(
+            0.2, 0.9, cuts=2, fraction=0.6, rated=6, rating_samples=2, most_solved=0.5
+        ),
         stages=[refill(uniform, rounds=2)],
     ),
     "guide_first_rows": lambda: experience(stages=[guide_first_rows(rows=1, longest=6)]),

@@ -4,6 +4,7 @@ import dataclasses
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numbered_task import numbered_task
@@ -36,7 +37,8 @@ def test_a_hinted_group_is_compared_with_its_plain_row():
     np.testing.assert_allclose(decided.advantage[:, 0], [HALF, -HALF, HALF, -HALF], rtol=PRINTED)
 
 
-def test_hints_that_give_the_answer_away_are_counted():
+@pytest.mark.parametrize("form", [None, lambda prompt, hint: f"{hint};{prompt.text}"])
+def test_hints_that_give_the_answer_away_are_counted(form):
     task = numbered_task()
     # Every second prompt has a hint that says its answer, and a solution that begins with it.
     told = [("no", "First I look, and then it is yes."), ("it is yes", "It is yes, as before.")]
@@ -45,12 +47,14 @@ def test_hints_that_give_the_answer_away_are_counted():
         dataclasses.replace(prompt, answer="yes", hints=[hint], solution=[solution])
         for prompt, (hint, solution) in zip(task.train, told * len(task.train), strict=False)
     ]
-    given = dataclasses.replace(task, train=prompts)
+    given = dataclasses.replace(task, train=prompts, show_hint=form)
     for name, curve in (("nurl", "redrawn_as_it_was"), ("questa", "shown_as_it_is")):
         more = {"window": 1, "least_gain": 2.0} if name == "nurl" else {}
         chain = recipe(name, **more).experience
         own = numpy_actor.setting(chain, task=given, prompts=12)
         found = numpy_actor.walk(chain, numpy_actor.NumpyActor(chance=-0.4), 4, own=own)
         fractions = [{**collected.metrics, **metrics}.get(curve) for collected, metrics, _ in found]
-        assert fractions[2:] == [0.5, 0.5]
-        assert name == "nurl" or all(told["hinted_fraction"] == 0.5 for _, told, _ in found)
+        # QuestA's own form also leaves out a short hint.
+        plain = 0.25 if form and name == "questa" else 0.5
+        assert fractions[2:] == [plain, plain]
+        assert name == "nurl" or all(told["hinted_fraction"] == 1 - plain for _, told, _ in found)

@@ -5,6 +5,7 @@ import dataclasses
 import jax
 import numpy as np
 import pytest
+import training_runs
 from reward_rows import rollouts
 
 from rlvr_jax.experience import Moment, by_rubric, experience
@@ -55,6 +56,17 @@ def test_what_is_lacking_is_said_by_texts_or_by_names_of_rewards():
 def test_a_task_shows_answers_in_its_own_way():
     told = asked_to_revise(RUBRIC, show_answer=lambda prompt, answer: f"<{prompt.answer}>")
     assert told and all(text.startswith("<") and "Revise" not in text for text in told)
+
+
+def test_criteria_that_a_policy_cannot_read_are_refused_before_the_run(tmp_path):
+    config = TrainConfig.of(
+        task="hinted_brackets:train=64",
+        method="rgr_grpo",
+        hyperparameters=("weights=1", "factual=0", "criteria=correct"),
+        run_dir=tmp_path,
+    )
+    with pytest.raises(ValueError, match=r"train, view revision_of_solution.* 'correct'"):
+        training_runs.prepared(config)
 
 
 def test_the_texts_of_a_judges_rubric_are_told(tmp_path):

@@ -1,6 +1,9 @@
 """Each shown setting: the mechanism of the method acts in it, and not in the run without it."""
 
+import contextlib
 import functools
+import io
+import shlex
 import tempfile
 from pathlib import Path
 
@@ -8,12 +11,12 @@ import pytest
 import training_runs
 from everyday import everyday
 
+from docs.method_pages import method_page
 from rlvr_jax import methods, policy
+from rlvr_jax.experiments import train
 from rlvr_jax.methods.__main__ import card, shown_command
-from rlvr_jax.runs import parse_config
 from rlvr_jax.types import Shown, replace
 
-SHOWN = [name for name in methods.names() if methods.method(name).shown]
 # One of each theme, those with short runs.
 EVERY_CHECK = (
     *("absolute_zero", "apo", "cispo", "clip_cov", "cure", "dr_grpo", "drive", "grpo_roc"),
@@ -22,20 +25,30 @@ EVERY_CHECK = (
 )
 
 
+FEWEST = "--evaluation-prompts 4 --evaluation-samples 2 --samples-stored 0"
+"""Added to a command, together with a few steps; the last value of a flag counts."""
+
+
+def printed_commands(name):
+    """The commands of the method's page: with the mechanism, and without it."""
+    lines = method_page(name).splitlines()
+    prefix = "    python -m rlvr_jax train "
+    return [line.removeprefix(prefix) for line in lines if line.startswith(prefix)]
+
+
 @functools.cache
 def counts(words, acts, steps):
-    """The metric `acts` of the first steps of a run; it is 0 where a step has none."""
-    few = {"steps": steps, "evaluate_every": steps, "samples_stored": 0}
-    few |= {"evaluation_prompts": 4, "evaluation_samples": 2}
+    """The metric `acts` of the first steps of a command; it is 0 where a step has none."""
     with tempfile.TemporaryDirectory() as folder:
-        config = parse_config(words[1:]).replace(run_dir=Path(folder) / "run", **few)
-        training_runs.quietly(config)
-        lines = training_runs.metrics(config.run_dir)[1:]
+        few = f"--steps {steps} --evaluate-every {steps} {FEWEST} --run-dir {folder}/run"
+        with contextlib.redirect_stdout(io.StringIO()):
+            train.main([*shlex.split(words), *few.split()])
+        lines = training_runs.metrics(Path(folder) / "run")[1:]
     assert len(lines) == steps
     return [line.get(acts, 0.0) for line in lines]
 
 
-@pytest.mark.parametrize("name", everyday(SHOWN, *EVERY_CHECK, first=()))
+@pytest.mark.parametrize("name", everyday(methods.names(), *EVERY_CHECK, first=()))
 def test_the_mechanism_acts_in_its_shown_setting_only(name):
     shown = methods.method(name).shown
     if shown.settings.get("model") == policy.SHIPPED:
@@ -43,11 +56,13 @@ def test_the_mechanism_acts_in_its_shown_setting_only(name):
             policy.shipped_weights()
         except ValueError as error:
             pytest.skip(str(error))
-    assert sum(counts(tuple(shown.command(name)), shown.acts, shown.within)) > 0
-    if shown.without is not None:
-        # Many methods have one run without their mechanism.
-        without = tuple(shown.command(name, acts=False))
-        assert sum(counts(without, shown.acts, shown.within)) == 0
+    # Many methods have one run without their mechanism, in folders of their own.
+    acts, *without = (
+        sum(counts(words.rpartition(" --run-dir ")[0], shown.acts, shown.within))
+        for words in printed_commands(name)
+    )
+    assert acts > 0
+    assert without == ([] if shown.without is None else [0])
 
 
 def test_every_check_shows_a_method_of_each_theme():

@@ -3,14 +3,15 @@
 "SWEET-RL: Training Multi-Turn LLM Agents on Collaborative Reasoning Tasks",
 https://github.com/facebookresearch/sweet_rl
 
-    A = mean over a turn's tokens of critic's logp - reference_logp, both after the answer pairs =
-    of 16 candidates of a turn, 4 of the better half with 4 of the worse half loss = mean over pairs
-    of -log σ(β (S_better - S_worse)) - 0.01 · mean logp of the better ones
+    A     = mean over a turn's tokens of critic's logp - reference_logp, both after the answer
+    pairs = of 16 candidates of a turn, 4 of the better half with 4 of the worse half
+    loss  = mean over pairs of -log σ(β (S_better - S_worse)) - 0.01 · mean logp of the better ones
 
 The critic reads the correct answer, the policy does not. S is the mean log-ratio of policy and
 reference over the turn's tokens, without the answer in the prompt. The argument `critic` is the
-policy folder of a `sweet_rl` run. In each step, the current policy samples one turn of each group
-again. The authors sample all turns once.
+policy folder of a `sweet_rl` run; `docs/results/methods/turn_critic` is that of its shown setting.
+In each step, the current policy samples one turn of each group again. The authors sample all turns
+once.
 
 Reports: ColBench: 6 % more successes and wins than other multi-turn RL. Llama-3.1-8B equals GPT-4o.
 Traps: With the default critic, the initial policy, all turns have equal scores and pairs carry no
@@ -27,7 +28,7 @@ from rlvr_jax.experience import Actor, Batch, Stage, View, experience
 from rlvr_jax.experience.views import with_reference
 from rlvr_jax.methods._tools import Tools
 from rlvr_jax.objectives import best_against_rest, imitate, objective_of_terms
-from rlvr_jax.types import Method, Recipe, Rollouts, arguments_of, part
+from rlvr_jax.types import Method, Recipe, Rollouts, Shown, arguments_of, part
 from rlvr_jax.types.hyperparameters import AtLeastTwo, Count, NonNegative, Positive
 
 
@@ -168,4 +169,14 @@ def sweet_rl_policy(
     )
 
 
-METHOD = Method(sweet_rl_policy, changes="sampling, selection, surrogate")
+METHOD = Method(
+    sweet_rl_policy,
+    changes="sampling, selection, surrogate",
+    shown=Shown(
+        "noted_calculations",
+        "experience/turn_gap",
+        without={"critic": "start"},
+        hyperparameters={"critic": "docs/results/methods/turn_critic"},
+        within=1,
+    ),
+)

@@ -35,7 +35,7 @@ from rlvr_jax.objectives.advantages.whitening import standardize_advantage
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_rank
 from rlvr_jax.objectives.statistics.scopes import min_max, within_batch
-from rlvr_jax.types import Method, Recipe, Rollouts, declare, part, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, Shown, declare, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, Positive
 
 declare("probe_confidence", Float[Array, "B T"], "confidence in the answer after the step, [0, 1]")
@@ -253,4 +253,17 @@ def spae(
     return Recipe(objective, experience=experience(stages=[probe_steps(separator, opening)]))
 
 
-METHOD = Method(spae, changes="advantage", baseline="other", evidence="reconstruction")
+METHOD = Method(
+    spae,
+    changes="advantage",
+    baseline="other",
+    evidence="reconstruction",
+    # A thought is a step, and the answer after it is faded where the thought has the sum.
+    shown=Shown(
+        "discussed_sums",
+        "faded_fraction",
+        without={"potential_bonus": 0, "fade": 0},
+        hyperparameters={"separator": "</think>", "opening": "<response>"},
+        within=1,
+    ),
+)

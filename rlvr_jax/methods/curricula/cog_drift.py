@@ -10,14 +10,14 @@ Problems", https://github.com/dinobby/Cog-DRIFT
 
 The reward at the threshold τ includes the format bonus. With perfect format, τ = 0.5 is an accuracy
 above 0.3, and guessing among four options earns 0.45. The variants come with the prompts
-(`Prompt.meta["variants"]`, as in `arithmetic_forms`). Options are shuffled each time a prompt is
+(`Prompt.meta["variants"]`, as in `option_sums`). Options are shuffled each time a prompt is
 sampled. `weights` are those of the task's rewards, accuracy and format. The token mean is ours.
 
 Left out: another model that writes and filters the variants.
 Reports: gains on previously unsolved problems in points: 10.11 (Qwen3-4B-Instruct) and 8.64
 (Llama). Mean of six benchmarks: 4.72 and 3.23 points over the second best.
 Traps: A prompt without variants in `Prompt.meta` is shown unchanged. With `window` 1, one lucky
-group moves a prompt up permanently.
+group moves a prompt up permanently. A policy that guesses among options climbs by luck.
 """
 
 import zlib
@@ -31,7 +31,7 @@ from rlvr_jax.experience import Curriculum, experience, shape, shuffled_epochs, 
 from rlvr_jax.experience.batch import ROUNDING
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.derived.reformulations import reformulated
-from rlvr_jax.types import Method, Recipe, part
+from rlvr_jax.types import Method, Recipe, Shown, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Finite, KLCoefficient
 from rlvr_jax.types.passing import arguments_of
 
@@ -188,4 +188,16 @@ def cog_drift(
     )
 
 
-METHOD = Method(cog_drift, changes="curriculum, reward", small={"weights": (1.0, 0.5, 0.25)})
+METHOD = Method(
+    cog_drift,
+    changes="curriculum, reward",
+    small={"weights": (1.0, 0.5, 0.25)},
+    # The base model guesses among options. It fills four times as many gaps as it answers prompts.
+    shown=Shown(
+        "option_sums",
+        "experience/formats_climbed",
+        without={"threshold": 10},
+        hyperparameters={"formats": "fill_in"},
+        within=1,
+    ),
+)

@@ -28,7 +28,7 @@ from rlvr_jax.experience import Curriculum, experience, shuffled_epochs
 from rlvr_jax.experience.requests import ShownPrompt, View, shows_nothing
 from rlvr_jax.objectives import clipped_objective, group_centered, part
 from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.tasks.derived.hints import augment
+from rlvr_jax.tasks.derived.hints import augment, gives_away
 from rlvr_jax.types import Method, Recipe, Shown
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Unit
 
@@ -61,14 +61,16 @@ def show_as(view: View) -> Curriculum:
 def augmented(fraction: Unit) -> View:
     """Shows the first characters of the worked solution in QuestA's form (`augment`).
 
-    `Task.show_hint` takes precedence. A prompt is shown unchanged if its solution does not contain
-    its answer, or if the hint would.
+    `Task.show_hint` takes precedence. A prompt is shown unchanged if the hint would contain its
+    answer. Without `Task.show_hint`, its solution must also contain the answer.
     """
 
     def show(prompt: Prompt, task: Task) -> ShownPrompt:
         solution = "".join(prompt.solution)
         if task.show_hint is not None:
-            return ShownPrompt(task.show_hint(prompt, solution[: int(fraction * len(solution))]))
+            hint = solution[: int(fraction * len(solution))]
+            shown = prompt.text if gives_away(hint, prompt) else task.show_hint(prompt, hint)
+            return ShownPrompt(shown)
         shown = augment(prompt.text, solution, str(prompt.answer), fraction)
         return ShownPrompt(shown or prompt.text)
 

@@ -13,7 +13,8 @@ replies and logits once, before training, from one base model. Here the current 
 replies in every step, and the teacher has the initial weights. The authors' runs are LoRA with
 learning rate 2e-4: `--lora-rank 32`.
 
-Left out: replies and logits that are made once, before training.
+Left out: replies and logits made once, before training; their temperature of 0.8 and top-k of 50;
+the request in tasks with own forms.
 Reports: gains over GRPO with equal model and data: 10.6 points on MATH500, 10 on AIME24.
 Traps: Only groups with correct and incorrect responses have a reply, and only correct replies are
 used. A step without any reply has no gradient. Without τ², the gradient shrinks.

@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience import Shaping, Stage, experience, shape
+from rlvr_jax.experience import Shaping, ShownPrompt, Stage, View, experience, shape
 from rlvr_jax.experience.grades import with_grades
 from rlvr_jax.experience.rewards.choice import first_of_largest
 from rlvr_jax.experience.rewards.rubrics import (
@@ -110,13 +110,12 @@ def refine(rubric: Sequence[Criterion], reward: Shaping, least: Unit = 0.5) -> S
         failed = ~(scores >= least)[rows]  # so is a criterion without a score
         refined = failed.any(axis=1) & np.isfinite(earned[rows])
         texts = batch.take(rows).responses
-        names = _names(rubric, task.rewards[: len(rubric)])
         requests = []
         for place, row in enumerate(rows.tolist()):
             request = replace(batch.requests[row], samples=1, first_sample=turn.setting.samples - 1)
             if refined[place]:
-                lacking = [name for name, out in zip(names, failed[place], strict=True) if out]
-                shown = request_revision(task, request.prompt, texts[place].text, lacking)
+                numbers = np.flatnonzero(failed[place]).tolist()
+                shown = request_revision(task, request.prompt, texts[place].text, rubric, numbers)
                 request = replace(request, view=showing(shown))
             requests.append(request)
         sampled = actor.grade(actor.draw(requests, turn.key))
@@ -138,30 +137,46 @@ def refine(rubric: Sequence[Criterion], reward: Shaping, least: Unit = 0.5) -> S
             metrics["refined_gain"] = float(np.mean(gain))
         return batch, state, metrics
 
-    return Stage(apply, init=init, size=fewer_rows("refine: revised rows", 1))
+    return Stage(
+        apply,
+        init=init,
+        size=fewer_rows("refine: revised rows", 1),
+        views=(revision_of_solution(rubric),),
+    )
 
 
-def request_revision(task: Task, prompt: Prompt, answer: str, lacking: Sequence[str]) -> str:
-    """The prompt with the response and the failed criteria.
+def request_revision(
+    task: Task, prompt: Prompt, answer: str, rubric: Sequence[Criterion], failed: Sequence[int]
+) -> str:
+    """The prompt with the response and the failed criteria, which are numbers in the rubric.
 
-    The task's own form comes first (`Task.show_answer`).
+    The task's own form comes first (`Task.show_answer`), and the texts of the criteria follow it.
+    In words, a criterion without a text has the name of the task's reward.
 
     Args:
       task: whose `show_answer` is used, if it has one.
       prompt: the prompt that was answered.
       answer: text of the response.
-      lacking: names of the criteria that the response does not meet.
+      rubric: the criteria.
+      failed: numbers of the criteria that the response does not meet, from 0 on.
     """
     if task.show_answer is not None:
-        return "\n".join([task.show_answer(prompt, answer), *lacking])
-    listed = "\n".join(lacking)
+        texts = [rubric[number].text for number in failed if rubric[number].text]
+        return "\n".join([task.show_answer(prompt, answer), *texts])
+    names = [name.removeprefix("judge/") for name in task.rewards]
+    listed = "\n".join(rubric[number].text or names[number] for number in failed)
     return f"{prompt.text}\n\nAnswer:\n{answer}\n\nRevise it so that these are met:\n{listed}"
 
 
-def _names(rubric: Sequence[Criterion], rewards: Sequence[str]) -> list[str]:
-    """The text of each criterion, or the name of the task's reward."""
-    named = zip(rubric, rewards, strict=True)
-    return [one.text or name.removeprefix("judge/") for one, name in named]
+@part
+def revision_of_solution(rubric: Sequence[Criterion]) -> View:
+    """Requests a revision of the gold, with all criteria: a run checks that this can be read."""
+
+    def show(prompt: Prompt, task: Task) -> ShownPrompt:
+        answer = str(prompt.answer if prompt.gold is None else prompt.gold)
+        return ShownPrompt(request_revision(task, prompt, answer, rubric, range(len(rubric))))
+
+    return View(show)
 
 
 @part
@@ -198,8 +213,8 @@ def rgr_grpo(
       least: score from which a criterion is met.
       gamma: constant in the revised response's ratio (γ).
       shape_of: (γ) -> its loss: `damped_ratio`, or LUFFY's `shaped_probability`, which saturates.
-      criteria: text of each criterion for revisions. None: the names of the rewards; in a run with
-        a judge's rubric, the texts of the rubric.
+      criteria: text of each criterion for revisions. None: the names of the rewards, without a form
+        of the task. In a run with a judge's rubric, they are the texts of the rubric.
     """
     if criteria and len(criteria) != len(weights):
         raise ValueError(
@@ -229,12 +244,11 @@ METHOD = Method(
     changes="reward, guidance, surrogate",
     ratio="other",
     evidence="reconstruction",
+    # A third of the groups has no correct response; the criteria are a correct and a legal attempt.
     shown=Shown(
-        "arithmetic",
+        "hinted_brackets",
         "experience/refined_fraction",
         hyperparameters={"weights": "0.7,0.3", "factual": "0"},
-        settings={"model": "smollm2", "prompts_per_step": 8, "prompt_tokens": 96},
-        steps=100,
         within=1,
     ),
 )

@@ -17,8 +17,9 @@ Reports: gains over GRPO and DAPO with Qwen3 and Llama-3.2 of 1B to 8B: mean acc
 2.99 points, training up to 1.7 times as fast.
 Traps: The baseline is that of the remaining rows, not of the policy, as intended. A group that the
 head rates all correct or all incorrect is not balanced, only cheaper. A head that knows little
-prunes at random: compare `control_kept_correct` with `control_correct`. On brackets its area is
-0.39 to 0.55 in the first six steps, so the shown setting has a lower `least_area`.
+prunes at random: compare `control_kept_correct` with `control_correct`. The place of the check
+matters. On brackets the area is 0.39 to 0.55 in six steps with a check after 10 tokens. After 11,
+when most first attempts have their result, it is 0.85 to 0.93.
 """
 
 from dataclasses import replace
@@ -255,7 +256,7 @@ METHOD = Method(
         "brackets",
         "experience/pruned_rows",
         without={"keep": 1},
-        hyperparameters={"check": 0.4, "rate": 0.05, "least_area": 0.52},
+        hyperparameters={"check": 0.46, "rate": 0.05},
         steps=300,
     ),
 )

@@ -17,7 +17,8 @@ The reward rises first, and later accuracy falls: certainty sharpens the initial
 
 TTRL votes with 64 responses and trains on 32. Here all responses vote. β is Intuitor's.
 
-Left out: more votes than rows; votes over rephrased questions.
+Left out: more votes than rows; votes over rephrased questions; the Model Collapse Step, a
+measure of base models.
 Reports: Qwen3-1.7B base on DAPO-17k: five such rewards rise, then fall, within about 1000 steps.
 Sets of 32 to 128 prompts did not collapse.
 Traps: Entropy and likelihood reward repetition. Certainty still trains solved prompts. A vote fixes

@@ -22,9 +22,10 @@ hint.
 
 Reports: search agents: gains on several question sets, from scratch and on trained agents (no
 numbers).
-Traps: With 1 - s, a question that is never answered earns most; only the check of validity opposes
-that. Aliases of the answer pass the check for leaks. The authors' config and script differ (penalty
--1 or 0, reuse at 0.5 or 1).
+Traps: The base model of `searches` hardly reads passages, so few questions are valid (2 of 48 in
+the shown setting's first step). With 1 - s, a question that is never answered earns most; only the
+check of validity opposes that. Aliases of the answer pass the check for leaks. The authors' config
+and script differ (penalty -1 or 0, reuse at 0.5 or 1).
 """
 
 import re
@@ -367,9 +368,10 @@ METHOD = Method(
         "searches",
         "experience/answered_from_passages",
         without={"max_turns": 0},
-        hyperparameters={"least_words": 3},
+        # With passages of other questions, the base model answered 1 of 28 valid questions in three
+        # steps. Without them it answered 2 of 29 in the first step.
+        hyperparameters={"least_words": 3, "noise": 0},
         settings={"prompts_per_step": 48},
-        # The base model seldom answers from passages: 1 of 28 valid questions in three steps.
-        within=5,
+        within=1,
     ),
 )

@@ -73,7 +73,8 @@ def best_against_rest(coefficient: Positive, score: Score = token_mean_score) ->
     Args:
       coefficient: factor of the difference of the scores (β).
       score: (log-ratios [B, T], rollouts) -> [B], `token_mean_score` or `turn_sum_score`.
-    Metrics: preferred_fraction (fraction of the pairs that the critic orders as the rewards do).
+    Metrics: preferred_fraction (fraction of the pairs in the order of the rewards),
+      preferred_margin (best score less the other one, mean of the pairs).
     Source: SWEET-RL, https://github.com/facebookresearch/sweet_rl.
     """
 
@@ -84,9 +85,13 @@ def best_against_rest(coefficient: Positive, score: Score = token_mean_score) ->
         best = best_in_group(rollouts.reward, rollouts.group, rollouts.rollout_id, written)
         pairs = pairs_with_best(rollouts, best)
         losses = pair_losses(scores, best, pairs, coefficient)
-        ordered = (scores[best] > scores).astype(scores.dtype)
+        margin = scores[best] - scores
+        metrics = {
+            "preferred_fraction": masked_mean((margin > 0).astype(margin.dtype), pairs),
+            "preferred_margin": masked_mean(margin, pairs),
+        }
         signals = replace(signals, term=signals.term + masked_mean(losses, pairs))
-        return signals, state, {"preferred_fraction": masked_mean(ordered, pairs)}
+        return signals, state, metrics
 
     # A critic of turns requires the records of turns, even if the score does not read them.
     return Transform(apply, reads={"logp", "reference_logp", "batch_statistics", "turn"})

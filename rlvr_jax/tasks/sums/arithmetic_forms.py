@@ -20,7 +20,7 @@ from rlvr_jax.tasks.options import takes_options_of
 from rlvr_jax.tasks.sums.arithmetic import arithmetic, grade_found, last_number
 from rlvr_jax.verifiers.grade import Grade
 
-__all__ = ["arithmetic_forms"]
+__all__ = ["arithmetic_forms", "verify_form", "with_forms"]
 
 # From the correct option to the incorrect ones, in this order; options below 0 are left out.
 DISTANCES = (1, -1, 10, -10, 2, -2, 9, -9, 11, 3, 20, 4)
@@ -37,25 +37,35 @@ def arithmetic_forms(questions: Literal["easy", "hard"] = "hard", **settings: An
     return replace(
         plain,
         name="arithmetic_forms" if questions == "hard" else f"arithmetic_forms:{questions}",
-        train=tuple(map(_with_forms, plain.train)),
-        verify=_verify,
+        train=tuple(with_forms(prompt, _gap(prompt.text)) for prompt in plain.train),
+        verify=verify_form,
         rewards=("outcome", "format"),
     )
 
 
-def _with_forms(prompt: Prompt) -> Prompt:
+def with_forms(prompt: Prompt, gap: str) -> Prompt:
+    """The prompt with its easier forms in `meta["variants"]`.
+
+    Args:
+      prompt: its answer is a number.
+      gap: the text of "fill_in".
+    """
     answer = prompt.answer
     others = [str(answer + step) for step in DISTANCES if answer + step >= 0]
-    question = prompt.text.removeprefix("What is ").removesuffix("?")
     variants = {
         "four_choice": {"options": [str(answer), *others[:3]]},
         "ten_choice": {"options": [str(answer), *others[:9]]},
-        "fill_in": {"text": f"{question} is __."},
+        "fill_in": {"text": gap},
     }
     return replace(prompt, meta={**prompt.meta, "variants": variants})
 
 
+def _gap(question: str) -> str:
+    return f"{question.removeprefix('What is ').removesuffix('?')} is __."
+
+
 @one_by_one
-def _verify(prompt: Prompt, response: Response) -> Grade:
+def verify_form(prompt: Prompt, response: Response) -> Grade:
+    """A letter is correct if it is the last one, a number if it is the last number."""
     found = (last_letter if isinstance(prompt.answer, str) else last_number)(response.text)
     return grade_found(prompt, found, format=float(box_at_the_end(response.text)))

@@ -9,6 +9,8 @@ question; rated 5 or more (ratings below 1 are ignored); answers that agree. Sto
 `answer`, `difficulty` (null: not rated) and `names_answer` (the question states the answer, so a
 person should inspect it). Dropped rows are counted by filter. Embeddings and judge are ours:
 n-grams of characters, and of words.
+
+Left out: models that rate and solve questions; the filter and rewriting for an answerable form.
 """
 
 import re

@@ -8,6 +8,8 @@ each input twice. An error, the time limit, or two runs that differ have no outp
 programs agree are written with `inputs`, `labels`, `fraction`, `theta` and `solutions`: the
 programs of the largest class, which are verified only against their own labels. The limit of a run
 is two seconds of CPU time; it is part of the label's meaning.
+
+Left out: models that write problems, programs and inputs; decontamination by 16-grams.
 """
 
 import math

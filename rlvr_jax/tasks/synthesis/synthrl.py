@@ -7,6 +7,8 @@ and `attempts` in order. An attempt has `question`, `count` (correct answers to 
 answer) and `score` (of a judge, up to 10). The command writes the seeds with at least
 `--seed-threshold` correct answers. For each seed it also writes the accepted rewrite of the lowest
 count, if any, as {"question", "answer", "count", "of"}; `of` is the seed's question.
+
+Left out: the models that rewrite and judge questions, and the rollouts behind the counts.
 """
 
 from collections.abc import Sequence

@@ -3,9 +3,10 @@
     python -m experiments.bench_prefixes
     python -m experiments.bench_prefixes --topology v5e-16 v5p-8
 
-Without a topology, the update of ARPO is timed on the current machine. Its rows use tools, and half
-of them fork after a round with a tool. The update of one batch is called with trees and without
-them, in turns, and the least time of each counts.
+Without a topology, the update of ARPO is timed on the current machine. Its rows use tools, and some
+of them fork after a round with a tool. The task's base model samples them. Policies of several
+widths, with random weights, then learn from the same batch with trees and without them, in turns.
+The least time of each counts.
 
 With a topology, both updates are compiled for slices of TPUs that are not present (pip install
 libtpu). Episodes have 8 turns, each of 128 generated tokens and a reply of 128 tokens, after a
@@ -18,7 +19,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -27,7 +28,7 @@ import numpy as np
 import tyro
 from rich.console import Console
 
-from rlvr_jax import methods, tasks
+from rlvr_jax import methods, policy, tasks
 from rlvr_jax.parallel import row_sharding
 from rlvr_jax.parallel.measure import ByHand, Target, measured
 from rlvr_jax.parallel.roofline import Work
@@ -62,6 +63,8 @@ class Config:
     """Shape of the policy that is compiled."""
     rows: tuple[Literal["forks", "turns"], ...] = ("forks", "turns")
     """Rows that are compiled."""
+    widths: tuple[int, ...] = (64, 256, 512)
+    """Widths of the policies that are timed, multiples of 32."""
     repeats: int = 5
     """Timed updates of each kind."""
 
@@ -70,28 +73,26 @@ def main(arguments: Sequence[str]) -> None:
     """Measures and prints."""
     config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     console = Console(highlight=False, soft_wrap=True)
-    if not config.topology:
-        console.print(measured_here(config.repeats))
+    for width in () if config.topology else config.widths:
+        console.print(measured_here(width, config.repeats))
     for rows in config.rows:
         for topology in config.topology:
             for line in compiled_for(topology, config.model, rows):
                 console.print(line)
 
 
-def measured_here(repeats: int) -> str:
-    """A line with the times of an update of ARPO with trees and without."""
+def measured_here(width: int, repeats: int) -> str:
+    """A line with the times of an update of ARPO with trees and without, for a policy's width."""
     with tempfile.TemporaryDirectory() as folder:
         task = tasks.load("noted_calculations")
-        settings = preset(task.name, "arpo").replace(
-            model=task.base_model, run_dir=Path(folder) / "run"
-        )
+        settings = preset(task.name, "arpo").replace(run_dir=Path(folder) / "run")
+        base = make_run(resolve(settings.replace(model=task.base_model), task))
+        rollouts = collect(base, base.initial_state(), 0).batch.rollouts
+        wide = settings.replace(model=_with_width(task.base_model, width, Path(folder) / "wide"))
         runs = {
-            when: make_run(resolve(settings.replace(prefix_trees=when), task))
+            when: make_run(resolve(wide.replace(prefix_trees=when), task))
             for when in ("always", "never")
         }
-        run = runs["always"]
-        state = run.initial_state()
-        rollouts = collect(run, state, 0).batch.rollouts
         times: dict[str, list[float]] = {when: [] for when in runs}
         for turn in range(1 + repeats):
             for when, own in runs.items():
@@ -105,10 +106,19 @@ def measured_here(repeats: int) -> str:
     shared, alone = (min(times[when]) for when in ("always", "never"))
     forked = int(np.sum(rollouts.parent >= 0))
     return (
-        f"arpo on {task.name}: {len(rollouts.group)} rows, {forked} forked; update with trees"
+        f"width {width}, {len(rollouts.group)} rows, {forked} forked: update with trees"
         f" {shared:.3f} s, without {alone:.3f} s: {shared / alone:.2f}; tokens {fraction:.2f}; load"
         f" {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
     )
+
+
+def _with_width(base_model: str, width: int, folder: Path) -> str:
+    """A policy of the base model's layers and tokenizer, of another width, with random weights."""
+    model, _ = policy.load(base_model)
+    sizes = {"num_heads": width // 32, "num_kv_heads": width // 32, "mlp_width": 11 * width // 4}
+    wide = policy.Model(replace(model.config, width=width, head_size=32, **sizes))
+    policy.save(folder, wide, wide.init(jax.random.key(0)), policy.tokenizer(base_model))
+    return str(folder)
 
 
 def episodes(prompts: int, rows: str) -> Rollouts:

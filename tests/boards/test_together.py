@@ -315,7 +315,7 @@ def test_a_method_that_cannot_be_run_is_refused_before_any_is_begun(
 ):
     monkeypatch.setattr(compare, "train_together", lambda *_: None)
     monkeypatch.setattr(compare, "compare_runs", lambda *_, **__: Shown())
-    line = ["--methods", "grpo", entry, "--run-dir", str(tmp_path)]
+    line = ["--methods", "grpo", entry, "--seeds", "1", "--run-dir", str(tmp_path)]
     if message is None:
         main(line)
         return

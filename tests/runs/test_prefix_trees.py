@@ -61,7 +61,7 @@ def test_forked_rows_are_computed_as_trees_with_the_same_numbers(policy):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("mesh", ["", "data=4,tensor=2"])
+@pytest.mark.parametrize("mesh", [pytest.param("", marks=pytest.mark.slow), "data=4,tensor=2"])
 def test_minibatches_and_meshes_have_the_trees_of_their_rows(policy, mesh):
     how = dict(minibatches=2, epochs=2, micro_batches=1 if mesh else 2, mesh=mesh)
     config = settings(policy, "unused", prefix_trees="always", **how)

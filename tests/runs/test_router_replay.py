@@ -1,5 +1,6 @@
 """`--router-replay`: a run of a tiny mixture of experts, with our sampler and with an engine."""
 
+import jax
 import numpy as np
 import pytest
 import training_runs
@@ -82,13 +83,18 @@ def test_the_routes_of_an_engine_are_used(folder, tmp_path):
         found = collect(run, run.initial_state(), 0).batch.rollouts
         # The same weights in the same arithmetic: a pass of our own chooses the same experts.
         model, params = run.start.sampler.model, run.sampler_params(run.initial_state().device)
+        size = found.prompt_tokens.shape[1] + found.tokens.shape[1]
+        caches, places = model.empty_caches(1, size), np.arange(size)[None]
+        routed = jax.jit(model.extend_routed)
         for row in range(4):
             start, count = found.prompt_length[row], found.length[row]
-            whole = np.concatenate([found.prompt_tokens[row, :start], found.tokens[row, :count]])
-            caches, places = model.empty_caches(1, len(whole)), np.arange(len(whole))[None]
-            *_, used = model.extend_routed(params, caches, whole[None], places)
+            whole = np.zeros((1, size), np.int32)  # the padding comes last: no token reads it
+            whole[0, :start] = found.prompt_tokens[row, :start]
+            whole[0, start : start + count] = found.tokens[row, :count]
+            *_, used = routed(params, caches, whole, places)
             assert_array_equal(found.records["prompt_routes"][row, :start], used[0, :start])
-            assert_array_equal(found.records["routes"][row, : count - 1], used[0, start:-1])
+            own_routes = used[0, start : start + count - 1]
+            assert_array_equal(found.records["routes"][row, : count - 1], own_routes)
         server.engine.fault = "routes"
         with pytest.raises(EngineError, match="--router-replay, got none; start a vLLM"):
             collect(run, run.initial_state(), 1)

@@ -1,4 +1,4 @@
-"""The tiers of tests: each folder has some in the first one, and some folders need no JAX."""
+"""Tiers and sizes: each folder has tests of the first tier, some need no JAX, files are short."""
 
 import subprocess
 import sys
@@ -41,3 +41,8 @@ def test_variants_are_distributed_over_the_tiers():
     assert marks == [[], ["thorough"], ["slow"]]
     with pytest.raises(ValueError, match="first must be among"):
         everyday("abc", "a", first="d")
+
+
+def test_a_file_of_tests_is_read_at_one_sitting():
+    lines = {path.name: path.read_text().count("\n") for path in TESTS.rglob("*.py")}
+    assert {name: number for name, number in lines.items() if number > 400} == {}

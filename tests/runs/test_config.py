@@ -1,4 +1,4 @@
-"""Settings: what is refused, how hyperparameters are read, and the presets."""
+"""Settings: what is refused, and how hyperparameters are read."""
 
 import dataclasses
 import json
@@ -11,7 +11,6 @@ import training_runs
 from rlvr_jax import methods, tasks
 from rlvr_jax.runs import (
     TrainConfig,
-    check_config,
     parse_config,
     preset,
 )
@@ -22,7 +21,6 @@ from rlvr_jax.runs.resolved import resolve, settle, with_rules, with_task
 from rlvr_jax.runs.run_writer import write_json
 
 BUDGET = 100
-TASKS = ("brackets", "operators", "arithmetic", "arithmetic:hard")
 
 
 def arguments(config):
@@ -111,50 +109,6 @@ def test_a_policy_is_not_loaded_with_settings_that_cannot_sample(changes, senten
     config = TrainConfig.of(**changes)
     with pytest.raises(ValueError, match=sentence):
         load_policy(config, tasks.load("brackets"), "nowhere")
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("name", methods.names())
-def test_every_preset_is_a_working_configuration(task, name):
-    config = preset(task, name)
-    check_config(config)
-    methods.recipe(name, **arguments(config))
-
-
-@pytest.mark.parametrize(
-    "task", ("brackets:train=512", "hinted_brackets", "hinted_brackets:train=9")
-)
-def test_the_tasks_of_brackets_have_its_presets(task):
-    assert preset(task, "kl_cov") == preset("brackets", "kl_cov").replace(task=task)
-
-
-def test_a_command_line_starts_from_the_preset_of_its_task_and_method():
-    line = ["--method", "clip_cov", "--task=brackets", "--seed", "7"]
-    assert parse_config(line) == preset("brackets", "clip_cov").replace(seed=7)
-
-
-def test_the_card_of_a_custom_method_has_presets_too(tmp_path, monkeypatch):
-    (tmp_path / "preset_method.py").write_text(
-        "from rlvr_jax import Method, methods\n"
-        "def slow():\n"
-        "    return methods.recipe('reinforce')\n"
-        "METHOD = Method(slow, presets={'': {'steps': 7}, 'brackets': {'minibatches': 2}})\n"
-    )
-    monkeypatch.chdir(tmp_path)
-    config = preset("brackets", "preset_method:slow")
-    assert (config.steps, config.update.minibatches) == (7, 2)
-    assert preset("gsm8k", "preset_method:slow") == TrainConfig.of(
-        task="gsm8k", method="preset_method:slow", steps=7, preset="preset_method:slow"
-    )
-
-
-def test_a_preset_is_named_and_can_be_left_out():
-    line = ["--method", "clip_cov"]
-    assert parse_config(line).preset == "brackets/clip_cov"
-    assert preset("brackets", "ppo").preset == "brackets"
-    assert preset("gsm8k", "dapo").preset == "dapo"
-    assert parse_config([*line, "--no-preset"]) == TrainConfig.of(method="clip_cov")
 
 
 @pytest.mark.parametrize("stored", ["config.json", "settings.json", "settings.toml"])

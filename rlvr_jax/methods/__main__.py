@@ -153,7 +153,7 @@ def card(name: str) -> str:
     lines += ["", f"{theme}changes {about.changes or '–'}; {about.evidence}"]
     lines += _paragraph("left out", about.left_out)
     given, words = defaults(name), explained(about.recipe)
-    lines += ["", "hyperparameters"]
+    lines += ["", "hyperparameters"] if given else []
     for key, value in given.items():
         lines.append(f"  {key} = {value}")
         lines += textwrap.wrap(
@@ -176,8 +176,15 @@ def card(name: str) -> str:
 
 
 def shown_command(name: str, *, acts: bool = True) -> str:
-    """The command of a method's shown setting, or of the run without its mechanism."""
-    words = method(name).shown.command(name, acts=acts)
+    """The command of a method's shown setting, or of the run without its mechanism.
+
+    Raises:
+      ValueError: the card has no shown setting, as that of a custom method may have none.
+    """
+    shown = method(name).shown
+    if shown is None:
+        raise ValueError(f"{name}: the card must have a shown setting (Method.shown), got none")
+    words = shown.command(name, acts=acts)
     folder = f"runs/{name}" if acts else f"runs/{name}_without"
     return shlex.join(["python", "-m", "rlvr_jax", *words, "--run-dir", folder])
 

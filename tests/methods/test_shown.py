@@ -89,6 +89,15 @@ def test_a_command_has_all_settings_and_the_run_without_lacks_the_mechanism():
         replace(shown, without=None).command("mine", acts=False)
 
 
+def test_a_card_without_a_shown_setting_has_no_command(monkeypatch):
+    monkeypatch.setattr(
+        "rlvr_jax.methods.__main__.method", lambda name: replace(methods.method(name), shown=None)
+    )
+    assert "shown by" not in card("clip_cov")
+    with pytest.raises(ValueError, match="clip_cov: the card must have a shown setting"):
+        shown_command("clip_cov")
+
+
 def test_the_command_of_a_method_is_printed():
     command = "python -m rlvr_jax train --method clip_cov --task brackets --steps 300"
     assert f"  {command} --run-dir runs/clip_cov" in card("clip_cov").splitlines()

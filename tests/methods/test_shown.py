@@ -19,8 +19,8 @@ from rlvr_jax.types import Shown, replace
 
 # One of each theme, those with short runs.
 EVERY_CHECK = (
-    *("absolute_zero", "apo", "cispo", "clip_cov", "deepsearch", "dr_grpo", "drive", "grpo_roc"),
-    *("length_rewards", "opd", "passk_advantage", "prefix_rl", "rollout_correction"),
+    *("absolute_zero", "cispo", "clip_cov", "deepsearch", "dr_grpo", "drive", "grpo_roc"),
+    *("length_rewards", "oblr_po", "opd", "passk_advantage", "prefix_rl", "rollout_correction"),
     "rubric_rewards",
 )
 

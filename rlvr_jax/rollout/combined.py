@@ -1,4 +1,4 @@
-"""Sampling with combined logits: what a small model learned, added to another policy.
+"""Sampling with combined logits: a policy plus the change that a small model learned.
 
 The three models read the same tokens, see `combine_logits`.
 """

@@ -61,11 +61,11 @@ def _at_once(plan, policy, other, known: _Known, active):
         return jnp.where(active[:, None], hidden.astype(plan.dtype), 0)
 
     hidden, unembedding = cleared(policy.hidden), policy.unembedding.astype(plan.dtype)
-    entries = unembedding, policy.bias
+    entries, others = tiles.Entries(unembedding), None
     if other is not None:
         known = known._replace(other_hidden=cleared(other.hidden))
-        other = other.unembedding.astype(plan.dtype)
-    gradient = _logit_gradient(plan, hidden, entries, other, known, 0)
+        others = tiles.Entries(other.unembedding.astype(plan.dtype))
+    gradient = _logit_gradient(plan, hidden, entries, policy.bias, others, known, 0)
     dhidden = tiles.product(plan, gradient, unembedding, (1, 0))
     dunembedding = tiles.product(plan, gradient, hidden, (0, 0)).astype(policy.unembedding.dtype)
     return Policy(dhidden, dunembedding, None if policy.bias is None else gradient.sum(axis=0))
@@ -73,39 +73,50 @@ def _at_once(plan, policy, other, known: _Known, active):
 
 def _tiled(plan, sizes: Tiles, policy, other, known: _Known, active):
     hidden, unembedding, bias = policy
-    dtype = tiles.working_dtype(plan, sizes.platform, hidden, unembedding)
+    dtype = tiles.working_dtype(plan, hidden, unembedding)
     tile = min(sizes.backward[0], -(-active.shape[0] // 8) * 8)
     rows = tiles.active_first(active, active.shape[0], tile)
     tokens, numbers, _ = known
     known = _Known(tiles.take_tokens(rows, tokens), tiles.take(rows, numbers), None)
     view, other_view, other_dtype = tiles.viewed(unembedding, sizes.platform), None, None
     if other is not None:
-        other_dtype = tiles.working_dtype(plan, sizes.platform, *other)
+        other_dtype = tiles.working_dtype(plan, *other)
         other_hidden = tiles.take(rows, other.hidden.astype(other_dtype))
         known = known._replace(other_hidden=other_hidden)
         other_view = tiles.viewed(other.unembedding, sizes.platform)
     hidden = tiles.take(rows, hidden.astype(dtype))
+    # The gradient of a tile is then summed as [D, v], from hidden states as [D, n].
+    transposed = (
+        tiles.transposed(hidden) if sizes.platform == "cpu" and dtype == jnp.bfloat16 else None
+    )
 
     def over_tile(carry, first, size):
         dhidden, dview, dbias = carry
-        entries, bias_tile, other_entries = tiles.tile_of((view, bias, other_view), first, size)
-        entries = tiles.widened(entries, dtype)
+        entries, others = tiles.entries_of(view, first, size, dtype), None
+        bias_tile = tiles.tile_of(bias, first, size)
         if other is not None:
-            other_entries = tiles.widened(other_entries, other_dtype)
+            others = tiles.entries_of(other_view, first, size, other_dtype)
 
         def over_tokens(index, carry):
             dhidden, dentries, dbias_tile = carry
             h, own, dh = tiles.tile_of((hidden, known, dhidden), index * tile, tile)
-            gradient = _logit_gradient(plan, h, (entries, bias_tile), other_entries, own, first)
+            gradient = _logit_gradient(plan, h, entries, bias_tile, others, own, first)
             if bias is not None:
                 dbias_tile = dbias_tile + gradient.sum(axis=0)
             gradient = gradient.astype(dtype)
-            dh = dh + tiles.product(plan, gradient, entries, (1, 0))
-            dentries = dentries + tiles.product(plan, gradient, h, (0, 0))
+            dh = dh + tiles.product(plan, gradient, entries.rows, (1, 0))
+            if transposed is None:
+                dentries = dentries + tiles.product(plan, gradient, h, (0, 0))
+            else:
+                columns = jax.lax.dynamic_slice_in_dim(transposed, index * tile, tile, axis=1)
+                dentries = dentries + tiles.product(plan, columns, gradient, (1, 0))
             return tiles.write(dhidden, dh, index * tile), dentries, dbias_tile
 
-        empty = jax.tree.map(lambda x: jnp.zeros(x.shape, plan.dtype), (entries, bias_tile))
+        like = entries.rows if transposed is None else entries.columns
+        empty = jax.tree.map(lambda x: jnp.zeros(x.shape, plan.dtype), (like, bias_tile))
         dhidden, dentries, dbias_tile = tiles.fold_tokens(over_tokens, (dhidden, *empty), rows)
+        if transposed is not None:
+            dentries = dentries.T
         done = tiles.narrowed(dentries, view), dbias_tile
         return dhidden, *tiles.write((dview, dbias), done, first)
 
@@ -122,12 +133,11 @@ def _tiled(plan, sizes: Tiles, policy, other, known: _Known, active):
     return Policy(tiles.put_back(rows, dhidden), dview, dbias)
 
 
-def _logit_gradient(plan, hidden, entries, other_entries, known: _Known, first):
+def _logit_gradient(plan, hidden, entries, bias, others, known: _Known, first):
     """dL/d(h·w + bias) of a tile [n, v] whose first entry is `first`."""
     tokens, numbers, other_hidden = known
-    unembedding, bias = entries
     scale = tokens.inverse_temperature
-    logits, slope = tiles.logits_of(plan, hidden, unembedding, bias, scale)
+    logits, slope = tiles.logits_of(plan, hidden, entries, bias, scale)
     column = tokens.targets - jnp.asarray(first, jnp.int32)
     gradient = algebra.logit_gradient(numbers.streaming, logits, None, column)
     if numbers.topk is not None:
@@ -137,6 +147,6 @@ def _logit_gradient(plan, hidden, entries, other_entries, known: _Known, first):
     if numbers.nucleus is not None:
         gradient = gradient + nucleus.logit_gradient(numbers.nucleus, logp)
     if numbers.other is not None:
-        other_logits, _ = tiles.logits_of(plan, other_hidden, other_entries, bias, scale)
+        other_logits, _ = tiles.logits_of(plan, other_hidden, others, bias, scale)
         gradient = gradient + second_policy.logit_gradient(numbers.other, logp, other_logits)
     return gradient if slope is None else gradient * slope

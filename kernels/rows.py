@@ -79,8 +79,9 @@ def _at_once(plan, policy, other, inverse_temperature, active):
     wave = _Wave(policy.hidden, None if other is None else other.hidden, inverse_temperature)
 
     def logits(hidden, unembedding):
-        operands = hidden.astype(plan.dtype), unembedding.astype(plan.dtype)
-        return tiles.logits_of(plan, *operands, policy.bias, inverse_temperature)[0]
+        entries = tiles.Entries(unembedding.astype(plan.dtype))
+        hidden = hidden.astype(plan.dtype)
+        return tiles.logits_of(plan, hidden, entries, policy.bias, inverse_temperature)[0]
 
     z = logits(wave.hidden, policy.unembedding)
     k = None if other is None else logits(wave.other_hidden, other.unembedding)
@@ -103,12 +104,12 @@ def _in_waves(plan, sizes: Tiles, policy, other, inverse_temperature, active):
 
     def logits(hidden, unembedding, scale):
         """[size, V] logits; the matrix is read in tiles, which suits a CPU."""
-        dtype = tiles.working_dtype(plan, sizes.platform, hidden, unembedding)
+        dtype = tiles.working_dtype(plan, hidden, unembedding)
         view, hidden = tiles.viewed(unembedding, sizes.platform), hidden.astype(dtype)
 
         def over_tile(z, first, columns):
-            entries, bias = tiles.tile_of((view, policy.bias), first, columns)
-            entries = tiles.widened(entries, dtype)
+            entries = tiles.entries_of(view, first, columns, dtype)
+            bias = tiles.tile_of(policy.bias, first, columns)
             part, _ = tiles.logits_of(plan, hidden, entries, bias, scale)
             return jax.lax.dynamic_update_slice_in_dim(z, part, first, axis=1)
 

@@ -21,12 +21,12 @@ def sums(plan: Plan, policy: Policy, tokens: Tokens) -> algebra.Sums:
         return by_platform(partial(_tiled_sums, plan), policy, tokens)
     hidden, unembedding = (x.astype(plan.dtype) for x in (policy.hidden, policy.unembedding))
     empty = algebra.start(plan.needs, size, plan.dtype, tokens.second_ratio)
-    return _update(plan, empty, (hidden, unembedding, policy.bias), tokens, 0)
+    return _update(plan, empty, (hidden, tiles.Entries(unembedding), policy.bias), tokens, 0)
 
 
 def _tiled_sums(plan: Plan, sizes: Tiles, policy: Policy, tokens: Tokens) -> algebra.Sums:
     hidden, unembedding, bias = policy
-    dtype = tiles.working_dtype(plan, sizes.platform, hidden, unembedding)
+    dtype = tiles.working_dtype(plan, hidden, unembedding)
     tile = min(sizes.forward[0], -(-hidden.shape[0] // 8) * 8)
     rows = tiles.active_first(tokens.active, hidden.shape[0], tile)
     hidden = tiles.take(rows, hidden.astype(dtype))
@@ -34,8 +34,8 @@ def _tiled_sums(plan: Plan, sizes: Tiles, policy: Policy, tokens: Tokens) -> alg
     view = tiles.viewed(unembedding, sizes.platform)
 
     def over_tile(sums, first, size):
-        entries, bias_tile = tiles.tile_of((view, bias), first, size)
-        entries = tiles.widened(entries, dtype)
+        entries = tiles.entries_of(view, first, size, dtype)
+        bias_tile = tiles.tile_of(bias, first, size)
 
         def over_tokens(index, sums):
             h, part, known = tiles.tile_of((hidden, sums, tokens), index * tile, tile)

@@ -17,6 +17,7 @@ from jax.experimental.pallas.ops.tpu.megablox.gmm import gmm, tgmm
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int
 
+from rlvr_jax.kernels.tiles import transposed
 from rlvr_jax.policy.layout import on_tpu, platform
 
 
@@ -185,22 +186,10 @@ def _narrow(left, right):
 
 def _narrow_backward(residuals, slope):
     left, right = residuals
-    return _narrow(slope, _transposed(right)), _narrow(_transposed(left), slope)
+    return _narrow(slope, transposed(right)), _narrow(transposed(left), slope)
 
 
 _narrow.defvjp(lambda left, right: (_narrow(left, right), (left, right)), _narrow_backward)
-
-
-def _transposed(matrix: Float[Array, "N D"]) -> Float[Array, "D N"]:
-    """The transposed matrix in memory: XLA does not look through the loop."""
-    width = matrix.shape[1]
-    half = -(-width // 2)
-
-    def part(first):
-        return jax.lax.dynamic_slice_in_dim(matrix, first, half, axis=1).T
-
-    first, second = jax.lax.map(part, jnp.array([0, width - half]))
-    return jnp.concatenate([first, second[2 * half - width :]])
 
 
 def _narrow_on_cpu(*operands: Array) -> bool:

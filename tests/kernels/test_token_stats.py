@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import re
 
 import jax
 import jax.numpy as jnp
@@ -118,6 +119,22 @@ def test_bfloat16_inputs_lose_nothing_but_the_rounding_of_gradients(form):
     assert_close(gradients, expected, BFLOAT16)
     assert all(stats[name].dtype == np.float32 for name in set(STATISTICS) - set(INTEGER))
     assert all(value.dtype == jnp.bfloat16 for value in gradients.values())
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="about XLA on a CPU")
+def test_all_products_of_bfloat16_inputs_are_bfloat16_products_on_a_cpu():
+    hidden, unembedding = jnp.ones((600, 33), jnp.bfloat16), jnp.ones((5000, 33), jnp.bfloat16)
+
+    def logp(hidden, unembedding):
+        targets = jnp.zeros(600, jnp.int32)
+        return token_stats(hidden, unembedding, targets, needs=["logp"]).logp.sum()
+
+    gradient = jax.jit(jax.grad(logp, argnums=(0, 1)))
+    text = gradient.lower(hidden, unembedding).compile().as_text()
+    operands = re.findall(r" dot\(%(\S+), %(\S+)\)", text)
+    assert len(operands) == 8  # two sizes of tiles: logits twice, two gradients
+    for name in {name for pair in operands for name in pair}:
+        assert f"%{name} = bf16[" in text
 
 
 def test_hidden_and_unembedding_may_differ_in_dtype(form):

@@ -19,6 +19,7 @@ from rlvr_jax.parallel import parameter_shardings, placed_shapes, replicated, ro
 from rlvr_jax.policy import Model, Params, hidden_states, products
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.policy.scoring import without_routes
+from rlvr_jax.policy.trees import PrefixTree
 from rlvr_jax.training.function_cache import cached_results
 from rlvr_jax.training.layout import optimizer_shardings
 from rlvr_jax.training.micro_batches import merge_rows, shared_rows, split_rows
@@ -29,7 +30,12 @@ from rlvr_jax.types import Rollouts, replace
 
 
 def critic_values(
-    model: Model, params: Params, rollouts: Rollouts, shared: int = 1, opening: int = 0
+    model: Model,
+    params: Params,
+    rollouts: Rollouts,
+    shared: int = 1,
+    opening: int = 0,
+    tree: PrefixTree | None = None,
 ) -> Float[Array, "B T"]:
     """V [B, T] at each response token: the expected return before the token is sampled; 0 off the
     mask.
@@ -38,9 +44,10 @@ def critic_values(
       model: the model of the trunk: the policy, without adapters if the critic has its network.
       params: weights of head and trunk.
       rollouts: tokens that the critic reads.
-      shared, opening: as for `policy.score`.
+      shared, opening, tree: as for `policy.score`.
     """
-    hidden = hidden_states(model, params["trunk"], without_routes(rollouts), shared, opening)
+    rows = without_routes(rollouts)
+    hidden = hidden_states(model, params["trunk"], rows, shared, opening, tree)
     head = params["head"]
     values = products.matmul(hidden.astype(head["weight"].dtype), head["weight"]) + head["bias"]
     return jnp.where(rollouts.mask, values, 0)
@@ -57,6 +64,7 @@ def fit_critic(
     micro_batches: int = 1,
     shared: int = 1,
     opening: int = 0,
+    tree: PrefixTree | None = None,
 ) -> tuple[CriticState, dict[str, Array]]:
     """One optimizer update of `value_loss`, averaged over the tokens of all rows as the critic
     weighs them.
@@ -72,6 +80,7 @@ def fit_critic(
       policy: its weights, where the critic reads its hidden states.
       micro_batches: micro-batches of the critic; they change only memory and time.
       shared, opening: as for `policy.score`.
+      tree: `policy.trees.prefix_tree` of the rows, with a part for each micro-batch of a device.
     Returns:
       The new state and metrics: critic/loss, critic/gradient_norm, critic/value, critic/return,
       critic/explained_variance. Value and return are means over the tokens. The last metric is
@@ -83,9 +92,9 @@ def fit_critic(
     weights = jnp.ones_like(returns) if critic.weigh is None else critic.weigh(rollouts)
     weights = jnp.broadcast_to(weights, returns.shape).astype(returns.dtype)
 
-    def loss(params, rows, returns, weights):
+    def loss(params, rows, returns, weights, tree):
         whole = critic_params(params, policy)
-        values = critic_values(trunk_of(model, critic), whole, rows, shared, opening)
+        values = critic_values(trunk_of(model, critic), whole, rows, shared, opening, tree)
         errors = value_loss(values, rows.records["values"], returns, critic.clip)
         return jnp.sum(jnp.where(rows.mask, weights * errors, 0)) / tokens
 
@@ -93,7 +102,7 @@ def fit_critic(
         return jax.tree.map(jnp.add, carry, jax.value_and_grad(loss)(state.params, *chunk)), None
 
     nothing = jnp.zeros((), returns.dtype), jax.tree.map(jnp.zeros_like, state.params)
-    chunks = split_rows((rollouts, returns, weights), micro_batches, model.mesh)
+    chunks = split_rows((rollouts, returns, weights, tree), micro_batches, model.mesh)
     (total, grads), _ = jax.lax.scan(add, nothing, chunks)
     norm = optax.tree.norm(grads)
     usable = jnp.isfinite(total) & jnp.isfinite(norm) & (norm > 0)
@@ -186,7 +195,7 @@ def jitted_critic(
     Returns:
       values: (`critic_params`, rollouts of one update) -> {name: [B, T] or [B, K]}.
       fit: (state, these rollouts, weights of the policy or None) -> (state, metrics). The state
-      cannot be used again.
+      cannot be used again. Both also take the trees of the rollouts by the name `tree`.
     """
     shardings = jax.tree.map(lambda x: x.sharding, critic_shapes(model, critic, optimizer))
     trunk = trunk_of(model, critic)
@@ -194,22 +203,22 @@ def jitted_critic(
     if isinstance(critic, Scorer):
         name, fitted = critic.writes, partial(fit_scorer, trunk)
 
-        def of_chunk(params, rows):
-            seen = seen_by(trunk, critic, params["trunk"], rows, shared, opening)
+        def of_chunk(params, rows, tree):
+            seen = seen_by(trunk, critic, params["trunk"], rows, shared, opening, tree)
             return critic.score(params["head"], seen, rows)
 
     else:
         name, fitted = "values", partial(fit_critic, model)
 
-        def of_chunk(params, rows):
-            return critic_values(trunk, params, rows, shared, opening)
+        def of_chunk(params, rows, tree):
+            return critic_values(trunk, params, rows, shared, opening, tree)
 
-    def values(params, rollouts):
-        chunks = split_rows(rollouts, plan.micro_batches, model.mesh)
-        found = jax.lax.map(partial(of_chunk, params), chunks)
+    def values(params, rollouts, tree=None):
+        chunks = split_rows((rollouts, tree), plan.micro_batches, model.mesh)
+        found = jax.lax.map(lambda chunk: of_chunk(params, *chunk), chunks)
         return {name: merge_rows(found, model.mesh)}
 
-    def fit(state, rollouts, policy=None):
+    def fit(state, rollouts, policy=None, *, tree=None):
         return fitted(
             critic,
             optimizer,
@@ -219,6 +228,7 @@ def jitted_critic(
             micro_batches=plan.micro_batches,
             shared=shared,
             opening=opening,
+            tree=tree,
         )
 
     rows, whole = row_sharding(model.mesh), replicated(model.mesh)

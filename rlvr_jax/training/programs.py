@@ -113,8 +113,12 @@ def make_programs(
     def put(rollouts):
         return distribute(rollouts, rows)
 
-    def scored(params, rollouts):
-        return score(params, put(rollouts), tree=put(prefixes.of(rollouts).tree))
+    def with_tree(program):
+        def run(first, rollouts, *others):
+            tree = put(prefixes.of(rollouts).tree)
+            return program(first, put(rollouts), *others, tree=tree)
+
+        return run
 
     def updated(state, rollouts, *others):
         tree, fraction = prefixes.of(rollouts)
@@ -124,7 +128,7 @@ def make_programs(
 
     reshard = make_reshard(model, sampler)
     return Programs(
-        score=scored,
+        score=with_tree(score),
         measures={
             name: lambda params, rollouts, of=measured: of(params, put(rollouts))
             for name, measured in measures.items()
@@ -132,8 +136,8 @@ def make_programs(
         score_prompts=lambda params, rollouts: score_prompts(params, put(rollouts)),
         decide_once=decide and (lambda rollouts, *others: decide(put(rollouts), *others)),
         update=updated,
-        values=values and (lambda params, rollouts: values(params, put(rollouts))),
-        fit_critic=fit and (lambda state, rollouts, *others: fit(state, put(rollouts), *others)),
+        values=values and with_tree(values),
+        fit_critic=fit and with_tree(fit),
         reshard=reshard,
         reshard_evaluator=reshard if evaluator == sampler else make_reshard(model, evaluator),
     )

@@ -18,6 +18,7 @@ from rlvr_jax.objectives import Critic, Scorer, masked_mean
 from rlvr_jax.parallel import replicated
 from rlvr_jax.policy import Model, Params, hidden_states, score
 from rlvr_jax.policy.scoring import without_routes
+from rlvr_jax.policy.trees import PrefixTree
 from rlvr_jax.training.micro_batches import split_rows
 from rlvr_jax.training.update import step_where
 from rlvr_jax.types import Rollouts
@@ -56,7 +57,13 @@ def initial_head(model: Model, scorer: Scorer, dtype: Any) -> Any:
 
 
 def seen_by(
-    model: Model, scorer: Scorer, trunk: Params, rollouts: Rollouts, shared: int, opening: int
+    model: Model,
+    scorer: Scorer,
+    trunk: Params,
+    rollouts: Rollouts,
+    shared: int,
+    opening: int,
+    tree: PrefixTree | None = None,
 ) -> Array:
     """Inputs of a scorer for each row; see `Scorer.trunk`.
 
@@ -66,10 +73,11 @@ def seen_by(
       trunk: weights of the scorer's own network, or of the policy.
       rollouts: rows that the scorer reads.
       shared, opening: as for `policy.score`.
+      tree: as for `policy.score`; states of the policy are computed without it.
     """
     rollouts = without_routes(rollouts)
     if scorer.trunk == "own":
-        return score(model, trunk, rollouts, shared=shared, opening=opening).logp
+        return score(model, trunk, rollouts, shared=shared, opening=opening, tree=tree).logp
     # A column more: the state at the last token.
     wider = rollouts.replace(tokens=jnp.pad(rollouts.tokens, ((0, 0), (0, 1))))
     states = hidden_states(model, jax.lax.stop_gradient(trunk), wider, shared, opening)
@@ -87,6 +95,7 @@ def fit_scorer(
     micro_batches: int = 1,
     shared: int = 1,
     opening: int = 0,
+    tree: PrefixTree | None = None,
 ) -> tuple[CriticState, dict[str, Array]]:
     """One optimizer update of the weighted mean of a scorer's losses.
 
@@ -101,28 +110,29 @@ def fit_scorer(
       policy: its weights, where the scorer sees its states.
       micro_batches: micro-batches of the rows; they change only memory and time.
       shared, opening: as for `policy.score`.
+      tree: as for `fit_critic`.
     Returns:
       The new state, and metrics: critic/loss, critic/gradient_norm, critic/score (mean over the
       tokens, or over the rows' critics, when the batch was sampled).
     """
 
-    def losses(params, rows):
+    def losses(params, rows, tree):
         trunk = params.get("trunk", policy)
-        seen = seen_by(model, scorer, trunk, rows, shared, opening)
+        seen = seen_by(model, scorer, trunk, rows, shared, opening, tree)
         return scorer.fit(params["head"], seen, rows)
 
-    def weighed(params, rows):
-        loss, weight = losses(params, rows)
+    def weighed(params, *chunk):
+        loss, weight = losses(params, *chunk)
         weight = jax.lax.stop_gradient(weight)
         return jnp.sum(weight * loss), jnp.sum(weight)
 
-    def add(carry, rows):
-        (total, weight), grads = jax.value_and_grad(weighed, has_aux=True)(state.params, rows)
+    def add(carry, chunk):
+        (total, weight), grads = jax.value_and_grad(weighed, has_aux=True)(state.params, *chunk)
         return jax.tree.map(jnp.add, carry, (total, weight, grads)), None
 
     nothing = jnp.zeros((), rollouts.reward.dtype)
     zeros = nothing, nothing, jax.tree.map(jnp.zeros_like, state.params)
-    chunks = split_rows(rollouts, micro_batches, model.mesh)
+    chunks = split_rows((rollouts, tree), micro_batches, model.mesh)
     (total, weight, grads), _ = jax.lax.scan(add, zeros, chunks)
     weight = jnp.maximum(weight, jnp.finfo(weight.dtype).tiny)
     total = total / weight

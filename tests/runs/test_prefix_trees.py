@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 import training_runs
 
+from rlvr_jax.policy import hidden_states
 from rlvr_jax.runs.step import collect
+from rlvr_jax.training import critic
 from rlvr_jax.training.learning import learn
 from rlvr_jax.training.prefixes import WORTH
 
@@ -68,6 +70,29 @@ def test_minibatches_and_meshes_have_the_trees_of_their_rows(policy, mesh):
     shared = learned(config)
     assert shared[1]["update_tokens_fraction"] < 1
     assert_same(shared, learned(config, shared[0], prefix_trees="never"))
+
+
+@pytest.mark.thorough
+def test_a_critic_reads_the_same_trees(policy, monkeypatch):
+    trees = []
+
+    def read(*arguments):
+        trees.append(arguments[-1])
+        return hidden_states(*arguments)
+
+    monkeypatch.setattr(critic, "hidden_states", read)
+    sizes = dict(response_tokens=28, samples_per_prompt=8, prompts_per_step=4, micro_batches=2)
+    # The head is zero in the first pass, so that only the second has a gradient of the network.
+    sizes["critic_epochs"] = 2
+    config = training_runs.settings(policy, "unused", method="ppo", **sizes)
+    shared = learned(config, prefix_trees="always")
+    assert len(trees) == 2 and None not in trees  # the program of the values, that of the fit
+    alone = learned(config, shared[0], prefix_trees="never")
+    assert trees[2:] == [None, None]
+    assert_same(shared, alone)
+    for name in ("loss", "gradient_norm", "value", "return"):
+        name = f"critic/{name}"
+        np.testing.assert_allclose(shared[1][name], alone[1][name], rtol=1e-4, atol=ROUNDING)
 
 
 @pytest.mark.thorough

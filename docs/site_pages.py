@@ -58,10 +58,8 @@ This page lists all commands with examples. A command runs in any folder:
     python -m rlvr_jax train --method dapo --task brackets --run-dir runs/dapo
     python -m rlvr_jax train --help
 
-`rlvr-jax train` is the same command. In a clone, `python -m experiments.train` is also the same.
-Every command has `--help`.
+`rlvr-jax train` is the same command. Every command has `--help`.
 """
-_MODULE_OF_COMMAND = rf"experiments\.({'|'.join(COMMANDS)})\b"
 
 
 def on_files(files, config):
@@ -180,7 +178,7 @@ def _commands() -> str:
     lines += [f"| [`{name}`](#{name}) | {text} |" for name, text in COMMANDS.items()]
     for name in COMMANDS:
         about = ast.get_docstring(ast.parse((ROOT / "experiments" / f"{name}.py").read_text()))
-        lines += ["", f"## {name}", "", re.sub(_MODULE_OF_COMMAND, r"rlvr_jax \1", about or "")]
+        lines += ["", f"## {name}", "", about or ""]
     lines += ["", "## Modules with a command", "", "| `python -m` | purpose |", "|---|---|"]
     lines += [f"| `{name}` | {text} |" for name, text in MODULES.items()]
     return "\n".join(lines)

@@ -61,6 +61,9 @@ This page lists all commands with examples. A command runs in any folder:
 `rlvr-jax train` is the same command. Every command has `--help`.
 """
 
+# Spaces of "± 0.03", "< 0.001", "1.5 GiB" and "0.1 s".
+_QUANTITY = re.compile(r"(?<=±) (?=\d)|(?<=&lt;) (?=\d)|(?<=\d) (?=(?:[KMG]i?B|m?s|%)(?!\w))")
+
 
 def on_files(files, config):
     """Adds the pages that are made, and takes out what is no page."""
@@ -120,9 +123,10 @@ def on_page_markdown(markdown, page, config, files):
 
 
 def on_page_content(html, page, config, files):
-    """A line does not end within the name of a flag."""
+    """A line does not end within the name of a flag, nor a cell's line within a quantity."""
     del page, config, files
-    return re.sub(r"(?<=<code>)(--[\w-]+)", r'<span class="flag">\1</span>', html)
+    html = re.sub(r"(?<=<code>)(--[\w-]+)", r'<span class="flag">\1</span>', html)
+    return re.sub(r"<td.*?</td>", lambda cell: _QUANTITY.sub("&nbsp;", cell[0]), html)
 
 
 def _normal(path: Path) -> str:

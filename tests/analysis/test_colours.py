@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 LIGHT_PAPERS = ("#ffffff", "#fbfaf8")
 DARK_PAPERS = ("#15181c", "#1b1f24", "#1e2129")  # of reports, of their cards, of the site
 CONTRAST = 3.0  # least of WCAG 2.2, 1.4.11, for graphical objects
+TEXT_CONTRAST = 4.5  # least of 1.4.3, for text
 DISTANCE = 0.1  # in Oklab, where two colours with a distance of 0.02 are just told apart
 # Machado, Oliveira and Fernandes 2009, severity 1, on linear RGB.
 VISION = {
@@ -53,6 +54,13 @@ def oklab(colour, vision):
 def test_every_colour_stands_out_from_its_background(colours, papers):
     found = {pair: contrast(*pair) for pair in itertools.product(colours, papers)}
     assert min(found.values()) >= CONTRAST, found
+
+
+def test_notes_of_reports_can_be_read():
+    css = (ROOT / "rlvr_jax/analysis/page.css").read_text()
+    light, dark = (dict(re.findall(r"--(\w+): (#\w{6})", part)) for part in css.split("@media")[:2])
+    for theme, ink, paper in itertools.product((light, dark), ("soft", "faint"), ("paper", "card")):
+        assert contrast(theme[ink], theme[paper]) >= TEXT_CONTRAST, (ink, paper)
 
 
 @pytest.mark.parametrize("vision", VISION)

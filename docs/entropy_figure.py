@@ -8,12 +8,13 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
+from rlvr_jax.analysis.colours import COLOURS
 from rlvr_jax.analysis.run_directory import read_json_lines
 
 DOCS = Path(__file__).parent
 CURVES = DOCS / "results" / "leaderboard" / "curves.jsonl"
 PICTURE = DOCS / "images" / "entropy_collapse.svg"
-METHODS = {"grpo": ("GRPO", "#2660a4"), "clip_cov": ("Clip-Cov", "#c75b12")}
+METHODS = {"grpo": ("GRPO", COLOURS[0]), "clip_cov": ("Clip-Cov", COLOURS[1])}
 PANELS = {"entropy": "entropy, nats per token", "held_out/pass@32": "held-out pass@32"}
 SEEDS = range(5)
 

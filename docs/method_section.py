@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from rlvr_jax.analysis.colours import COLOURS, NEUTRAL
 from rlvr_jax.analysis.evidence.ranking import standings
 from rlvr_jax.analysis.seed_statistics import mean_interval
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 560, 240, 44, 34, 10
 _POINTS = 25
-_COLOURS = ("#8a8a8a", "#c8501e")  # of the baseline, of the method
+_COLOURS = (NEUTRAL, COLOURS[1])  # of the baseline, of the method
 
 
 def method_section(

@@ -58,10 +58,11 @@ This page lists all commands with examples. A command runs in any folder:
     python -m rlvr_jax train --method dapo --task brackets --run-dir runs/dapo
     python -m rlvr_jax train --help
 
-`rlvr-jax train` is the same command. In a clone, `python -m experiments.train` is also the same.
-Every command has `--help`.
+`rlvr-jax train` is the same command. Every command has `--help`.
 """
-_MODULE_OF_COMMAND = rf"experiments\.({'|'.join(COMMANDS)})\b"
+
+# Spaces of "± 0.03", "< 0.001", "1.5 GiB" and "0.1 s".
+_QUANTITY = re.compile(r"(?<=±) (?=\d)|(?<=&lt;) (?=\d)|(?<=\d) (?=(?:[KMG]i?B|m?s|%)(?!\w))")
 
 
 def on_files(files, config):
@@ -122,9 +123,10 @@ def on_page_markdown(markdown, page, config, files):
 
 
 def on_page_content(html, page, config, files):
-    """A line does not end within the name of a flag."""
+    """A line does not end within the name of a flag, nor a cell's line within a quantity."""
     del page, config, files
-    return re.sub(r"(?<=<code>)(--[\w-]+)", r'<span class="flag">\1</span>', html)
+    html = re.sub(r"(?<=<code>)(--[\w-]+)", r'<span class="flag">\1</span>', html)
+    return re.sub(r"<td.*?</td>", lambda cell: _QUANTITY.sub("&nbsp;", cell[0]), html)
 
 
 def _normal(path: Path) -> str:
@@ -180,7 +182,7 @@ def _commands() -> str:
     lines += [f"| [`{name}`](#{name}) | {text} |" for name, text in COMMANDS.items()]
     for name in COMMANDS:
         about = ast.get_docstring(ast.parse((ROOT / "experiments" / f"{name}.py").read_text()))
-        lines += ["", f"## {name}", "", re.sub(_MODULE_OF_COMMAND, r"rlvr_jax \1", about or "")]
+        lines += ["", f"## {name}", "", about or ""]
     lines += ["", "## Modules with a command", "", "| `python -m` | purpose |", "|---|---|"]
     lines += [f"| `{name}` | {text} |" for name, text in MODULES.items()]
     return "\n".join(lines)

@@ -1,7 +1,7 @@
 """Compares methods at one budget over several seeds, on one page.
 
-    python -m experiments.compare --methods grpo dapo clip_cov --seeds 5
-    python -m experiments.compare --methods grpo grpo:learning_rate=1e-4,clip_high=0.28
+    python -m rlvr_jax compare --methods grpo dapo clip_cov --seeds 5
+    python -m rlvr_jax compare --methods grpo grpo:learning_rate=1e-4,clip_high=0.28
 
 Runs go on in parallel, one core each, on one host. Every run has a run directory below `run_dir`.
 Finished runs are not repeated: an interrupted comparison goes on with `--resume`, and methods or

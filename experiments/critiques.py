@@ -1,6 +1,6 @@
 """Stores critiques of candidate solutions, which a model writes, as a task to learn from.
 
-    python -m experiments.critiques --task arithmetic:hard --model FOLDER --out critiques.jsonl
+    python -m rlvr_jax critiques --task arithmetic:hard --model FOLDER --out critiques.jsonl
     python -m rlvr_jax train --method critique_ft --task critiques:critiques.jsonl \\
         --model FOLDER --samples-per-prompt 1 --run-dir runs/critiques
 

@@ -1,7 +1,7 @@
 r"""Held-out pass rates of a policy folder, and of choosing one of several responses.
 
-    python -m experiments.evaluate --model runs/dapo/policy --task brackets
-    python -m experiments.evaluate --model runs/rl_v/policy --task arithmetic \
+    python -m rlvr_jax evaluate --model runs/dapo/policy --task brackets
+    python -m rlvr_jax evaluate --model runs/rl_v/policy --task arithmetic \
         --choose majority weighted best_of_n --scorer verdict
 
 The rules of --choose do not use the verifier. Their curves are over n = 1, 2, 4, … responses, next

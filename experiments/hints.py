@@ -1,6 +1,6 @@
 """Stores hints that a policy writes to the prompts of a task, as a task with hints.
 
-    python -m experiments.hints --task arithmetic:hard --model FOLDER --out hints.jsonl
+    python -m rlvr_jax hints --task arithmetic:hard --model FOLDER --out hints.jsonl
     python -m rlvr_jax train --method nurl --task hints:hints.jsonl --model FOLDER \\
         --run-dir runs/nurl
 

@@ -1,9 +1,9 @@
 """Leaderboard: many methods with the same budget and several seeds.
 
-    python -m experiments.leaderboard --board objectives
-    python -m experiments.leaderboard --board objectives --entries my_method:my_loss --seeds 3
-    python -m experiments.leaderboard --page
-    python -m experiments.leaderboard --check
+    python -m rlvr_jax leaderboard --board objectives
+    python -m rlvr_jax leaderboard --board objectives --entries my_method:my_loss --seeds 3
+    python -m rlvr_jax leaderboard --page
+    python -m rlvr_jax leaderboard --check
 
 Runs the missing runs of a board (`rlvr_jax.boards`), seed by seed, each on one core. The end of a
 run adds a line to `results.jsonl` and to `curves.jsonl`, so the command can be stopped and started
@@ -54,9 +54,9 @@ Question: which methods are better than GRPO on the same task, with the same bud
 steps? The table has the answer per board. A method is listed as above the baseline if two
 conditions hold: the difference survives Holm's correction, and it has at least ten pairs of seeds.
 
-    python -m experiments.leaderboard --board objectives   # runs the missing runs of a board
-    python -m experiments.leaderboard --page               # writes these pages
-    python -m experiments.leaderboard --check              # repeats one run and compares
+    python -m rlvr_jax leaderboard --board objectives   # runs the missing runs of a board
+    python -m rlvr_jax leaderboard --page               # writes these pages
+    python -m rlvr_jax leaderboard --check              # repeats one run and compares
 
 | board | entries | runs | task | above the baseline |
 |---|---|---|---|---|
@@ -113,8 +113,8 @@ class Config:
     board: str = "objectives"
     """Name of a board."""
     entries: tuple[str, ...] = ()
-    """Entries of the board, or further ones in the form of experiments.compare; empty: all entries
-    of the board."""
+    """Entries of the board, or further ones in the form of `python -m rlvr_jax compare` (default:
+    all entries of the board)."""
     seeds: int = 0
     """Number of seeds, from first_seed on; 0: the board's number."""
     first_seed: int | None = None
@@ -195,7 +195,7 @@ def write_pages(out: Path) -> None:
         most = most if board.sampled_tokens else f"{board.steps} steps"
         model = "SmolLM2-135M-Instruct" if board.model == "smollm2" else "its base model"
         budget = f"{board.question}\n\nTask `{board.task}` with its presets and {model}. Budget of"
-        budget += f" each run: {most}. Command: `python -m experiments.leaderboard --board {name}`."
+        budget += f" each run: {most}. Command: `python -m rlvr_jax leaderboard --board {name}`."
         baseline = next(iter(board.entries))
         ended = [row for row in own if "end" in row]
         if all(row["entry"] != baseline for row in ended):

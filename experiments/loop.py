@@ -1,10 +1,10 @@
 """The whole training loop on the public API, for reading from top to bottom.
 
-    python -m experiments.loop --method clip_cov --task brackets --steps 300 --run-dir runs/loop
+    python -m rlvr_jax loop --method clip_cov --task brackets --steps 300 --run-dir runs/loop
 
 A step samples groups of responses, grades them, decides advantages, and takes optimizer updates
 with the exact gradient of a published objective. Prompts, random numbers, settings and flags are
-those of `experiments.train`, which has more: stages, critics, teachers, references, chat templates.
+those of `rlvr-jax train`, which has more: stages, critics, teachers, references, chat templates.
 """
 
 import json
@@ -46,7 +46,7 @@ SETTINGS = {
     *("warmup_updates", "adam_b1", "adam_b2", "weight_decay", "max_gradient_norm"),
     *("evaluate_every", "evaluation_prompts", "evaluation_samples", "checkpoint_every"),
 }
-"""The settings of `experiments.train` that this loop has."""
+"""The settings of `python -m rlvr_jax train` that this loop has."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def check(config: TrainConfig, recipe: Recipe) -> None:
         raise ValueError(
             f"loop: --method must need only an objective of statistics that this loop measures,"
             f" got {config.method!r}, which needs {', '.join(missing)}; use"
-            f" python -m experiments.train --method {config.method}"
+            f" python -m rlvr_jax train --method {config.method}"
         )
 
 
@@ -182,7 +182,7 @@ def train(config: TrainConfig) -> dict[str, float]:
     folder = config.policy.model
     (model, params), tokenizer = policy.load(folder), policy.tokenizer(folder)
     if tokenizer.chat_template or any(prompt.messages for prompt in task.train):
-        raise ValueError("loop: --model must have no chat template; experiments.train applies it")
+        raise ValueError("loop: --model must have no chat template; `rlvr-jax train` applies it")
     objective, size = recipe.objective, sampling.samples_per_prompt
     options = dict(
         response_tokens=sampling.response_tokens,
@@ -241,7 +241,7 @@ def open_checkpoints(config: TrainConfig) -> ocp.CheckpointManager:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Reads the command line, which is that of experiments.train, and trains."""
+    """Reads the command line, which is that of `python -m rlvr_jax train`, and trains."""
     train(parse_config(arguments, __doc__))
 
 

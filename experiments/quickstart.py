@@ -4,7 +4,7 @@
 
 Both have the same seed and budget, and one core each. GRPO sharpens the habit of the base model and
 loses the rarer strategy that the hard prompts need. Clip-Cov preserves and learns it in most seeds.
-One seed is one sample; `python -m experiments.compare` shows several.
+One seed is one sample; `python -m rlvr_jax compare` shows several.
 """
 
 from collections.abc import Mapping, Sequence

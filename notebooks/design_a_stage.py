@@ -19,6 +19,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from rlvr_jax import tasks
+from rlvr_jax.analysis.colours import COLOURS
 from rlvr_jax.diagnosis.held_out import evaluation_settings, load_held_out
 from rlvr_jax.experience import Curriculum, RunInfo, Stage, all_incorrect, experience, part
 from rlvr_jax.experience.requests import SampleRequest
@@ -146,9 +147,9 @@ for name, rows in curves.items():
     print(f"{name:<14} correct, by step: {' '.join(correct)}")
 
 figure, panels = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
-for name, rows in curves.items():
-    panels[0].plot([row["outcome"] for row in rows], label=name)
-    panels[1].plot([row.get("sampled_again", 0.0) for row in rows], label=name)
+for colour, (name, rows) in zip(COLOURS, curves.items(), strict=False):
+    panels[0].plot([row["outcome"] for row in rows], color=colour, label=name)
+    panels[1].plot([row.get("sampled_again", 0.0) for row in rows], color=colour, label=name)
 panels[0].set(title="fraction of correct responses", xlabel="step")
 panels[1].set(title="fraction of groups sampled again", xlabel="step")
 _ = panels[0].legend()

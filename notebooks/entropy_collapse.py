@@ -20,6 +20,7 @@ from tempfile import mkdtemp
 import matplotlib.pyplot as plt
 from rich.console import Console
 
+from rlvr_jax.analysis.colours import COLOURS
 from rlvr_jax.analysis.run_directory import load_run
 from rlvr_jax.runs import preset, train
 
@@ -43,17 +44,15 @@ for method in ("grpo", "clip_cov"):
 #   correct. It falls with GRPO and rises with Clip-Cov.
 
 # %%
-COLOURS = {"grpo": "#2660a4", "clip_cov": "#c75b12"}
-
 figure, panels = plt.subplots(1, 2, figsize=(10, 3.2), layout="constrained")
 for panel, metric, title, top in (
     (panels[0], "entropy", "entropy, nats per token", 0.2),
     (panels[1], "held_out/pass@32", "held-out pass@32", 1),
 ):
-    for method, run in runs.items():
+    for colour, (method, run) in zip(COLOURS, runs.items(), strict=False):
         steps, values = run.series(metric)
-        panel.plot(steps, values, color=COLOURS[method], marker="." if len(steps) < 9 else "")
-        panel.text(steps[-1] + 1, values[-1], method, color=COLOURS[method], va="center")
+        panel.plot(steps, values, color=colour, marker="." if len(steps) < 9 else "")
+        panel.text(steps[-1] + 1, values[-1], method, color=colour, va="center")
     panel.set(title=title, xlabel="step", xlim=(0, 1.2 * STEPS), ylim=(0, top))
 plt.show()
 

@@ -24,6 +24,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from rlvr_jax import policy, tasks
+from rlvr_jax.analysis.colours import COLOURS
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import Spec
 from rlvr_jax.training.gradient import statistics_needed
@@ -150,7 +151,7 @@ for name, push in pushes.items():
 
 figure, panels = plt.subplots(1, len(pushes), figsize=(13, 3), sharey=True, layout="constrained")
 for panel, (name, push) in zip(panels, pushes.items(), strict=True):
-    panel.plot(entropy, push, ".", markersize=3)
+    panel.plot(entropy, push, ".", color=COLOURS[0], markersize=3)
     panel.set(title=name, xlabel="entropy (nats)")
 _ = panels[0].set_ylabel("push")
 

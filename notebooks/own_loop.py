@@ -19,6 +19,7 @@ import numpy as np
 import optax
 
 from rlvr_jax import Rollouts, Spec, TokenStats, exact_gradient, methods
+from rlvr_jax.analysis.colours import COLOURS
 
 PROMPTS, SAMPLES, WIDTH, VOCABULARY, STEPS = 4, 16, 3, 7, 160
 ROWS = PROMPTS * SAMPLES
@@ -26,6 +27,8 @@ GROUP = jnp.arange(ROWS, dtype=jnp.int32) // SAMPLES
 
 
 class Bigrams(nn.Module):
+    """Logits of the next token from the token before it."""
+
     @nn.compact
     def __call__(self, tokens):
         return nn.Dense(VOCABULARY)(nn.tanh(nn.Embed(VOCABULARY, 16)(tokens)))
@@ -44,6 +47,7 @@ model, optimizer = Bigrams(), optax.adam(0.01)
 
 # %%
 def sample(params, key):
+    """A batch of sampled responses with their rewards."""
     last, tokens = GROUP, []
     for position in range(WIDTH):
         logits = model.apply(params, last)
@@ -62,6 +66,7 @@ def sample(params, key):
 
 
 def score(params, rows):
+    """Log-prob of each response token, and the entropy at its position."""
     before = jnp.concatenate([rows.prompt_tokens, rows.tokens[:, :-1]], axis=1)
     logp = jax.nn.log_softmax(model.apply(params, before))
     chosen = jnp.take_along_axis(logp, rows.tokens[..., None], axis=-1)[..., 0]
@@ -84,6 +89,8 @@ def score(params, rows):
 
 # %%
 def train(objective, seed):
+    """Reward and entropy at each step, and responses of the trained policy."""
+
     @jax.jit
     def step(params, optimizer_state, method_state, key):
         sample_key, loss_key = jax.random.split(key)
@@ -125,14 +132,12 @@ results = {
 # the policy learns slower, and the entropy of two of the three seeds stays above 0.2 nats.
 
 # %%
-COLOURS = {"grpo": "#2660a4", "entropy_bonus": "#c75b12"}
-
 figure, panels = plt.subplots(1, 2, figsize=(10, 3.2), layout="constrained")
 for column, title in enumerate(("mean reward", "entropy, nats per token")):
-    for name, runs in results.items():
+    for colour, (name, runs) in zip(COLOURS, results.items(), strict=False):
         for seed, (curve, _) in zip(SEEDS, runs, strict=True):
             label = name if seed == 0 else None
-            panels[column].plot(curve[:, column], color=COLOURS[name], label=label)
+            panels[column].plot(curve[:, column], color=colour, label=label)
     panels[column].set(title=title, xlabel="step", ylim=0)
 panels[0].legend()
 plt.show()

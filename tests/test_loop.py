@@ -78,8 +78,8 @@ def test_a_resumed_run_ends_in_the_same_bytes(trained):
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        (["--method", "dapo"], "got 'dapo', which needs experience; .*experiments.train"),
-        (["--method", "ace"], "got 'ace', which needs reference_logp; .*experiments.train"),
+        (["--method", "dapo"], "got 'dapo', which needs experience; .*rlvr_jax train"),
+        (["--method", "ace"], "got 'ace', which needs reference_logp; .*rlvr_jax train"),
         (["--lora-rank", "2"], "--lora-rank must be left out, as it has no effect"),
     ],
 )

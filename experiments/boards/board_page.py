@@ -11,6 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
+from rlvr_jax.analysis.colours import COLOURS, NEUTRAL
 from rlvr_jax.analysis.evidence.ranking import SEEDS_OF_A_CLAIM, Standing, standings
 from rlvr_jax.analysis.page import markdown_table
 from rlvr_jax.analysis.seed_statistics import Interval, mean_interval
@@ -121,8 +122,8 @@ def write_picture(
     start = _mean([row["start"][main] for own in runs.values() for row in own])
     for axes in panels:
         for entry, own in points.items():
-            axes.scatter(*zip(*own, strict=True), s=8, color="0.75", zorder=1)
-            axes.scatter(*middles[entry], s=_DOT, color="C0", zorder=2)
+            axes.scatter(*zip(*own, strict=True), s=8, color=NEUTRAL, zorder=1)
+            axes.scatter(*middles[entry], s=_DOT, color=COLOURS[0], zorder=2)
         axes.axhline(start, color="0.5", linewidth=0.8, linestyle="--")
         axes.set_xlabel("entropy of the held-out responses at the end, nats per token")
         axes.set_ylabel(f"held-out {main} at the end (dashed: at the start)")

@@ -176,7 +176,7 @@ BOARDS: Mapping[str, Board] = {
         _HINTED,
         _named(
             "grpo luffy_mixed rl_plus hpt ghpo guide prefix_rl sdpo expert_iteration",
-            # The policy/ of a longer run: experiments.train --task hinted_brackets:train=512
+            # The policy/ of a longer run: rlvr_jax train --task hinted_brackets:train=512
             # --method luffy_mixed --steps 600 --seed 100. Without it the board is refused.
             opd="opd:teacher=docs/results/guidance/teacher",
         ),
@@ -258,7 +258,7 @@ BOARDS: Mapping[str, Board] = {
         "arithmetic:hard",
         _named(
             "grpo sdpo",
-            # The policy/ of a run of GRPO: experiments.smollm2 --questions hard --seed 100.
+            # The policy/ of a run of GRPO: rlvr_jax smollm2 --questions hard --seed 100.
             opd="opd:teacher=runs/smollm2_hard/policy",
             # The name in its lines.
             **{"sdpo:teacher=start": "sdpo:teacher=start"},

@@ -18,8 +18,8 @@ _HEAD = """# Methods in their shown settings
 Question: does the mechanism of each method act, and does it help on a task that ships? Each method
 is trained in the setting of its card, and again without its mechanism, at equal sampled tokens.
 
-    python -m experiments.shown          # runs the missing runs
-    python -m experiments.shown --page   # writes this page
+    python -m rlvr_jax shown          # runs the missing runs
+    python -m rlvr_jax shown --page   # writes this page
 
 - Cells with two values: with the mechanism, then without it. Means over seeds.
 - acts: the method's counter, mean per step.

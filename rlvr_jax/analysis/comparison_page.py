@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from rlvr_jax.analysis.colours import COLOURS
 from rlvr_jax.analysis.compared import Comparison, View
 from rlvr_jax.analysis.curves import held_out_ks, thinned
 from rlvr_jax.analysis.page import markdown_table, rounded, table, whole_page
 from rlvr_jax.analysis.seed_statistics import Interval, mean_interval, value_at
 
 _STROKES = ("-", "--", ":")
-_COLOURS = ("#0556df", "#c76c02", "#009f82", "#8a1b95", "#c8aa04", "#6abbec", "#5d5c54", "#680742")
 _MOST_POINTS = 150
 _BLOCK = 10  # least number of training steps per point
 _CAVEAT = (
@@ -159,14 +159,14 @@ def _draw(chart: dict[str, Any], methods: Sequence[str], path: Path) -> None:
         if not line["points"]:
             continue
         x, y = np.array([p[:2] for p in line["points"]], float).T
-        stroke, number = divmod(line["run"], len(_COLOURS))
-        colour = _COLOURS[number]
+        stroke, number = divmod(line["run"], len(COLOURS))
+        colour = COLOURS[number]
         if line["kind"] == "seed":
             axes.plot(x, y, color=colour, linewidth=0.8, alpha=0.35)
             continue
         style = {"color": colour, "linestyle": _STROKES[stroke % len(_STROKES)]}
         axes.plot(x, y, **style, linewidth=2.2, label=methods[line["run"]])
-        if (band := line.get("band")) and len(methods) <= len(_COLOURS):
+        if (band := line.get("band")) and len(methods) <= len(COLOURS):
             at, low, high = np.array(band, float).T
             axes.fill_between(at, low, high, color=colour, alpha=0.15, linewidth=0)
     axes.set_title(f"{chart['title']} ({chart['note']})", loc="left", fontsize=9)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from rlvr_jax.analysis.colours import COLOURS, DARK_COLOURS, style_variables
+
 _HERE = Path(__file__).parent
 
 
@@ -37,7 +39,11 @@ def whole_page(template: str, scripts: Sequence[str], title: str, data: Any, **v
     page = fill(
         "page.html",
         title=heading,
-        css=(_HERE / "page.css").read_text("utf-8"),
+        css=fill(
+            "page.css",
+            light_colours=style_variables(COLOURS),
+            dark_colours=style_variables(DARK_COLOURS),
+        ),
         body=fill(template, title=heading, **values),
         data=embedded_json(data),
         script="\n".join((_HERE / name).read_text("utf-8") for name in scripts),

@@ -54,9 +54,9 @@ def make_trackers(
     (`WANDB_MODE=offline` stores the run in the run directory).
 
     Args:
-      names: checked.
-      directory: of the run; its name is the run's, and it contains the files of trackers.
-      card: of the run; its settings are also sent.
+      names: trackers by name or as module:function, already checked.
+      directory: run directory. Its name names the run, and it contains the trackers' files.
+      card: card of the run. Its settings are also sent.
       resumed: the tracker continues a run of that name, if there is one.
     """
     made = []

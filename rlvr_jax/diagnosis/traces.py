@@ -2,7 +2,8 @@
 
     python -m rlvr_jax.diagnosis.traces ROLLOUTS.npz --policy POLICY --reference START
 
-ROLLOUTS.npz is a file of `rlvr_jax.diagnosis --keep FOLDER`, or of `experiments.store_rollouts`.
+ROLLOUTS.npz is a file of `python -m rlvr_jax.diagnosis --keep FOLDER`, or of
+`python -m rlvr_jax store_rollouts`.
 POLICY scores its tokens: log-prob, entropy, rank, margin. The old log-prob is that of the file, the
 advantage GRPO's of the stored outcomes. With --reference the reference KL is written, too.
 

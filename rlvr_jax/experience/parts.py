@@ -113,9 +113,10 @@ class Actor(Protocol):
 
         Args:
           key: key of the part and step; a row's key also depends on round, number and sample.
-          sampling: settings of the sampler that replace the run's, and two more. "stops": texts; a
-            response pauses at the token that completes one. "record_top": number of most probable
-            tokens that are recorded with each generated token.
+          sampling: sampler settings by name that replace the settings of the run. Two further names
+            are "stops" and "record_top". The first has texts: a response pauses at the token that
+            completes one. The second is the number of most probable tokens recorded with each
+            generated token.
           constants: inputs of a logits processor, traced.
         """
         ...

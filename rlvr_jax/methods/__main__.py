@@ -194,12 +194,12 @@ def _paragraph(label: str, text: str) -> list[str]:
 
 
 def defaults(name: str) -> dict[str, str]:
-    """Hyperparameters with their defaults as text, functions and parts by name."""
+    """Hyperparameters with their defaults as text on one line, functions and parts by name."""
 
     def text(value: Any) -> str:
         if value is inspect.Parameter.empty:
             return MUST
-        return str(getattr(value, "label", getattr(value, "__name__", value)))
+        return str(getattr(value, "label", getattr(value, "__name__", value))).replace("\n", "\\n")
 
     parameters = inspect.signature(method(name).recipe).parameters.values()
     return {parameter.name: text(parameter.default) for parameter in parameters}

@@ -185,6 +185,7 @@ marked. The times are estimates of the compiler; nothing here was measured on a 
   chunks of a response, waiting for links.
 
 [How to read the output](../../pods.md#compile-before-you-rent)
+
 """
 _BEFORE = """
 "was": the same ratio at commit {commit}, as reported by that commit. For scoring and update a

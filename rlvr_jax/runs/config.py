@@ -123,10 +123,10 @@ class JudgeSettings:
     Empty: the judge grades the whole response by one number."""
     judge_prompt: str = ""
     """Text file with {prompt}, {response}, optional {reference} and, to compare two responses,
-    {other}. Or a built-in prompt: pairs, constraints, again. The prompt pairs shows two responses,
-    for methods with a tournament. With constraints: 1 if all soft constraints (meta["soft"]) are
-    met, else 0. With again (judge policy only): 1 if the policy repeats an answer that its prompt
-    shows, else 0. Empty: a request for a number from 0 to 10."""
+    {other}. Or the name of a built-in prompt. "pairs" shows two responses, for methods with a
+    tournament. "constraints" requests 1 if all soft constraints (meta["soft"]) are met, else 0.
+    "again" (judge policy only) requests 1 if the policy repeats an answer that its prompt shows,
+    else 0. Empty: a request for a number from 0 to 10."""
     judge_options: tuple[str, ...] = ()
     """Options of the judge: name=value. Of a reply: temperature (0), tries (1), tokens (512;
     response_tokens for policy), seconds (60). Of calls: at_once (32), retries (4). Without a
@@ -245,8 +245,8 @@ class DeviceSettings:
     """Devices, and storage of compiled functions."""
 
     mesh: str = ""
-    """Device mesh: sizes of the axes data, fsdp and tensor: data=2,fsdp=4. Empty: one device. On
-    a CPU a small model then samples, and large evaluations run, on one device per core."""
+    """Device mesh: sizes of the axes data, fsdp and tensor: data=2,fsdp=4. Empty: one device.
+    Exception on a CPU: a small model samples, and large evaluations run, on one device per core."""
     sample_mesh: str = ""
     """Device mesh of the sampler, on the same devices; empty: that of mesh."""
     compile_cache: bool = True
@@ -265,7 +265,7 @@ class EvaluationSettings:
     """Responses per held-out prompt, rounded up to whole groups of samples_per_prompt. pass@k is
     estimated for k up to half of them."""
     samples_stored: NonNegativeInt = 8
-    """Responses per step that are written to samples/, each of another group."""
+    """Responses per step that are written to samples/, at most one per group."""
 
 
 @dataclass(frozen=True)

@@ -209,7 +209,7 @@ class Learner:
         return named_arrays("trained", self.trained)
 
     def state(self) -> dict[str, np.ndarray]:
-        """All that a step changes, by name: weights, optimizer, states of objectives."""
+        """The arrays that a step changes, by name: weights, states of optimizer and objectives."""
         return {
             **self.weights(),
             **named_arrays("adam", self._moments),

@@ -2,6 +2,7 @@
 
 A checkpoint only stores the step of the data. A resumed run, or a run that skips ahead, sees the
 same prompts as an uninterrupted run. Two choices are independent:
+
 - The kind of each position. The positions of all steps form one sequence. After any number of
   positions, the count of each kind differs from its exact fraction by less than one prompt. Among
   the kinds that stay within one prompt of their fraction, the kind whose next prompt is due first

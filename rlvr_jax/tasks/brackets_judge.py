@@ -17,7 +17,7 @@ rewritten rubric also requires the target:
 
 `critique` writes critiques for a command that stores them:
 
-    python -m experiments.critiques --task brackets --model FOLDER --out critiques.jsonl \
+    python -m rlvr_jax critiques --task brackets --model FOLDER --out critiques.jsonl \
         --critics rlvr_jax.tasks.brackets_judge:critique
 """
 

@@ -107,8 +107,8 @@ def check_needs(
         known.add(recipe.critic.writes if isinstance(recipe.critic, Scorer) else "values")
     if "old_tempered_logp" in objective.reads - dict(objective.records).keys():
         raise ValueError(
-            f"method {method!r}: records of the part that reads old_tempered_logp must have"
-            f" its temperatures, got {dict(objective.records)}"
+            f"method {method!r}: the part that reads old_tempered_logp must declare its"
+            f" temperatures in `records`, got {dict(objective.records)}"
         )
     if "old_topk_logp" in objective.reads and updates_per_step > 1:
         raise ValueError(

@@ -1,6 +1,7 @@
 """The answer of a response: after the thinking, in a tag or in a fence.
 
-Each function takes the last closed one, in time linear in the text; None if there is none.
+If a response has several tags or fences, each function reads the last one that is closed. It
+returns None if there is none. The time is linear in the length of the text.
 """
 
 import re

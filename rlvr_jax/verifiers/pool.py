@@ -12,12 +12,14 @@ namespaces (see `WorkerPool.isolation`), a worker has no network, and can neithe
 processes nor read their memory or environment.
 
 Not protected:
+
 - The file system: a job has the rights of the user.
 - Names and command lines of other processes, which /proc lists.
 - These processes, if `isolation` lacks "pid" and they belong to the user.
 - The result, if untrusted code runs *inside* the worker's interpreter: it can write a reply and
   change the data of later jobs. A verifier that runs programs must start them as children
   (`processes`), or use `jobs_per_worker=1` and check the reply.
+
 RLIMIT_NPROC does not bind root; a count every 20 ms replaces it. On systems other than Linux only
 wall time, limits and process groups remain.
 """

@@ -309,6 +309,11 @@ def test_a_card_shows_what_is_needed(capsys, monkeypatch):
     assert "penalize_high_covariance(fraction=0.002, coefficient=1) has no effect" in condition
 
 
+def test_defaults_of_several_lines_are_printed_on_one():
+    assert printed.defaults("spae")["separator"] == r".\n\n"
+    assert not [(n, v) for n in names() for v in printed.defaults(n).values() if "\n" in v]
+
+
 def test_a_card_needs_neither_a_docstring_nor_defaults(tmp_path, monkeypatch):
     code = "def bare(strength, low=0.1):\n    raise AssertionError\n"
     (tmp_path / "bare_methods.py").write_text(code)

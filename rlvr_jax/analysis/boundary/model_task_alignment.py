@@ -8,9 +8,9 @@ policy only if the pass@k of the base is high. Correct rewards always improve it
 and a task. pass@16 is the unbiased estimate with the training prompt and temperature. The
 thresholds are ours. Correlations over a few cells are weak evidence: show the table.
 
-The command reads run directories, or files of lines that `experiments.leaderboard` writes. Its
-cells also separate the kinds of prompts of a task, because kinds differ in difficulty. The base is
-the first evaluation. The gain is pass@1 of the last evaluation minus pass@1 of the first one,
+The command reads run directories, or files of lines that `python -m rlvr_jax leaderboard` writes.
+Its cells also separate the kinds of prompts of a task, because kinds differ in difficulty. The base
+is the first evaluation. The gain is pass@1 of the last evaluation minus pass@1 of the first one,
 averaged over seeds.
 """
 
@@ -127,7 +127,7 @@ def cells_of_run(run: Run, k: int) -> list[CellGain]:
 
 
 def cells_of_lines(path: Path, k: int) -> list[CellGain]:
-    """The cells of a file with a line for each run, as `experiments.leaderboard` writes.
+    """The cells of a file with a line for each run, as `python -m rlvr_jax leaderboard` writes.
 
     Raises:
       ValueError: no line has both evaluations.

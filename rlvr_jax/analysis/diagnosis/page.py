@@ -1,6 +1,7 @@
 """A diagnosis as one HTML page without external files, and as JSON values."""
 
 import html
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,8 @@ def _cards(topics: Sequence[Topic], missing: int) -> list[Card]:
 
 def _card(title: str, value: str, note: str) -> str:
     title, value, note = map(html.escape, (title, value, note))
+    # A line does not end within an interval.
+    note = re.sub(r"\[.*?\]", lambda interval: interval[0].replace(" ", "&nbsp;"), note)
     return (
         f'<div class="card"><h3>{title}</h3><p class="value">{value}</p>'
         f'<p class="note">{note}</p></div>'

@@ -132,7 +132,7 @@ def queued(
 
 
 def plain_request(request: SampleRequest, setting: RunInfo) -> bool:
-    """Whether the number of its prompt is enough to request a group again."""
+    """Whether a request can be rebuilt from its prompt number: a train prompt without changes."""
     train = setting.task.train
     own = request.number < len(train) and train[request.number] is request.prompt
     own = own and request.view.label == PLAIN.label and request.samples == setting.initial_samples

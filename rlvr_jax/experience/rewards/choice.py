@@ -44,7 +44,7 @@ def first_of_largest(
     """The row of the largest value of each group; among equal values the first by `rollout_id`.
 
     Args:
-      values: finite.
+      values: finite value of each row, such as a reward.
       group: group of each row.
       rollout_id: id of each row.
       where: rows that may be chosen; a group without any has no choice.

@@ -11,7 +11,8 @@ abstract and the project page were read)
 "RLVR" means here that tests decide which response is the success. A reconstruction: the choice of
 the pair, the prompt of scoring, β and the test for leaks are ours. Guidance that quotes eight
 consecutive words of the solution is not used. In the paper a reward model chooses among responses.
-Here it is the ratio of trained to initial policy (`experiments.evaluate --scorer implicit_prm`).
+Here it is the ratio of trained to initial policy (`python -m rlvr_jax evaluate --scorer
+implicit_prm`).
 
 Left out: a teacher that writes guidance during the run; tasks of repositories with tests.
 Reports: Qwen-2.5-72B-Instruct on SWE-bench Verified: pass@1 rises from 9.4 to 22.4 %. With a reward

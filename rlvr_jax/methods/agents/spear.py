@@ -239,7 +239,7 @@ def by_stored(new: Transform, stored: Transform) -> Transform:
     """
     for name, one in (("new", new), ("stored", stored)):
         if jax.tree.leaves(one.init(Spec(1, 1, 1))):
-            raise ValueError(f"by_stored: {name} must have no state, got {one.label}")
+            raise ValueError(f"by_stored: {name} must be a part without state, got {one.label}")
 
     def apply(signals, context, state):
         old = context.rollouts.records.get("stored")

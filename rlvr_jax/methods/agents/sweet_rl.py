@@ -45,8 +45,8 @@ def turn_sum_score(log_ratio: Float[Array, "B T"], rollouts: Rollouts) -> Float[
 def train_under(view: View) -> Stage:
     """Trains all rows under another view of their prompts, which shows more.
 
-    The rows are marked `off_policy`. Their old log-probs are of the context of sampling; those of
-    reference and update are of the context of training.
+    The rows are marked `off_policy`. Their old log-probs are computed with the prompts of sampling.
+    The log-probs of reference and update are computed with the prompts of this view.
 
     Args:
       view: such as `with_reference()`.

@@ -51,7 +51,7 @@ def etr(
     macro: NonNegative = 0.5,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """Applies a clipped ratio with the token mean and half-widths per rollout.
+    """Clips the ratio to a range that is wider for large advantages and mixed groups.
 
     Args:
       clip: half-width of the trust region before it is widened (ε).

@@ -98,9 +98,9 @@ def rank_trend(states: Float[Array, "B T D"], mask: Mask, stride: int, window: i
     """The effective rank of each response, and of growing prefixes of its last tokens.
 
     Of the n tokens in the window, x_j is the effective rank of the first j s + 1, for j s < n. d_j
-    is x_j - mean(x_1 … x_{j-1}) from j = 2 on. The velocity is mean d_j, the acceleration mean (d_j
-    - d_{j-1}). A mean over nothing is 0. One decomposition per prefix, row by row: memory is that
-    of one row's prefixes.
+    is x_j - mean(x_1 … x_{j-1}) from j = 2 on. The velocity is the mean of d_j, the acceleration
+    is the mean of d_j - d_{j-1}. A mean over nothing is 0. Each prefix has a decomposition, row by
+    row: the memory is that of the prefixes of one row.
 
     Args:
       states: last hidden states.

@@ -11,7 +11,7 @@ the abstract was read)
 The prefix is context. It is neither imitated nor weighted by a ratio, so every gradient is
 on-policy. Learning after prefixes transfers to plain prompts. The first step rates random prompts
 and is trained on plain prompts; all later steps use the hard ones. Solutions come with the prompts.
-`experiments.traces` samples them by rejection, as the paper does.
+`python -m rlvr_jax traces` samples them by rejection, as the paper does.
 
 A reconstruction: the aggregation, the missing standard deviation and the fraction of prefixed
 requests (from the paper's 3k of 4k prompts) are our readings. The paper rates with 512 responses;

@@ -13,7 +13,7 @@ response meets two others, then neighbours by μ that have not met.
 
     μ_i     = Σ_j w_ij [s_i > s_j] / Σ_j w_ij, a tie counts ½;  w_ij = max(0.1, |s_i - s_j| / 9)
 
-    python -m experiments.evaluate --model FOLDER --choose best_of_n --scorer ratings
+    python -m rlvr_jax evaluate --model FOLDER --choose best_of_n --scorer ratings
 
 A reconstruction from the abstract. Ours are the number of pairs, the weights of the two losses, the
 mean over the two ratings and the constants of the clip. So is the schedule of the tournament. The

@@ -384,7 +384,7 @@ class _Attempt:
         return self.how.replies({0: key}, {} if waiting is None else {0: waiting})[0]
 
     def rows(self, steps: Sequence[tuple[str, str]], group: int, info: dict[str, float]) -> Batch:
-        """The steps as rows to imitate; without any the first tactic, which is not trained.
+        """The rows of a group: steps to imitate, or else the first tactic, which is not trained.
 
         Args:
           info: `info` of their grades.

@@ -4,8 +4,8 @@
 
 Each row of the file has the name of the task (`task`), a prompt of it (`prompt`, `answer`, `kind`),
 and correct answers: `solution`, as steps, and `solutions`, all of them. `python -m
-experiments.traces` writes such files. Prompts without a trace are left out. The held-out prompts
-and the verifier are those of the task.
+rlvr_jax traces` writes such files. Prompts without a trace are left out. The held-out prompts and
+the verifier are those of the task.
 """
 
 from collections.abc import Mapping, Sequence

@@ -131,7 +131,7 @@ def _of_kind(words: list[str]) -> frozenset[str]:
 
 
 def plain_pair(gold: Value, answer: Value) -> tuple[Value, Value] | None:
-    """The formulas of two values without domains, with equal names; None if the domains differ."""
+    """Both formulas without their domains, with the same variable names; None if domains differ."""
     if not isinstance(gold, Qualified):
         added = isinstance(answer, Qualified) and (
             answer.domains & _TOTAL or (answer.inside and answer.domains & (_from(0) | _from(1)))

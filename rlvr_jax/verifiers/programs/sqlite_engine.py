@@ -1,10 +1,12 @@
 """One query on a database that the query cannot change, in the sqlite of the standard library.
 
 The layers of protection:
+
 - The database is in memory or opened with `mode=ro&immutable=1`.
 - An authorizer allows reading, recursion, and functions that are neither large nor reach outside.
 - The engine's limits are low, a handler stops the query at a deadline, and rows and bytes of the
   result are bounded.
+
 One instruction of sqlite can run for minutes (LIKE with many %), so the process also needs a time
 limit: a `WorkerPool`.
 """

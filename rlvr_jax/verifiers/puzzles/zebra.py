@@ -57,8 +57,9 @@ def read_table(text: str) -> list[list[str]]:
 
 
 def check(answer: str, gold: Sequence[Sequence[Any]] | Mapping[str, Any]) -> Grade:
-    """1 if all cells are correct; info: `cells`, their fraction. A row counts if its length is
-    correct and its house is a new one of the gold. With more rows than houses no row counts.
+    """1 if all cells are correct; info: `cells`, their fraction. A row of the answer counts
+    if it has the right length, and names a house of the gold that no earlier row named. No row
+    counts if there are more rows than houses.
 
     Metrics: cells (fraction of correct cells).
     """

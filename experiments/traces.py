@@ -4,7 +4,8 @@
     python -m rlvr_jax train --method luffy_mixed --task traces:teacher.jsonl --run-dir runs/own
 
 The policy samples several responses to each train prompt. Different correct ones are stored as
-`solutions` of a row; `solution` is the shortest of them in tokens, or the first one. The program
+`solutions` of a row; `solution` is the shortest of them in tokens, or the first one. With
+`--selected new_ngrams`, each stored one adds the most 4-grams to those before it. The program
 prints how many prompts have a trace, and how many responses were correct.
 """
 
@@ -24,6 +25,7 @@ from rlvr_jax.runs.loading import load_policy
 from rlvr_jax.runs.resolved import with_task
 from rlvr_jax.runs.task import load_task
 from rlvr_jax.tasks.derived.traces import trace_row
+from rlvr_jax.tasks.synthesis.coverage import most_new_ngrams
 from rlvr_jax.tasks.synthesis.lines import write_lines
 from rlvr_jax.training.layout import make_reshard
 
@@ -48,6 +50,8 @@ class Config:
     """Responses per prompt."""
     per_prompt: int = 4
     """Highest number of correct responses that are stored per prompt."""
+    selected: Literal["first", "new_ngrams"] = "first"
+    """Which of them are stored: the first ones, or those of the most new 4-grams (Dr.SCI)."""
     shown: Literal["shortest", "first"] = "shortest"
     """Which of them is the solution."""
     temperature: float = 1.0
@@ -102,13 +106,19 @@ def main(arguments: Sequence[str]) -> None:
                     if (batch.grades[row].outcome or 0) < 1:
                         continue
                     right += 1
-                    if len(found[place]) < config.per_prompt:
-                        text = batch.responses[row].text
-                        found[place].setdefault(text, int(batch.rollouts.length[row]))
+                    text = batch.responses[row].text
+                    found[place].setdefault(text, int(batch.rollouts.length[row]))
     rows = []
     for prompt, answers in zip(task.train, found, strict=False):
         if answers:
-            texts = sorted(answers, key=answers.get) if config.shown == "shortest" else [*answers]
+            texts = [*answers]
+            if config.selected == "new_ngrams":
+                # Responses without a 4-gram add none.
+                order = most_new_ngrams(texts, config.per_prompt)
+                texts = [texts[place] for place in order] or texts
+            texts = texts[: config.per_prompt]
+            if config.shown == "shortest":
+                texts.sort(key=answers.get)
             rows.append(trace_row(config.task, task, prompt, texts))
     if not rows:
         raise ValueError(f"no correct response to {count} prompts of {config.task!r} was sampled")

@@ -11,7 +11,14 @@ run has the same bytes without new requests. `experience.judge` judges the rows 
 
 from rlvr_jax.judges.calls import Call, Question, Reply, Spending, by_function, one_by_one
 from rlvr_jax.judges.judge import Judge, Verdicts
-from rlvr_jax.judges.parse import as_fractions, number, points, two_numbers, yes_or_no
+from rlvr_jax.judges.parse import (
+    as_fractions,
+    number,
+    points,
+    strength,
+    two_numbers,
+    yes_or_no,
+)
 from rlvr_jax.judges.prompts import (
     comparison,
     constraints_question,
@@ -44,6 +51,7 @@ __all__ = [
     "rubric_question",
     "server",
     "shown_by",
+    "strength",
     "two_numbers",
     "yes_or_no",
 ]

@@ -38,6 +38,24 @@ def two_numbers(low: float = 1.0, high: float = 10.0) -> Parse:
     return _last_numbers("two_numbers", 2, low, high, lambda line: line)
 
 
+def strength() -> Parse:
+    """Scores of two responses from their comparison in the last line, an integer in -3 … 3.
+
+    It is above 0 if the second response is better, and never 0. The better response has its size as
+    score, the other 0.
+
+    Source: Think-RM, https://github.com/IlgeeHong/Think-RM.
+    """
+
+    def parse(words):
+        found = _numbers(last_line(words))
+        if len(found) != 1 or abs(found[0]) not in (1, 2, 3):
+            return None
+        return max(-found[0], 0.0), max(found[0], 0.0)
+
+    return parse
+
+
 def _last_numbers(function, count, low, high, cleaned) -> Parse:
     if not low < high:
         raise ValueError(f"{function}: low must be below high, got {low} and {high}")

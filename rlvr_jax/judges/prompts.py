@@ -37,6 +37,21 @@ Rate both answers from 1 to 10. Write on the last line the rating of the first, 
 rating of the second."""
 
 
+STRENGTH = """\
+Question:
+{prompt}
+
+First answer:
+{response}
+
+Second answer:
+{other}
+
+Which answer is better, and by how much? Think it through. Then write one number alone on the last \
+line: -3, -2 or -1 if the first one is much, clearly or slightly better, and 1, 2 or 3 if the \
+second one is."""
+
+
 def _user(text: str) -> tuple[Message]:
     return ({"role": "user", "content": text},)
 

@@ -123,10 +123,10 @@ class JudgeSettings:
     Empty: the judge grades the whole response by one number."""
     judge_prompt: str = ""
     """Text file with {prompt}, {response}, optional {reference} and, to compare two responses,
-    {other}. Or the name of a built-in prompt. "pairs" shows two responses, for methods with a
-    tournament. "constraints" requests 1 if all soft constraints (meta["soft"]) are met, else 0.
-    "again" (judge policy only) requests 1 if the policy repeats an answer that its prompt shows,
-    else 0. Empty: a request for a number from 0 to 10."""
+    {other}. Or the name of a built-in prompt. "pairs" (two ratings) and "strength" (-3 to 3) show
+    two responses, for methods with a tournament. "constraints" requests 1 if all soft constraints
+    (meta["soft"]) are met, else 0. "again" (judge policy only) requests 1 if the policy repeats an
+    answer that its prompt shows, else 0. Empty: a request for a number from 0 to 10."""
     judge_options: tuple[str, ...] = ()
     """Options of the judge: name=value. Of a reply: temperature (0), tries (1), tokens (512;
     response_tokens for policy), seconds (60). Of calls: at_once (32), retries (4). Without a

@@ -35,7 +35,7 @@ from rlvr_jax.methods.agents.fission_grpo import recover
 from rlvr_jax.methods.agents.grpo_roc import select_cleanest
 from rlvr_jax.methods.agents.retroagent import beyond_best, retrospect
 from rlvr_jax.methods.agents.skill0 import withdraw_skills
-from rlvr_jax.methods.agents.spear import over_steps, replay_good
+from rlvr_jax.methods.agents.spear import over_steps, replay_good, train_varied_groups
 from rlvr_jax.methods.agents.supo import summaries, summarized_turns
 from rlvr_jax.methods.agents.sweet_rl import train_under
 from rlvr_jax.methods.agents.sweet_rl_policy import pair_turns
@@ -381,6 +381,7 @@ CASES = {
     "mark_triggers": lambda: experience(stages=[mark_triggers(["a", "b", "longer"])]),
     "find_formulas": lambda: experience(stages=[find_formulas(str.split, most=4)]),
     "rate_pairs": lambda: experience(stages=[rate_pairs(pairs=2)]),
+    "train_varied_groups": lambda: experience(stages=[train_varied_groups(0.75)]),
     "replay_good": lambda: experience(
         stages=[replay_good(replay_rows=4, replay_age=2, replay_groups=6)]
     ),

@@ -30,6 +30,7 @@ from rlvr_jax.judges import (
     rubric_question,
     server,
     shown_by,
+    strength,
     two_numbers,
     yes_or_no,
 )
@@ -79,6 +80,15 @@ def test_two_ratings_and_a_yes_are_read():
         None,
         None,
     ]
+
+
+def test_the_strength_of_a_comparison_is_the_difference_of_two_scores():
+    read = strength()
+    for found in (-3, -2, -1, 1, 2, 3):
+        first, second = read(f"Both are good.\n{found}")
+        assert second - first == found and min(first, second) == 0
+    for unreadable in ("0", "4", "-4", "1.5", "1, 2", "second", ""):
+        assert read(unreadable) is None
 
 
 def test_points_of_criteria_are_read_by_their_names():

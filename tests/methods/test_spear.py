@@ -98,7 +98,27 @@ def test_where_there_are_calls_rows_with_one_are_kept():
     good = batch.rollouts.reward > mean
     called = np.arange(16) % 2 == 1
     assert 0 < (good & called).sum() == int(kept.held) < good.sum()
-    assert "called" in chain.labels[-1] and "called" not in recipe("spear").experience.labels[-1]
+    assert "called" in chain.labels[-2] and "called" not in recipe("spear").experience.labels[-2]
+
+
+def test_the_groups_of_the_largest_deviation_are_trained():
+    chains = [recipe("spear", varied=varied).experience for varied in (0.5, 1)]
+    found = [numpy_actor.walk(chain, steps=4) for chain in chains]
+    dropped = 0
+    for (collected, _, _), (whole, _, _) in zip(*found, strict=True):
+        batch, plain = collected.batch, whole.batch
+        np.testing.assert_array_equal(batch.rollouts.reward, plain.rollouts.reward)
+        spread = [np.std(batch.rollouts.reward[rows]) for rows in batch.groups]
+        kept = [batch.rollouts.mask[rows].any() for rows in batch.groups]
+        assert collected.metrics["varied_groups"] == np.mean(kept) == 0.5
+        lowest = min(s for s, stays in zip(spread, kept, strict=True) if stays)
+        assert all(s <= lowest for s, stays in zip(spread, kept, strict=True) if not stays)
+        for rows, stays in zip(batch.groups, kept, strict=True):
+            wanted = plain.rollouts.mask[rows] if stays else False
+            np.testing.assert_array_equal(batch.rollouts.mask[rows], wanted)
+        dropped += max(spread) > min(spread)
+    assert dropped > 0
+    assert "varied_groups" not in found[1][0][0].metrics
 
 
 def test_answers_grow_too_old():

@@ -97,6 +97,10 @@ def test_a_broken_judge_is_no_verdict_and_no_reward(model, tmp_path):
         ({}, "compare_by()"),
         ({"judge": "own_judges:longer", "judge_prompt": "pairs"}, "compare_with("),
         (
+            {"judge": "own_judges:longer", "judge_prompt": "strength"},
+            "compare_with(asked=Judge(first, second), both_orders=False",
+        ),
+        (
             {"judge": "own_judges:longer", "method": "grpo", "experience": "think_rm"},
             "compare_by(column=0)",
         ),

@@ -11,6 +11,7 @@ TASKS = [
     "countdown",
     "countdown:max_numbers=3,max_value=9,min_numbers=3",
     "knights",
+    "knights:reward=logic_rl",
     "sudoku",
     "sudoku:side=9",
     "combinatorial",
@@ -137,3 +138,27 @@ def test_combinatorial_has_three_rewards_beside_the_outcome():
 def test_wrong_options_are_named(name, options, message):
     with pytest.raises(ValueError, match=message):
         load(name, **options)
+
+
+@pytest.mark.parametrize(
+    ("form", "correct", "one_wrong", "unread"),
+    [
+        ("binary", 1, 0, 0),
+        ("share", 1, 2 / 3, 0),
+        ("signed_binary", 1, -1, -1),
+        ("signed_share", 1, 1 / 3, -1),
+        ("logic_rl", 3, -0.5, -3),
+    ],
+)
+def test_the_reward_of_knights_has_the_form_and_the_outcome_does_not(
+    form, correct, one_wrong, unread
+):
+    task = made(f"knights:max_people=3,reward={form}")
+    prompt = task.train[0]
+    first, *others = prompt.answer.items()
+    other = {"knight": "knave", "knave": "knight"}[first[1]]
+    roles = ", ".join(f"{name} is a {role}" for name, role in [(first[0], other), *others])
+    texts = [prompt.gold, f"<think></think><answer>{roles}</answer>", "nothing"]
+    grades = task.verify([prompt] * 3, [Response(text) for text in texts])
+    assert [grade.reward for grade in grades] == pytest.approx([correct, one_wrong, unread])
+    assert [grade.outcome for grade in grades] == [1, 0, 0]

@@ -287,6 +287,23 @@ def test_the_command_runs_programs_and_labels_inputs(tmp_path, capsys):
     assert "1 of 3 problems labelled" in told and "1 dropped: examples" in told
 
 
+def test_a_problem_with_sixteen_words_of_a_test_question_is_dropped(tmp_path, capsys):
+    words = [f"w{place}" for place in range(20)]
+    questions = [" ".join(words[:17]).upper(), " ".join(words[:15])]
+    code = {"programs": ["print(input())"] * 2, "inputs": ["1", "2"]}
+    paths = [tmp_path / name for name in ("in.jsonl", "out.jsonl", "tests.jsonl")]
+    write_lines(paths[0], [code | {"question": question} for question in questions])
+    write_lines(paths[2], [{"question": " ".join(["so", *words])}])
+    files = [*map(str, paths[:2])]
+    for tests, stored in ([], questions), (["--tests", str(paths[2])], questions[1:]):
+        rstar_coder.main([*files, *tests])
+        assert [row["question"] for row in read_lines(paths[1])] == stored
+    assert "1 dropped: contamination" in capsys.readouterr().out
+    write_lines(paths[0], [code])
+    with pytest.raises(ValueError, match="must have the field 'question'"):
+        rstar_coder.main([*files, "--tests", str(paths[2])])
+
+
 # Dr.SCI
 
 

@@ -9,6 +9,7 @@ from experiments import traces as command
 from rlvr_jax.tasks import Response, load
 from rlvr_jax.tasks.brackets import BASE_MODEL
 from rlvr_jax.tasks.derived.traces import steps_of, trace_row
+from rlvr_jax.tasks.synthesis.coverage import most_new_ngrams
 
 NAME = "brackets:train=24"
 
@@ -32,6 +33,25 @@ def test_what_is_written_is_right_and_read_as_solutions(file):
         grades = task.verify([prompt] * len(texts), [Response(text) for text in texts])
         assert all(grade.outcome == 1 for grade in grades)
         assert [len(text.split()) for text in texts] == sorted(len(t.split()) for t in texts)
+
+
+def test_the_stored_responses_are_the_first_ones_or_those_of_the_most_new_ngrams(tmp_path):
+    stored = {}
+    given = ["--model", BASE_MODEL, "--task", NAME, "--samples", "16", "--shown", "first"]
+    for name, number, selected in (
+        ("all", "16", "first"),
+        ("first", "2", "first"),
+        ("new", "2", "new_ngrams"),
+    ):
+        path = tmp_path / f"{name}.jsonl"
+        chosen = ["--per-prompt", number, "--selected", selected, "--out", str(path)]
+        command.main([*given, *chosen])
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        stored[name] = [["".join(steps) for steps in row["solutions"]] for row in rows]
+    assert stored["first"] == [texts[:2] for texts in stored["all"]]
+    for texts, new in zip(stored["all"], stored["new"], strict=True):
+        assert new == [texts[place] for place in most_new_ngrams(texts, 2)]
+    assert stored["new"] != stored["first"]
 
 
 @pytest.mark.thorough

@@ -10,7 +10,8 @@ MDP. A search by the likelihood of π* is a search by reward. A pair is the k-th
 incorrect rollout of a group. A reconstruction from the abstract and our own derivation. β (`scale`)
 has DPO's usual value.
 
-Left out: beam search by likelihood.
+Left out: beam search by likelihood, as the sampler has no beams. `implicit_prm` has the rewards of
+tokens.
 Reports: Beam search on a policy trained by DPO is better than sampling, on summaries and dialogue.
 Traps: Groups of equal outcomes have no pair. Implicit rewards of correct and of incorrect rows fall
 during training, as expected. Log-ratios are rewards, not advantages.

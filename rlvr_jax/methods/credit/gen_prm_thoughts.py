@@ -14,7 +14,7 @@ followed them. Splitting a thought has no advantage. The normalization is not kn
 steps are those of the task (`score_steps`, correct if above 0). In the paper, they are those of a
 model that detects where the response corrects itself.
 
-Left out: the model that judges steps.
+Left out: the model that judges steps, as no shipped model finds where a response corrects itself.
 Reports: R1-Distill-Qwen 1.5B and 7B: above RL on outcomes, with 5.6k training samples instead of
 34k (abstract).
 Traps: On unsolved prompts, only penalties remain. A correct last thought of an incorrect response

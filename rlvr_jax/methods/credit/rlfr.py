@@ -14,7 +14,8 @@ optimizer and learning rate of a critic (`--critic-learning-rate`). The authors 
 for the policy. For a row without padding, the released min-max uses the second smallest score; this
 recipe uses the smallest of the response.
 
-Left out: the hidden states of three middle layers; pre-training of the flow on expert text.
+Left out: the states of middle layers, as a critic reads the last ones; pre-training of the flow on
+text, which does not ship.
 Reports: Qwen2.5-1.5B and 7B-Math, Llama-3.1-8B: small steady gains over GRPO and over entropy
 rewards (no numbers).
 Traps: A penalty lowers the advantage of all earlier tokens, also in correct responses. The noise

@@ -12,10 +12,10 @@ was read)
 weights are 1 for essential, 0.7 for important and 0.3 for optional criteria, 0.9 for avoided
 pitfalls and 4 for the final answer. A criterion without a score leaves the mean. The printed
 formula has argmin for the easiest; we follow the text. Without `meta["difficulty"]`, the initial
-policy is the reference model. `rlvr_jax.tasks.synthesis.coverage.most_new_ngrams` selects responses
-to imitate before training.
+policy is the reference model. `experiments.traces --selected new_ngrams` stores the responses with
+the most new 4-grams, which the authors imitate before training.
 
-Left out: fine-tuning before the run on the responses with the most new 4-grams.
+Left out: fine-tuning within the run, as it is a separate run on these traces.
 Reports: Qwen3-4B base, in %: 63.2 on GPQA-diamond, 32.4 on its open form. 13.1k prompts per epoch
 are about as good as all 100k.
 Traps: 8 of 8 correct responses in one group count as mastered, which is noisy. Rewards of a rubric

@@ -9,8 +9,8 @@ Learning", https://github.com/Leey21/A-Data-Centric-Study
     loss     = GRPO's clip on the token mean + β k3(π ‖ π_ref)
 
 `per_level=0` is the mixture without levels. A mixture is a task whose prompts have several kinds;
-curves are per kind. The rewards that the study compares for puzzles of N blanks are in
-`rlvr_jax.tasks.rewards.blanks_reward`. The weight β is verl's 0.001.
+curves are per kind. The rewards that the study compares for puzzles are options of a task, such as
+`knights:reward=share` (`blanks_reward`). The weight β is verl's 0.001.
 
 Left out: the study's mixture of maths, code and puzzles.
 Reports: Qwen2.5-7B base, mean of all sets in %: 31.5 rises to 56.6 with maths, code and puzzles

@@ -14,7 +14,7 @@ first. The bound of 20 is ours.
 
 A run does not start without `teacher`, because the initial policy would teach nothing.
 
-Left out: a baseline; teachers of another shape.
+Left out: a baseline; teachers of another shape, as a run has one model for policy and teacher.
 Reports: robots (LIBERO, RoboTwin 2.0): far fewer samples than RL, more robust than SFT, little
 forgetting (no numbers).
 Traps: No reward is read: the policy becomes as good as its teacher. Tokenizer and template must be

@@ -14,7 +14,8 @@ Neither advantage nor reward enters the loss; outcomes only select rows. The for
 block from the shown response. The authors' code also has the whole vocabulary and the sampled
 token.
 
-Left out: feedback in words; a teacher between reference and policy.
+Left out: feedback in words, as verifiers return grades; the teacher between reference and policy,
+as it requires passes of two models.
 Reports: science, tool use and LiveCodeBench v6: better than GRPO, with fewer samples (no numbers).
 Traps: Groups without a correct response have no gradient, nor has the only correct row. Other
 correct rows are also distilled. The defaults of the authors' class (α 0, threshold 1, no cap) are

@@ -13,7 +13,7 @@ leave the policy gradient and stay in the mean, which raises the advantage of co
 rows fail, the loss moves from distillation to GRPO. The paper's text has SDPO's divergence. Its
 figure, and this recipe, have KL(policy ‖ teacher) over the whole vocabulary.
 
-Left out: feedback in words.
+Left out: feedback in words, as verifiers return grades.
 Reports: Qwen3-8B after 10 hours, mean of five benchmarks in %: 77.4 (GRPO: 74.0, SDPO: 71.1). Steps
 are up to 17.2 % cheaper.
 Traps: All-incorrect groups have no gradient but stay in the denominator. Weights that are

@@ -18,7 +18,8 @@ responses fail are trained as well. A reconstruction. Two equations of the paper
 sign of the likelihood term, and a ratio of logs for the log of a ratio. These are the consistent
 readings. KL_max, β and λ are ours; the paper set them per task.
 
-Left out: the authors' judges (use `--judge`); settings per task; the DPO warm-up.
+Left out: the authors' judges (use `--judge`); settings per task, as a run has one value; the DPO
+warm-up, a run of `dpo_q`.
 Reports: gains over PPO and DPO: 7.4 % on AlpacaEval-2 and 12.5 % on Arena-Hard. On HumanEval, PPO
 exploited its reward (0.006); CRPG reached 0.76.
 Traps: Numbers of `--judge` are the first columns (`judges=0`). A response less likely than under

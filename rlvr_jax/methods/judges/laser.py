@@ -20,7 +20,8 @@ time, s > 0.5 predicts a correct response, and s weights votes. This recipe foll
 code but was not run against it. Their average of the clipped loss was not found; it is GRPO's, per
 rollout. The base model of `discussed_sums` has the token <|vision_start|>, with c = -16.8.
 
-Left out: the phases of training; the weighted vote at test time.
+Left out: the phases of training, which are separate runs; the weighted vote at test time, as no
+command reads the score of one token.
 Reports: several base models: better reasoning than GRPO, and a grade of the response for one more
 token (no numbers).
 Traps: z_c and c are Qwen's; another model requires a token that never occurs, and its c. Truncated

@@ -13,7 +13,8 @@ confident judge; `bound` is ours. The judge is trained by `verdict_loss` (RL^V),
 of its token over the whole vocabulary. A reconstruction: the constants of RL are GRPO's. The base
 model of `discussed_sums` answers the principle " Are the steps shown? Answer Yes or No.".
 
-Left out: the authors' judge (use `--judge`) and its data; a judge that reasons first.
+Left out: the authors' judge (use `--judge`) and its data, which do not ship; a judge that reasons
+first.
 Reports: Qwen3-32B: Arena Hard v2 44.0 to 55.6, WildBench 67.6 to 70.3. The judge that reasons: 86.2
 % on RM-Bench and 81.4 % on JudgeBench.
 Traps: Odds under different principles have no common scale. Other spellings of Yes have probability

@@ -10,13 +10,15 @@ https://github.com/IlgeeHong/Think-RM
 If d_ij = r_i - r_j, this is GRPO's advantage with ε inside the root. Contradictory strengths reduce
 it, as cycles cancel above the root and not below. An unreadable comparison is a draw. A response
 without any readable comparison leaves the loss. The judge (`compare`) returns two scores with
-difference d. The authors use a model that RL trained to think before its verdict.
+difference d. With `--judge-prompt strength` it writes m, and sees each pair in one order. The
+authors use a model that RL trained to think before its verdict.
 
 Left out: the authors' judge (use `--judge`) and its training.
 Reports: The 8B judge: 8 % on RM-Bench over Bradley-Terry and plain generative judges. Policies are
 better than with scores (no numbers).
 Traps: By default, pairs are compared by the verifier's outcomes, which is nearly GRPO. A prompt
-requires N (N - 1) / 2 calls, each in one order. The binary judge divides by its text's length.
+requires N (N - 1) / 2 calls, and twice as many with both orders (`--judge-prompt pairs`). The
+binary judge divides by its text's length.
 """
 
 import numpy as np

@@ -11,7 +11,8 @@ The answer is in <answer>, words separated by commas; the reference is `Prompt.a
 all five together were the worst. A reconstruction: the formula of the price was not found. The
 price (`rate`), w (`format_weight`) and the constants of RL (GRPO's) are ours.
 
-Left out: pictures and sound; the cold start; the rewards that did not help.
+Left out: pictures and sound, as policies read text; the cold start, which is a separate run; the
+rewards that did not help.
 Reports: OV-MERD+: 62.5 to 66.5 with accuracy and format, 67.4 to 68.1 with prices on length. Mean
 of MER-UniBench: 74.8 to 79.5.
 Traps: At rate 0, a list of synonyms is rewarded. Without a wheel each word is a separate cluster,

@@ -15,10 +15,11 @@ The reward rises first, and later accuracy falls: certainty sharpens the initial
 - Probability rewards short responses. For a long response it is far below 1e-6, without a gradient.
 - A vote has no gradient once all answers agree. A tie goes to the answer that comes first.
 
-TTRL votes with 64 responses and trains on 32. Here all responses vote. β is Intuitor's.
+TTRL votes with 64 responses and trains on 32. Here all responses vote. β is Intuitor's. With a
+vote, the Model Collapse Step is the first step with `experience/reward_accuracy` below 0.01.
 
-Left out: more votes than rows; votes over rephrased questions; the Model Collapse Step, a
-measure of base models.
+Left out: more votes than rows; votes over rephrased questions; the Model Collapse Step of rewards
+by certainty, as certainty is not a label.
 Reports: Qwen3-1.7B base on DAPO-17k: five such rewards rise, then fall, within about 1000 steps.
 Sets of 32 to 128 prompts did not collapse.
 Traps: Entropy and likelihood reward repetition. Certainty still trains solved prompts. A vote fixes

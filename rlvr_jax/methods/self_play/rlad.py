@@ -13,7 +13,8 @@ Responses without an abstraction have only the KL, so that ignoring abstractions
 reconstruction: m = 4, and with 16 samples n = 4 and 4 more without an abstraction are ours. The
 authors' warm start, on abstractions of a stronger model, is `imitate_solutions`.
 
-Left out: the warm start by abstractions of a stronger model; two sets of weights.
+Left out: the warm start by abstractions of a stronger model, as none ships; two sets of weights, as
+a run trains one policy.
 Reports: At large budgets, more compute for abstractions is better than more solutions. AIME25:
 about 44 % (relative) over DAPO, second hand.
 Traps: Only abstractions with the exact words of the answer are found to reveal it. With few

@@ -13,8 +13,8 @@ training is a reconstruction: the quantiles are ours, a round is a step, and a s
 as many rows as a group. The task's environment is the checker, and its replies are the states
 (`prove_statements`).
 
-Left out: the subgoals of a planner, a second model; the base model trained from scratch on proofs
-of the best policy.
+Left out: a planner's subgoals, as it is a second model; retraining of the base model, as a run
+continues from its weights.
 Reports: miniF2F test: 82.4 % at 7B, 86.1 % at 32B, 95.08 % with a planner. ProofNet test: 41.4 %.
 There is no ablation of filter or planner.
 Traps: A state counts as failed if its few sampled tactics failed. α ≥ 1 follows probable tactics

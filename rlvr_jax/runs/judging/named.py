@@ -17,10 +17,11 @@ from rlvr_jax.judges import (
     read_rubric,
     rubric_question,
     shown_by,
+    strength,
     two_numbers,
     yes_or_no,
 )
-from rlvr_jax.judges.prompts import COMPARE
+from rlvr_jax.judges.prompts import COMPARE, STRENGTH
 from rlvr_jax.methods.arguments import read_arguments
 from rlvr_jax.runs.config import TrainConfig, flag
 from rlvr_jax.runs.judging.calls import call_of, options_of_call
@@ -32,6 +33,9 @@ AGAIN = "again"
 
 _PAIRS = "pairs"
 """The `judge_prompt` with which a judge is shown two answers at a time."""
+
+STRENGTH_OF_PAIRS = "strength"
+"""The `judge_prompt` with which a judge is shown two answers, in one order, and compares them."""
 
 _CONSTRAINTS = "constraints"
 """The `judge_prompt` with which a judge grades the soft constraints of a prompt."""
@@ -81,6 +85,8 @@ def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str
         # Like the hard ones, soft constraints are those of the text after the thinking.
         prompt_of = shown_by(constraints_question(), lambda text: behind_thought(text) or "")
         parse, without = yes_or_no(), 1.0
+    elif settings.judge_prompt == STRENGTH_OF_PAIRS:
+        names, prompt_of, parse = TWO, question(STRENGTH), strength()
     elif settings.judge_prompt:
         pairs = settings.judge_prompt == _PAIRS
         template = COMPARE if pairs else _text(Path(settings.judge_prompt))
@@ -113,7 +119,7 @@ def asked_by_files(config: TrainConfig) -> dict[str, str]:
     return {
         name: _text(Path(path))
         for name, path in named.items()
-        if settings.judge and path not in ("", AGAIN, _PAIRS, _CONSTRAINTS)
+        if settings.judge and path not in ("", AGAIN, _PAIRS, STRENGTH_OF_PAIRS, _CONSTRAINTS)
     }
 
 

@@ -8,7 +8,7 @@ from rlvr_jax.experience.stages.rewards.tournament import Compare
 from rlvr_jax.judges import Judge
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.judging.checks import check_again
-from rlvr_jax.runs.judging.named import AGAIN, TWO, judge_of
+from rlvr_jax.runs.judging.named import AGAIN, STRENGTH_OF_PAIRS, TWO, judge_of
 
 
 def judging(config: TrainConfig) -> tuple[list[Stage], Compare | None]:
@@ -26,7 +26,8 @@ def judging(config: TrainConfig) -> tuple[list[Stage], Compare | None]:
         return [], None
     asked, sampling = found
     if asked.names == TWO:
-        return [], compare_with(asked, sampling=sampling)
+        both = config.judging.judge_prompt != STRENGTH_OF_PAIRS
+        return [], compare_with(asked, both_orders=both, sampling=sampling)
     return [judge(asked, sampling)], None
 
 

@@ -4,7 +4,8 @@
     load("enigmata")
 
 The rules, the generators and the checks are in `rlvr_jax.verifiers.puzzles`, one file per puzzle.
-Sudoku is a separate task. Left out: 19 of the 36 puzzles.
+Sudoku is a separate task. Left out: 19 of the 36 puzzles. Some are fixed sets without a generator;
+the others have no rules here.
 
 Source: https://github.com/BytedTsinghua-SIA/Enigmata; mixed evenly over puzzles and levels, which
 is our choice.

@@ -10,7 +10,8 @@ question; rated 5 or more (ratings below 1 are ignored); answers that agree. Sto
 person should inspect it). Dropped rows are counted by filter. Embeddings and judge are ours:
 n-grams of characters, and of words.
 
-Left out: models that rate and solve questions; the filter and rewriting for an answerable form.
+Left out: models that rate and solve questions, or rewrite them in an answerable form, as no model
+that ships can.
 """
 
 import re

@@ -9,7 +9,10 @@ programs agree are written with `inputs`, `labels`, `fraction`, `theta` and `sol
 programs of the largest class, which are verified only against their own labels. The limit of a run
 is two seconds of CPU time; it is part of the label's meaning.
 
-Left out: models that write problems, programs and inputs; decontamination by 16-grams.
+With `--tests benchmarks.jsonl`, the rows of both files have `question`. A problem that has a run of
+16 words in common with a test question is dropped before its programs run.
+
+Left out: models that write problems, programs and inputs, as no model that ships can.
 """
 
 import math
@@ -18,14 +21,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rlvr_jax.tasks.synthesis.coverage import ngrams
 from rlvr_jax.tasks.synthesis.lines import (
     command,
     read_lines,
     run_command,
+    wanted,
     wanted_list,
     write_lines,
 )
 from rlvr_jax.verifiers.programs.python.functions import run_programs
+
+CONTAMINATED = 16
+"""Words of a run that a problem must not have in common with a test question."""
 
 
 class Agreement(NamedTuple):
@@ -125,6 +133,11 @@ def labelled(row: dict[str, Any], place: int, path: Path, theta: float) -> Agree
     )
 
 
+def _word_runs(row: dict[str, Any], place: int, path: Path) -> set[tuple[str, ...]]:
+    """The runs of 16 words of a row's question, in any case."""
+    return ngrams(wanted(row, "question", place, path, str).lower(), CONTAMINATED)
+
+
 def _normal(text: str) -> str:
     """An output in the form that is compared: lines of tokens, without empty lines at the end."""
     return "\n".join(" ".join(line.split()) for line in text.strip().splitlines())
@@ -134,9 +147,16 @@ def main(arguments: Sequence[str]) -> None:
     """Reads, runs, writes; prints the number of problems by result."""
     parser = command("rstar_coder", __doc__, "problems")
     parser.add_argument("--theta", type=float, default=0.6)
+    parser.add_argument("--tests", type=Path, help="questions of benchmarks")
     given = parser.parse_args(list(arguments))
     rows, stored, reasons = read_lines(given.problems), [], Counter()
+    known: set[tuple[str, ...]] = set()
+    for place, row in enumerate(read_lines(given.tests) if given.tests else []):
+        known |= _word_runs(row, place, given.tests)
     for place, row in enumerate(rows):
+        if known and known & _word_runs(row, place, given.problems):
+            reasons["contamination"] += 1
+            continue
         found = labelled(row, place, given.problems, given.theta)
         if not found.accepted:
             reasons[found.reason] += 1

@@ -8,7 +8,8 @@ answer) and `score` (of a judge, up to 10). The command writes the seeds with at
 `--seed-threshold` correct answers. For each seed it also writes the accepted rewrite of the lowest
 count, if any, as {"question", "answer", "count", "of"}; `of` is the seed's question.
 
-Left out: the models that rewrite and judge questions, and the responses that are counted.
+Left out: the models that rewrite and judge questions, as no model that ships can; the responses
+that are counted.
 """
 
 from collections.abc import Sequence

@@ -2,8 +2,8 @@
 
 Puzzles have one solution, proved by enumeration. An answer has "NAME is a ROLE" for each person.
 
-Source: https://github.com/Unakar/Logic-RL, whose total of format and answer is `logic_rl`. Here the
-grade is only the answer, 0 or 1, and the format has a separate verifier.
+Source: https://github.com/Unakar/Logic-RL, whose total of format and answer is `logic_rl`. The
+grade is only the answer, 0 or 1; the task `knights:reward=logic_rl` rewards the total.
 """
 
 import re

@@ -1,5 +1,6 @@
 """Loops over tiles of tokens and of the vocabulary, and the matrix products inside them."""
 
+import itertools
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
@@ -14,6 +15,11 @@ from rlvr_jax.kernels.plan import Plan, Tokens
 _Tree = TypeVar("Tree")
 _Carry = TypeVar("Carry")
 _First = int | Int[Array, ""]
+
+
+# Terms that a bfloat16 product on a CPU adds up at once. Of 4096 terms, the error of a logit is
+# 2e-5 in one sum, 1e-5 in sums of 1024, and 5e-6 in float32. All take the same time.
+LONGEST_SUM = 1024
 
 
 class Rows(NamedTuple):
@@ -229,5 +235,11 @@ def logits_of(
     if entries.columns is None:
         products = product(plan, hidden, entries.rows, (1, 1))
     else:
-        products = product(plan, hidden, entries.columns, (1, 0))
+        width = hidden.shape[1]
+        parts = -(-width // LONGEST_SUM)
+        bounds = [width * part // parts for part in range(parts + 1)]
+        products = sum(
+            product(plan, hidden[:, first:last], entries.columns[first:last], (1, 0))
+            for first, last in itertools.pairwise(bounds)
+        )
     return algebra.logits_and_slope(products, bias, plan.softcap, inverse_temperature)

@@ -122,19 +122,31 @@ def test_bfloat16_inputs_lose_nothing_but_the_rounding_of_gradients(form):
 
 
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="about XLA on a CPU")
-def test_all_products_of_bfloat16_inputs_are_bfloat16_products_on_a_cpu():
-    hidden, unembedding = jnp.ones((600, 33), jnp.bfloat16), jnp.ones((5000, 33), jnp.bfloat16)
+@pytest.mark.parametrize("width, products", [(33, 8), (1030, 12)])
+def test_all_products_of_bfloat16_inputs_are_bfloat16_products_on_a_cpu(width, products):
+    random = np.random.default_rng(0)
+    hidden, unembedding = (
+        jnp.asarray(random.normal(size=(rows, width)) / width**0.25, jnp.bfloat16)
+        for rows in (600, 5000)
+    )
 
-    def logp(hidden, unembedding):
-        targets = jnp.zeros(600, jnp.int32)
-        return token_stats(hidden, unembedding, targets, needs=["logp"]).logp.sum()
+    def logp(hidden, unembedding, **how):
+        targets = jnp.arange(len(hidden), dtype=jnp.int32)
+        stats = token_stats(hidden, unembedding, targets, needs=["logp"], **how).logp
+        return stats.sum(), stats
 
-    gradient = jax.jit(jax.grad(logp, argnums=(0, 1)))
-    text = gradient.lower(hidden, unembedding).compile().as_text()
-    operands = re.findall(r" dot\(%(\S+), %(\S+)\)", text)
-    assert len(operands) == 8  # two sizes of tiles: logits twice, two gradients
+    gradient = jax.jit(jax.grad(logp, argnums=(0, 1), has_aux=True))
+    compiled = gradient.lower(hidden, unembedding).compile()
+    # Two sizes of tiles: logits twice, each in two sums where they are long, and two gradients.
+    operands = re.findall(r" dot\(%(\S+), %(\S+)\)", compiled.as_text())
+    assert len(operands) == products
     for name in {name for pair in operands for name in pair}:
-        assert f"%{name} = bf16[" in text
+        assert f"%{name} = bf16[" in compiled.as_text()
+    gradients, found = compiled(hidden, unembedding)
+    wide = hidden.astype(float), unembedding.astype(float)
+    slopes, wanted = jax.grad(logp, argnums=(0, 1), has_aux=True)(*wide, implementation="reference")
+    assert_close({"logp": found}, {"logp": wanted}, FLOAT32)
+    assert_close(dict(enumerate(gradients)), dict(enumerate(slopes)), BFLOAT16)
 
 
 def test_hidden_and_unembedding_may_differ_in_dtype(form):

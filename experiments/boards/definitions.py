@@ -112,10 +112,14 @@ BOARDS: Mapping[str, Board] = {
         ),
         seeds=5,
         notes={
+            "capo_curvature": "these runs had the published limits, which fit a learning rate of"
+            " 1.5e-5. At 3e-4 they leave out half of the uncertain tokens"
+            " ([claims](../claims/README.md)). The preset has larger limits since then",
             "prerl": "this is the first stage of a method; its authors end it after 10 to 25"
             " updates. Here it takes the whole budget and learns from incorrect responses only",
-            "implicit_prm": "the loss fits a reward model: it separates correct from incorrect"
-            " responses by the policy's log-ratios. No term makes correct responses more likely",
+            "implicit_prm": "the loss fits a reward model, whose data are here the policy's own"
+            " samples. Fitted to samples of the base model, it ranks responses"
+            " ([claims](../claims/README.md))",
         },
     ),
     "tuning": Board(

@@ -20,8 +20,9 @@ prediction; masks of whole rollouts and batches.
 Reports: Qwen2.5-Math-7B on MATH: stable at learning rates where GRPO collapses, with less than 8 %
 of the tokens dropped and up to 30 times fewer samples.
 Traps: The limits fit the authors' learning rate and advantage; at a smaller rate nothing is
-dropped. `learning_rate` does not follow a warm-up. Tokens with A = 0 always count in the
-denominator.
+dropped. At a larger rate, multiply δ_H by the ratio of the rates and δ_F by its square. With the
+same limits most uncertain tokens are dropped, and the policy unlearns. `learning_rate` does not
+follow a warm-up. Tokens with A = 0 always count in the denominator.
 """
 
 import jax
@@ -145,6 +146,9 @@ METHOD = Method(
     denominator="rows",
     small={"top_k": 3},
     shown=Shown("brackets", "rejected_fraction", steps=300),
-    # The vocabulary has 14 tokens.
-    presets={"brackets": {"hyperparameters": ("top_k=5",)}},
+    # The vocabulary has 14 tokens. The learning rate is 20 times the authors': δ_H is multiplied by
+    # 20, δ_F by 400.
+    presets={
+        "brackets": {"hyperparameters": ("change_limit=0.2", "shift_limit=0.04", "top_k=5")},
+    },
 )

@@ -15,7 +15,9 @@ Left out: the paired variant of KTO.
 Reports: MATH, best of n, Llama and Mistral: above a PRM like Math-Shepherd with less than 1/38 of
 its data. The cross entropy requires only one response per prompt.
 Traps: The recipe trains a reward model, not a policy that answers. r grows with the length, so the
-cross entropy saturates on long responses. A change of the reference shifts all token rewards.
+cross entropy saturates on long responses. Short responses need a larger β. Use a single step with
+many prompts and minibatches, so that its data are samples of one policy. A change of the reference
+shifts all token rewards.
 """
 
 import jax

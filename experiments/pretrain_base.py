@@ -1,4 +1,4 @@
-r"""Trains the base models that ship: a common habit and a rarer, weaker skill.
+r"""Trains the base models that ship. Most have a common strategy and a rare, weaker one.
 
     python -m experiments.pretrain_base --out rlvr_jax/tasks/base_models/brackets
     python -m experiments.pretrain_base --task hinted_brackets \

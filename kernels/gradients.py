@@ -65,7 +65,7 @@ def _at_once(plan, policy, other, known: _Known, active):
     if other is not None:
         known = known._replace(other_hidden=cleared(other.hidden))
         others = tiles.Entries(other.unembedding.astype(plan.dtype))
-    gradient = _logit_gradient(plan, hidden, entries, policy.bias, others, known, 0)
+    gradient = _logit_gradient(plan, hidden, entries, policy.bias, others, known, first=0)
     dhidden = tiles.product(plan, gradient, unembedding, (1, 0))
     dunembedding = tiles.product(plan, gradient, hidden, (0, 0)).astype(policy.unembedding.dtype)
     return Policy(dhidden, dunembedding, None if policy.bias is None else gradient.sum(axis=0))
@@ -100,7 +100,7 @@ def _tiled(plan, sizes: Tiles, policy, other, known: _Known, active):
         def over_tokens(index, carry):
             dhidden, dentries, dbias_tile = carry
             h, own, dh = tiles.tile_of((hidden, known, dhidden), index * tile, tile)
-            gradient = _logit_gradient(plan, h, entries, bias_tile, others, own, first)
+            gradient = _logit_gradient(plan, h, entries, bias_tile, others, own, first=first)
             if bias is not None:
                 dbias_tile = dbias_tile + gradient.sum(axis=0)
             gradient = gradient.astype(dtype)
@@ -133,7 +133,7 @@ def _tiled(plan, sizes: Tiles, policy, other, known: _Known, active):
     return Policy(tiles.put_back(rows, dhidden), dview, dbias)
 
 
-def _logit_gradient(plan, hidden, entries, bias, others, known: _Known, first):
+def _logit_gradient(plan, hidden, entries, bias, others, known: _Known, *, first):
     """dL/d(h·w + bias) of a tile [n, v] whose first entry is `first`."""
     tokens, numbers, other_hidden = known
     scale = tokens.inverse_temperature

@@ -59,7 +59,7 @@ def entropy(
       include_crossing: whether the tokens at the threshold belong to it.
       group: rows to search at a time, a divisor of n; None is all.
       exp, shift: e^d and d, where d is a logit minus the largest one. Removed entries of the
-        vocabulary have 0 and any finite number.
+        vocabulary have an `exp` of 0 and any finite `shift`.
       s0: Σ e^d over the whole vocabulary.
       total: function that sums [n, V] to [n], over all devices that have a part of the
         vocabulary.

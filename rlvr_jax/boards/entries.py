@@ -17,8 +17,8 @@ def entry_config(
     """Settings of one run: the presets, then the shared settings, then those of its entry.
 
     Args:
-      entry: "name", "name:setting=value,…", or the same with module:function for a name. A name of
-        both a hyperparameter and a setting of runs is the hyperparameter.
+      entry: "name", "name:setting=value,…", or the same with module:function for a name. A name
+        that is both a hyperparameter and a setting of a run means the hyperparameter.
       shared: settings of all runs by name, with `run_dir` and `seed` of this one.
       lists: settings of all runs that are several words, such as `task_options`.
     Raises:

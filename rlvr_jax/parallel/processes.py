@@ -28,8 +28,9 @@ def start() -> None:
     """Connects the processes of a job, if it has several, and caches compiled functions on disk
     (`keep_programs`). Call it before any array is made.
 
-    The first environment that applies:
-      JAX_COORDINATOR_ADDRESS (host:port of process 0), JAX_NUM_PROCESSES and JAX_PROCESS_ID: these.
+    The first environment that applies decides about the processes:
+      The variables JAX_COORDINATOR_ADDRESS (host:port of process 0), JAX_NUM_PROCESSES and
+      JAX_PROCESS_ID.
       A SLURM step of several tasks (`srun`): one process per task, one GPU each.
       A Cloud TPU VM: the hosts of its slice.
 

@@ -204,7 +204,7 @@ def jitted_critic(
         name, fitted = critic.writes, partial(fit_scorer, trunk)
 
         def of_chunk(params, rows, tree):
-            seen = seen_by(trunk, critic, params["trunk"], rows, shared, opening, tree)
+            seen = seen_by(trunk, critic, params["trunk"], rows, shared, opening, tree=tree)
             return critic.score(params["head"], seen, rows)
 
     else:

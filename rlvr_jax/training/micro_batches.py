@@ -36,7 +36,7 @@ def split_rows(tree: Any, chunks: int, mesh: Mesh | None) -> Any:
 
 
 def spread(groups: np.ndarray, mesh: Mesh | None) -> np.ndarray:
-    """Groups in such an order that the first ones are in the first micro-batches of every device.
+    """Orders groups so that the first ones are in the first micro-batches of every device.
 
     The order does not change if the number of groups is not a multiple of the devices.
     """

@@ -63,6 +63,7 @@ def seen_by(
     rollouts: Rollouts,
     shared: int,
     opening: int,
+    *,
     tree: PrefixTree | None = None,
 ) -> Array:
     """Inputs of a scorer for each row; see `Scorer.trunk`.
@@ -118,7 +119,7 @@ def fit_scorer(
 
     def losses(params, rows, tree):
         trunk = params.get("trunk", policy)
-        seen = seen_by(model, scorer, trunk, rows, shared, opening, tree)
+        seen = seen_by(model, scorer, trunk, rows, shared, opening, tree=tree)
         return scorer.fit(params["head"], seen, rows)
 
     def weighed(params, *chunk):

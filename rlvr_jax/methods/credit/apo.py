@@ -40,7 +40,8 @@ LengthBase = Annotated[
 def amplify_long_errors(base: LengthBase = 1.00001, epsilon: Epsilon = 1e-9) -> Transform:
     """Multiplies the advantage by `long_error_factor`.
 
-    An incorrect rollout of positive advantage (graded rewards) is rewarded for its length.
+    With graded rewards an incorrect rollout can have a positive advantage. Then the factor rewards
+    its length.
 
     Args:
       epsilon: added to the number of correct rollouts.

@@ -35,7 +35,7 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Unit
 
 @part
 def show_as(view: View) -> Curriculum:
-    """Shows all requested prompts under another view.
+    """Shows all requested prompts in another form, for example with a hint.
 
     Args:
       view: such as `augmented(0.5)`.

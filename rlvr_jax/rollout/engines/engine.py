@@ -52,7 +52,10 @@ Done = Callable[[int, Generated], None]
 
 
 class Engine(Protocol):
-    """Tokens in, tokens and log-probs out, from the weights that were loaded last.
+    """A sampler in another process, such as a vLLM server.
+
+    It receives prompt tokens and returns sampled tokens with their log-probs. It samples with the
+    weights that were loaded last.
 
     Fields:
       meaning: the distribution of reported log-probs. "processed": after temperature and cuts, the

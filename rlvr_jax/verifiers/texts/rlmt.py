@@ -2,8 +2,9 @@
 
     from after the first <response> up to the next </response>
 
-Without an opening it is the whole text. In the strict reading a text without either tag is NULL. An
-empty answer is also NULL (ours), because a reward model could give it any score.
+Without an opening tag, the reward model reads the whole text. In the strict reading, a text that
+lacks one of the tags is NULL. An empty answer is also NULL (ours), because a reward model could
+give it any score.
 
 Source: https://github.com/princeton-pli/RLMT.
 """

@@ -85,10 +85,8 @@ def _tiled(plan, sizes: Tiles, policy, other, known: _Known, active):
         known = known._replace(other_hidden=other_hidden)
         other_view = tiles.viewed(other.unembedding, sizes.platform)
     hidden = tiles.take(rows, hidden.astype(dtype))
-    # The gradient of a tile is then summed as [D, v], from hidden states as [D, n].
-    transposed = (
-        tiles.transposed(hidden) if sizes.platform == "cpu" and dtype == jnp.bfloat16 else None
-    )
+    # With these, the gradient of a tile is summed as [D, v].
+    transposed = tiles.transposed(hidden) if tiles.need_columns(view, dtype) else None
 
     def over_tile(carry, first, size):
         dhidden, dview, dbias = carry

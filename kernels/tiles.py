@@ -19,7 +19,7 @@ _First = int | Int[Array, ""]
 
 # Terms that a bfloat16 product on a CPU adds up at once. Of 4096 terms, the error of a logit is
 # 2e-5 in one sum, 1e-5 in sums of 1024, and 5e-6 in float32. All take the same time.
-LONGEST_SUM = 1024
+_LONGEST_SUM = 1024
 
 
 class Rows(NamedTuple):
@@ -179,18 +179,23 @@ def entries_of(
     size: int,
     dtype: DTypeLike,
 ) -> Entries:
-    """Rows [first, first + size) of the result of `viewed`, as numbers of `dtype`.
-
-    XLA has bfloat16 products on a CPU only of matrices as they lie in memory.
-    """
+    """Rows [first, first + size) of the result of `viewed`, as numbers of `dtype`."""
     tile = jax.lax.dynamic_slice_in_dim(view, first, size)
-    if tile.dtype == jnp.uint16 and dtype == jnp.bfloat16:
+    if need_columns(view, dtype):
         rows = jax.lax.bitcast_convert_type(tile, jnp.bfloat16)
         return Entries(rows, transposed(rows))
     if tile.dtype == jnp.uint16:
         bits = tile.astype(jnp.uint32) << 16
         tile = jax.lax.bitcast_convert_type(bits, jnp.float32)
     return Entries(tile.astype(dtype))
+
+
+def need_columns(view: Array, dtype: DTypeLike) -> bool:
+    """Whether products of a result of `viewed` need transposed copies: in bfloat16 on a CPU.
+
+    XLA has these products only of matrices as they lie in memory.
+    """
+    return view.dtype == jnp.uint16 and dtype == jnp.bfloat16
 
 
 def transposed(matrix: Float[Array, "N D"]) -> Float[Array, "D N"]:
@@ -236,7 +241,7 @@ def logits_of(
         products = product(plan, hidden, entries.rows, (1, 1))
     else:
         width = hidden.shape[1]
-        parts = -(-width // LONGEST_SUM)
+        parts = -(-width // _LONGEST_SUM)
         bounds = [width * part // parts for part in range(parts + 1)]
         products = sum(
             product(plan, hidden[:, first:last], entries.columns[first:last], (1, 0))

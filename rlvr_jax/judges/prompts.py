@@ -23,7 +23,7 @@ Answer:
 How good is this answer, from 0 (wrong or useless) to 10 (right and complete)? Think it through, \
 then write the number alone on the last line."""
 
-COMPARE = """\
+_PAIR = """\
 Question:
 {prompt}
 
@@ -33,23 +33,22 @@ First answer:
 Second answer:
 {other}
 
+"""
+
+COMPARE = (
+    _PAIR
+    + """\
 Rate both answers from 1 to 10. Write on the last line the rating of the first, a comma, and the \
 rating of the second."""
+)
 
-
-STRENGTH = """\
-Question:
-{prompt}
-
-First answer:
-{response}
-
-Second answer:
-{other}
-
+STRENGTH = (
+    _PAIR
+    + """\
 Which answer is better, and by how much? Think it through. Then write one number alone on the last \
 line: -3, -2 or -1 if the first one is much, clearly or slightly better, and 1, 2 or 3 if the \
 second one is."""
+)
 
 
 def _user(text: str) -> tuple[Message]:

@@ -14,7 +14,7 @@ LIGHT_PAPERS = ("#ffffff", "#fbfaf8")
 DARK_PAPERS = ("#15181c", "#1b1f24", "#1e2129")  # of reports, of their cards, of the site
 CONTRAST = 3.0  # least of WCAG 2.2, 1.4.11, for graphical objects
 TEXT_CONTRAST = 4.5  # least of 1.4.3, for text
-DISTANCE = 0.1  # in Oklab, where two colours with a distance of 0.02 are just told apart
+DISTANCE = 0.1  # in Oklab, in which a distance of 0.02 is just visible
 # Machado, Oliveira and Fernandes 2009, severity 1, on linear RGB.
 VISION = {
     "normal": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),

@@ -280,7 +280,7 @@ def rollout_mean_fixed_length(length: Count) -> Aggregation:
 def train_varied_groups(fraction: Share) -> Stage:
     """Removes the groups from the loss whose rewards have the smallest standard deviation.
 
-    Of equal groups, the earlier ones stay. Rows without a reward do not count.
+    If groups have equal deviations, the earlier ones stay. Rows without a reward do not count.
 
     Args:
       fraction: fraction of the groups that stay, rounded up.
